@@ -1,0 +1,1 @@
+"""Merge the tables of a sharded MySQL / MariaDB estate into one table per entity."""

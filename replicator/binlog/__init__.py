@@ -1,0 +1,1 @@
+"""The binlog: connection, event framing, positions and GTID sets, row decoding."""

@@ -1,0 +1,73 @@
+"""What a binlog reader hands on: runs of row events in binlog order, cut at statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.table_map import TableMap
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSlot:
+    """Where the row events of one table go: the target's number and the member's number."""
+
+    target: int
+    member: int
+
+
+@dataclass(slots=True)
+class RowEvents:
+    """Row events for one target as parallel lists, in binlog order.
+
+    ``event`` holds whole events as the server sent them, from the 19-byte header on, without
+    their checksum; compressed row events are left compressed. ``transaction`` and ``ordinal``
+    are those of `replicator.binlog.position.Point`. The lists are filled by the reader and read
+    only after that.
+    """
+
+    member: list[int] = field(default_factory=list)
+    table_map: list[TableMap] = field(default_factory=list)
+    transaction: list[int] = field(default_factory=list)
+    ordinal: list[int] = field(default_factory=list)
+    event: list[bytes] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A query event that is neither the beginning nor the end of a transaction.
+
+    ``sql_mode`` and ``time_zone`` are those of the session that ran it (status variables of the
+    event), None where the event does not carry them. ``transaction`` is the key of the position
+    at which the statement's event group begins: it identifies the statement in its binlog.
+    """
+
+    schema: str
+    sql: str
+    transaction: int
+    timestamp: int
+    sql_mode: int | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of one source's binlog.
+
+    ``rows`` maps the number of a target (`RouteSlot.target`) to its row events. ``end`` is the
+    last transaction boundary reached: the end of the chunk when ``complete``, else the beginning
+    of the transaction that the chunk was cut in. A ``statement`` ends its chunk: it comes after
+    all the rows, and ``end`` is the boundary after it. ``timestamp`` is the source's clock, in
+    seconds, of the newest event (0: none).
+    """
+
+    rows: dict[int, RowEvents]
+    end: SourcePosition
+    complete: bool
+    timestamp: int
+    bytes: int
+    events: int
+    statement: Statement | None = None

@@ -1,0 +1,28 @@
+"""How the values of one column stand in a row image, and how they are to be written as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFormat:
+    """The wire format of a column (from the table map) with what the table map leaves out.
+
+    ``type_code`` is the binlog type after unpacking MYSQL_TYPE_STRING's real type (ENUM, SET,
+    CHAR); ``metadata`` the table map's metadata for it as one integer (MySQL internals manual,
+    "TABLE_MAP_EVENT"). ``length`` is the byte length that BINARY(n) is padded to with zero bytes
+    (None elsewhere). ``labels`` are the ENUM / SET labels as bytes in the charset to write.
+    ``text`` names a special rendering: ``"uuid"``, ``"inet6"``, ``"inet4"``, ``"json"``
+    or ``""``. ``transcode`` is (from, to) as Python codec names where the target column's charset
+    differs from the member's; None: bytes are passed on as they are.
+    """
+
+    name: str
+    type_code: int
+    metadata: int
+    unsigned: bool = False
+    length: int | None = None
+    labels: tuple[bytes, ...] = ()
+    text: str = ""
+    transcode: tuple[str, str] | None = None

@@ -1,0 +1,23 @@
+"""What can be wrong with a binlog stream. Each says where, what it means and what to do."""
+
+from __future__ import annotations
+
+
+class BinlogError(Exception):
+    """The stream cannot be followed: going on would lose or falsify rows. Fatal for the task."""
+
+
+class PurgedError(BinlogError):
+    """The server no longer has the position or the GTIDs that were asked for."""
+
+
+class ChecksumError(BinlogError):
+    """An event's CRC32 does not match its bytes."""
+
+
+class UnsupportedEventError(BinlogError):
+    """An event that could carry data and cannot be read."""
+
+
+class StreamLostError(Exception):
+    """The connection broke or went silent: reconnecting and reading on is safe. Transient."""

@@ -1,0 +1,70 @@
+"""Where something stands in a binlog: positions, row positions and points.
+
+A *binlog position* is a file and a byte offset. Within one server's binlog files the order of
+positions is the order of (sequence number of the file, offset): the server numbers its files
+upwards (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary Log Files").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OFFSET_BITS = 40
+"""Bits kept for the offset in a position key: files of up to one tebibyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    """A byte offset in one binlog file of one server."""
+
+    file: str
+    offset: int
+
+    @property
+    def sequence(self) -> int:
+        """The number of the file: 42 for ``mysql-bin.000042``.
+
+        Raises ValueError when the file name does not end in a number.
+        """
+        return int(self.file.rpartition(".")[2])
+
+    @property
+    def key(self) -> int:
+        """The position as one integer that sorts as the positions of one server do."""
+        return self.sequence << OFFSET_BITS | self.offset
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """A transaction boundary of a source: file and offset, and the GTID set executed up to it.
+
+    ``gtid`` is the server's own text form: ``0-1-42,1-2-7`` (MariaDB: the last GTID of each
+    domain) or ``uuid:1-5,…`` (MySQL); empty when unknown.
+    """
+
+    binlog: BinlogPosition
+    gtid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.binlog} ({self.gtid})" if self.gtid else str(self.binlog)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    """Up to where a source's rows for a target have been applied; compared lexicographically.
+
+    ``version`` counts the DDL items executed before; ``transaction`` is the key
+    (`BinlogPosition.key`) of the position at which the transaction begins; ``ordinal`` numbers
+    the row events of a transaction from 1, those of all tables.
+    """
+
+    version: int
+    transaction: int
+    ordinal: int
+
+
+ORIGIN = Point(0, 0, 0)
+"""Before every row."""

@@ -1,0 +1,60 @@
+"""Named steps between reading and checkpoint at which tests kill the process.
+
+`reach` is called at each of them; it does nothing unless the environment variable
+``REPLICATOR_CRASH_AT`` names the point, optionally as ``name:n`` for the n-th time it is reached.
+Then the process that ``REPLICATOR_CRASH_PID`` names (default: this one; executors are told the
+driver's) is killed with SIGKILL: no clean-up, as after a power failure.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from enum import StrEnum
+
+
+class CrashPoint(StrEnum):
+    """Every step at which the process may die; a test hits each."""
+
+    CHUNK_READ = "chunk-read"
+    """A chunk was read from the binlog, nothing is known of it elsewhere."""
+    BATCH_SUBMITTED = "batch-submitted"
+    """The Spark job of a batch is about to run."""
+    ROWS_WRITTEN = "rows-written"
+    """In an executor: a bucket's rows are written, its points are not."""
+    POINTS_WRITTEN = "points-written"
+    """In an executor: rows and points are written, the transaction is not committed."""
+    BUCKET_COMMITTED = "bucket-committed"
+    """In an executor: one bucket is committed, the others may not be."""
+    BATCH_APPLIED = "batch-applied"
+    """All buckets of a batch are committed, the driver has not taken note."""
+    CHECKPOINT_OPEN = "checkpoint-open"
+    """The checkpoint is written but not committed."""
+    CHECKPOINT_SAVED = "checkpoint-saved"
+    """The checkpoint is committed."""
+    DDL_RECORDED = "ddl-recorded"
+    """The write-ahead record of a DDL is saved, the DDL is not executed."""
+    DDL_EXECUTED = "ddl-executed"
+    """The DDL is executed on the target, the record does not say so."""
+    DDL_FINISHED = "ddl-finished"
+    """The record says that the DDL is executed, the checkpoint is older."""
+
+
+_reached: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def reach(point: CrashPoint) -> None:
+    """Die here if the environment asks for it; otherwise do nothing."""
+    wanted = os.environ.get("REPLICATOR_CRASH_AT")
+    if not wanted:
+        return
+    name, _, count = wanted.partition(":")
+    if name != point.value:
+        return
+    with _lock:
+        _reached[name] = _reached.get(name, 0) + 1
+        if _reached[name] != int(count or 1):
+            return
+    os.kill(int(os.environ.get("REPLICATOR_CRASH_PID") or os.getpid()), signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""DDL statements: recognising, normalising, re-targeting."""

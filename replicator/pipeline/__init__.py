@@ -1,0 +1,1 @@
+"""The Spark jobs: apply, full copy, compare; the session."""

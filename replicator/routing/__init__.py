@@ -1,0 +1,1 @@
+"""Which table goes where: routes, allow lists, filters."""

@@ -1,0 +1,1 @@
+"""Table structures and the registry of their versions."""

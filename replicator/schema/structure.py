@@ -1,0 +1,81 @@
+"""The structure of a table, as far as reading and writing its rows needs it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, as information_schema.COLUMNS describes it.
+
+    ``type`` is COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``); ``charset`` and
+    ``collation`` are empty for columns that are not text. ``generated`` covers virtual and
+    stored generated columns: their values are computed, never written.
+    """
+
+    name: str
+    type: str
+    charset: str = ""
+    collation: str = ""
+    nullable: bool = True
+    generated: bool = False
+    auto_increment: bool = False
+
+    @property
+    def base_type(self) -> str:
+        """The type's first word in lower case: ``int``, ``varchar``, ``enum`` …"""
+        match = re.match(r"[a-z0-9_]+", self.type.lower())
+        return match.group() if match else ""
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether a numeric type is unsigned (ZEROFILL implies it)."""
+        words = re.sub(r"\(.*\)", " ", self.type.lower()).split()
+        return "unsigned" in words or "zerofill" in words
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A primary or unique key; ``nullable`` when a column of it may be NULL.
+
+    ``prefix`` when it covers only the first characters of a column or an expression: such a key
+    is a constraint to respect but does not identify a row by its column values.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    nullable: bool = False
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns in their order, unique keys with the primary key first, and the CREATE statement."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    keys: tuple[UniqueKey, ...]
+    create_sql: str
+
+    @property
+    def row_key(self) -> UniqueKey | None:
+        """The key that identifies a row: the primary key, else the first usable unique key."""
+        usable = [k for k in self.keys if not k.nullable and not k.prefix]
+        return usable[0] if usable else None
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the structure, independent of the AUTO_INCREMENT counter and the name."""
+        text = self.create_sql
+        text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", text)
+        text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, compared without case as the servers do; None if missing."""
+        wanted = name.lower()
+        return next((c for c in self.columns if c.name.lower() == wanted), None)

@@ -1,0 +1,1 @@
+"""The version rule: group and lock state machines, without I/O."""

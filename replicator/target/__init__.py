@@ -1,0 +1,1 @@
+"""The downstream database: meta tables, DDL execution, writing rows."""
