@@ -1,0 +1,164 @@
+"""What a running task tells about itself: the answer to `replicator status`, as data.
+
+The JSON form (`TaskStatus.to_json`) is a stable interface: fields are added, never renamed or
+removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped"]
+"""The life of a task. A task with an error that needs the operator is ``paused``."""
+
+
+class StatusFormatError(Exception):
+    """A status that this version does not understand."""
+
+
+def now() -> datetime:
+    """The time to put into a ``since``: UTC, whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something happened; what is not known or does not apply is empty."""
+
+    source: str = ""
+    target: str = ""
+    position: str = ""
+
+    def __str__(self) -> str:
+        parts = (("source", self.source), ("target", self.target), ("position", self.position))
+        return ", ".join(f"{name} {value}" for name, value in parts if value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that blocks a task, a source or a target, and the operator's ways out of it.
+
+    ``event`` is the name under which it was logged; ``ways_out`` are sentences or commands, the
+    one to try first in front.
+    """
+
+    event: str
+    message: str
+    where: Place
+    ways_out: tuple[str, ...]
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source.
+
+    ``position`` and ``gtid``: read up to here; ``saved_position``: a transaction boundary up to
+    which everything is applied and saved, where a restart begins. ``lag_seconds``: the age of the
+    newest event read, 0 when all is read, None before the first one. ``rows`` and ``bytes``: read
+    since the process started.
+    """
+
+    source: str
+    state: str
+    position: str = ""
+    gtid: str = ""
+    saved_position: str = ""
+    lag_seconds: float | None = None
+    rows: int = 0
+    bytes: int = 0
+    reconnects: int = 0
+    error: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """One downstream table, named ``schema.table``; the counts are since the process started.
+
+    ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
+    ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
+    did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
+    """
+
+    target: str
+    members: int = 0
+    version: int = 0
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+    rows_per_second: float = 0.0
+    ddl: str = ""
+    error: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """The writer of the task: batches and rows since the process started.
+
+    ``state`` is ``idle``, ``writing`` or what it waits for (``retrying: …``). ``queued_bytes``:
+    row events collected and not yet applied.
+    """
+
+    state: str = "idle"
+    batches: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    last_batch_seconds: float | None = None
+    queued_bytes: int = 0
+    checkpoint_age_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """One task, in the process ``pid``; ``since``: when it entered ``state``."""
+
+    task: str
+    state: TaskState
+    since: datetime
+    pid: int
+    error: Fault | None = None
+    sources: tuple[SourceStatus, ...] = ()
+    targets: tuple[TargetStatus, ...] = ()
+    writer: WriterStatus = WriterStatus()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as the values that JSON knows."""
+        dumped: dict[str, Any] = _ADAPTER.dump_python(self, mode="json")
+        return dumped
+
+    def to_json(self) -> str:
+        """The documented JSON text, indented by two spaces."""
+        return _ADAPTER.dump_json(self, indent=2).decode()
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> TaskStatus:
+        """The status that `to_dict` described; fields that are not known are left out.
+
+        Raises StatusFormatError when a field is missing or of another type.
+        """
+        try:
+            return _ADAPTER.validate_python(values)
+        except ValidationError as error:
+            raise StatusFormatError(_explain(error)) from error
+
+    @staticmethod
+    def from_json(text: str) -> TaskStatus:
+        """As `from_dict`, from JSON text."""
+        try:
+            return _ADAPTER.validate_json(text)
+        except ValidationError as error:
+            raise StatusFormatError(_explain(error)) from error
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "status"
+    return f"the status of the task is not understood: {place}: {first['msg']}"
+
+
+_ADAPTER = TypeAdapter(TaskStatus)
