@@ -1,0 +1,61 @@
+"""Putting other names into a statement, with all else left as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from replicator.ddl.identifiers import quote_identifier, quote_table
+from replicator.ddl.statement import Recognised, Span
+
+TableMapping = Callable[[str, str], tuple[str, str]]
+"""From (schema, table) as named in the statement to (schema, table) to be put there."""
+
+
+def retarget(recognised: Recognised, mapping: TableMapping, *, guarded: bool = False) -> str:
+    """Return the statement with every table it names replaced by what ``mapping`` says.
+
+    Names are written in full and quoted. What belongs to the execution on the source only
+    (``SET STATEMENT … FOR``, the START TRANSACTION of a logged CREATE … SELECT) is left out. With
+    ``guarded``, CREATE gets IF NOT EXISTS (instead of OR REPLACE) and DROP gets IF EXISTS. Tables
+    inside the query of CREATE TABLE … SELECT are not replaced: see `Recognised.as_select`. Raises
+    `ValueError` where the mapping gives an impossible name.
+    """
+    edits = [
+        (table.span, quote_table(*mapping(table.schema, table.table)))
+        for table in recognised.tables
+    ]
+    return _edited(recognised, edits, guarded)
+
+
+def retarget_schema(
+    recognised: Recognised, mapping: Callable[[str], str], *, guarded: bool = False
+) -> str:
+    """Return a database statement with its schema replaced by what ``mapping`` says.
+
+    ``guarded`` as in `retarget`. Raises `ValueError` for a statement that names no schema, and
+    where the mapping gives an impossible name.
+    """
+    if recognised.schema is None:
+        raise ValueError(
+            f"a statement of kind {recognised.kind.value!r} is not about a database: "
+            f"{recognised.sql[:200]!r}. Use `retarget` for tables."
+        )
+    name = quote_identifier(mapping(recognised.schema.name))
+    span = recognised.schema.span
+    return _edited(recognised, [(span, f" {name}" if span.start == span.end else name)], guarded)
+
+
+def _edited(recognised: Recognised, edits: Iterable[tuple[Span, str]], guarded: bool) -> str:
+    """Apply replacements to the text."""
+    pieces = [*edits, *((span, "") for span in recognised.omitted)]
+    if guarded and recognised.guard is not None:
+        guard = recognised.guard
+        pieces.append((Span(guard.position, guard.position), f" {guard.clause}"))
+        if guard.replaces is not None:
+            pieces.append((guard.replaces, ""))
+    result = []
+    position = 0
+    for span, text in sorted(pieces, key=lambda piece: piece[0].start):
+        result += [recognised.sql[position : span.start], text]
+        position = span.end
+    return "".join([*result, recognised.sql[position:]])

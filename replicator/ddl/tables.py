@@ -1,0 +1,233 @@
+"""Statements about tables, indexes and databases: which names are in them, and where.
+
+Written after the statement grammars in the MySQL 8.0 and MariaDB 10.11 manuals. Only what
+concerns the names is read; column definitions and options are passed over. Each function takes a
+cursor that has passed the words that tell the statement's kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicator.ddl.cursor import Cursor, NotUnderstoodError
+from replicator.ddl.statement import (
+    Guard,
+    Recognised,
+    SchemaReference,
+    Span,
+    StatementKind,
+    TableReference,
+    TableRole,
+)
+from replicator.ddl.tokens import TokenKind
+
+_IF_NOT_EXISTS = ("IF", "NOT", "EXISTS")
+_IF_EXISTS = ("IF", "EXISTS")
+_DATABASE_OPTIONS = frozenset(
+    {"CHARACTER", "CHARSET", "COLLATE", "COMMENT", "DEFAULT", "ENCRYPTION", "READ", "UPGRADE"}
+)
+_RENAMED_PARTS = ("COLUMN", "INDEX", "KEY", "CONSTRAINT")
+
+
+def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> Recognised:
+    """Read CREATE TABLE after the word TABLE."""
+    guard = _guard(cursor, _IF_NOT_EXISTS, or_replace)
+    subject = cursor.table(TableRole.SUBJECT)
+    tables = [subject]
+    as_select = False
+    pattern_allowed = True
+    for index, depth, token in cursor.rest():
+        word = token.keyword
+        if pattern_allowed and word == "LIKE":
+            cursor.index = index + 1
+            tables.append(cursor.table(TableRole.LIKE))
+            break
+        pattern_allowed = pattern_allowed and token.text == "("
+        if word == "ROW":
+            as_select = as_select or cursor.tokens[index - 1].keyword == "VALUES"
+        elif word == "SELECT" or (depth == 0 and word == "TABLE"):
+            as_select = True
+    tables += _foreign_tables(cursor, subject)
+    starts = _start_transaction(cursor)
+    return replace(
+        base,
+        kind=StatementKind.CREATE_TABLE,
+        tables=tuple(tables),
+        guard=guard,
+        as_select=as_select,
+        discards_rows=or_replace is not None,
+        opens_transaction=starts is not None,
+        omitted=base.omitted + ((starts,) if starts else ()),
+    )
+
+
+def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read ALTER TABLE after the word TABLE."""
+    cursor.accept(*_IF_EXISTS)
+    subject = cursor.table(TableRole.SUBJECT)
+    cursor.wait()
+    tables = [subject]
+    discards_rows = False
+    starts_action = True
+    for index, depth, token in list(cursor.rest()):
+        if starts_action:
+            cursor.index = index
+            if cursor.keyword() == "RENAME" and cursor.keyword(1) not in _RENAMED_PARTS:
+                tables.append(_new_name(cursor))
+            elif partner := _exchanged(cursor):
+                tables.append(partner)
+                discards_rows = True
+            elif _discards_rows(cursor):
+                discards_rows = True
+        starts_action = depth == 0 and token.text == ","
+    cursor.index = 0
+    tables += _foreign_tables(cursor, subject)
+    if len([table for table in tables if table.role is TableRole.NEW_NAME]) > 1:
+        raise NotUnderstoodError("more than one RENAME among the actions of ALTER TABLE")
+    return replace(
+        base,
+        kind=StatementKind.ALTER_TABLE,
+        tables=tuple(sorted(tables, key=lambda table: table.span.start)),
+        discards_rows=discards_rows,
+    )
+
+
+def drop_table(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read DROP TABLE after the word TABLE."""
+    guard = _guard(cursor, _IF_EXISTS)
+    tables = [cursor.table(TableRole.SUBJECT)]
+    while cursor.accept_text(","):
+        tables.append(cursor.table(TableRole.SUBJECT))
+    cursor.finish()
+    return replace(base, kind=StatementKind.DROP_TABLE, tables=tuple(tables), guard=guard)
+
+
+def truncate_table(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read TRUNCATE after that word."""
+    if cursor.keyword() == "TABLE":
+        cursor.take()
+    table = cursor.table(TableRole.SUBJECT)
+    cursor.finish()
+    return replace(base, kind=StatementKind.TRUNCATE_TABLE, tables=(table,))
+
+
+def rename_table(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read RENAME TABLE after the word TABLE."""
+    cursor.accept(*_IF_EXISTS)
+    tables: list[TableReference] = []
+    while True:
+        tables.append(cursor.table(TableRole.SUBJECT))
+        cursor.wait()
+        cursor.expect("TO")
+        tables.append(cursor.table(TableRole.NEW_NAME))
+        if not cursor.accept_text(","):
+            break
+    cursor.finish()
+    return replace(base, kind=StatementKind.RENAME_TABLE, tables=tuple(tables))
+
+
+def index(cursor: Cursor, base: Recognised, kind: StatementKind) -> Recognised:
+    """Read CREATE INDEX or DROP INDEX after the word INDEX."""
+    cursor.accept(*_IF_NOT_EXISTS)
+    cursor.accept(*_IF_EXISTS)
+    cursor.name("index")
+    if cursor.accept_any("USING", "TYPE"):
+        cursor.name("index type")
+    cursor.expect("ON")
+    return replace(base, kind=kind, tables=(cursor.table(TableRole.SUBJECT),))
+
+
+def create_database(cursor: Cursor, base: Recognised, or_replace: Span | None) -> Recognised:
+    """Read CREATE DATABASE after the word DATABASE."""
+    guard = _guard(cursor, _IF_NOT_EXISTS, or_replace)
+    return replace(base, kind=StatementKind.CREATE_DATABASE, schema=_schema(cursor), guard=guard)
+
+
+def drop_database(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read DROP DATABASE after the word DATABASE."""
+    guard = _guard(cursor, _IF_EXISTS)
+    schema = _schema(cursor)
+    cursor.finish()
+    return replace(base, kind=StatementKind.DROP_DATABASE, schema=schema, guard=guard)
+
+
+def alter_database(cursor: Cursor, base: Recognised) -> Recognised:
+    """Read ALTER DATABASE after the word DATABASE; the name may be left out."""
+    if cursor.keyword() in _DATABASE_OPTIONS and not _option_word_is_name(cursor):
+        place = cursor.tokens[cursor.index - 1].end
+        schema = SchemaReference(cursor.default_schema, Span(place, place))
+    else:
+        schema = _schema(cursor)
+    return replace(base, kind=StatementKind.ALTER_DATABASE, schema=schema)
+
+
+def _option_word_is_name(cursor: Cursor) -> bool:
+    """Whether a word that is no reserved one (``COMMENT``) names the database to be altered."""
+    return cursor.keyword(1) in _DATABASE_OPTIONS and cursor.text(1) != "="
+
+
+def _schema(cursor: Cursor) -> SchemaReference:
+    token = cursor.name("database")
+    return SchemaReference(token.name, Span(token.start, token.end))
+
+
+def _guard(cursor: Cursor, clause: tuple[str, ...], or_replace: Span | None = None) -> Guard | None:
+    """Step over IF [NOT] EXISTS; where there is none, return where it goes."""
+    if cursor.accept(*clause):
+        return None
+    return Guard(" ".join(clause), cursor.tokens[cursor.index - 1].end, or_replace)
+
+
+def _start_transaction(cursor: Cursor) -> Span | None:
+    """Find the START TRANSACTION that ends a CREATE TABLE in a binlog of MySQL 8.0.21+."""
+    last = cursor.tokens[-2:]
+    if [token.keyword for token in last] == ["START", "TRANSACTION"]:
+        return Span(last[0].start, last[1].end)
+    return None
+
+
+def _new_name(cursor: Cursor) -> TableReference:
+    """Read ``RENAME [TO | AS | =] name``."""
+    cursor.take()
+    if not cursor.accept_any("TO", "AS"):
+        cursor.accept_text("=")
+    return cursor.table(TableRole.NEW_NAME)
+
+
+def _exchanged(cursor: Cursor) -> TableReference | None:
+    """Read ``EXCHANGE PARTITION p WITH TABLE t``, ``CONVERT PARTITION p TO TABLE t``,
+    ``CONVERT TABLE t TO PARTITION p …``; None for anything else.
+    """
+    if cursor.accept("EXCHANGE", "PARTITION"):
+        cursor.name("partition")
+        cursor.expect("WITH", "TABLE")
+    elif cursor.accept("CONVERT", "PARTITION"):
+        cursor.name("partition")
+        cursor.expect("TO", "TABLE")
+    elif not cursor.accept("CONVERT", "TABLE"):
+        return None
+    return cursor.table(TableRole.EXCHANGED)
+
+
+def _discards_rows(cursor: Cursor) -> bool:
+    """Whether an action changes which rows there are, other than by row events."""
+    words = (cursor.keyword(), cursor.keyword(1))
+    return words[0] in ("DROP", "TRUNCATE", "DISCARD", "IMPORT") and words[1] in (
+        "PARTITION",
+        "TABLESPACE",
+    )
+
+
+def _foreign_tables(cursor: Cursor, subject: TableReference) -> list[TableReference]:
+    """Find the parents of foreign keys: REFERENCES is reserved, so the word is always the clause.
+
+    A parent without a schema is in that of the child, not in the session's.
+    """
+    found = []
+    for place, token in enumerate(cursor.tokens):
+        if token.keyword == "REFERENCES" and token.kind is TokenKind.WORD:
+            if place and cursor.tokens[place - 1].text == ".":
+                continue
+            cursor.index = place + 1
+            found.append(cursor.table(TableRole.REFERENCED, subject.schema))
+    return found

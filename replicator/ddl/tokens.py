@@ -1,0 +1,185 @@
+r"""The words of a MySQL or MariaDB statement, each with its place in the text.
+
+Written after the lexical rules in the MySQL manual ("Language Structure": string, number, hex and
+bit literals, schema object names, user variables, comments) and MariaDB's page on comments. What
+counts here is where names, strings and comments start and end, not the grammar.
+
+Comments and white space are no tokens. Of an *executable* comment (``/*! … */``, ``/*!50100 … */``,
+``/*M! … */``) the content is tokens: a server writes a comment that it did not execute to its
+binlog as an ordinary one, so what is still executable in a binlog took effect.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    WORD = auto()
+    """A keyword or an unquoted name."""
+    QUOTED = auto()
+    """A quoted name: backticks, or double quotes under ANSI_QUOTES."""
+    STRING = auto()
+    """A string literal with its quotes."""
+    NUMBER = auto()
+    """A decimal number, without its sign."""
+    HEX = auto()
+    """A hexadecimal or bit literal: ``0x1F``, ``x'1F'``, ``0b01``, ``b'01'``."""
+    VARIABLE = auto()
+    """``@name``, ``@'name'``, ``@@name``; also the host part of an account name."""
+    OPERATOR = auto()
+    """Operators and punctuation, one token each."""
+    INVALID = auto()
+    """The rest of a text whose last string or quoted name is not closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: its kind, its text as written, and the offset (in characters) of its start."""
+
+    kind: TokenKind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The offset after the last character."""
+        return self.start + len(self.text)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the token can be a name."""
+        return self.kind in (TokenKind.WORD, TokenKind.QUOTED)
+
+    @property
+    def name(self) -> str:
+        """The name that a word or quoted name stands for: without quotes, doubled ones undone."""
+        if self.kind is not TokenKind.QUOTED:
+            return self.text
+        quote = self.text[0]
+        return self.text[1:-1].replace(quote * 2, quote)
+
+    @property
+    def keyword(self) -> str:
+        """The word in upper case; empty for anything that cannot be a keyword."""
+        return self.text.upper() if self.kind is TokenKind.WORD else ""
+
+
+_NAME = r"[0-9A-Za-z_$\x80-\U0010ffff]"
+_GAP = re.compile(
+    r"[ \t\n\r\v\f]+"
+    r"|\#[^\n]*"
+    r"|--(?=[\x00-\x20]|\Z)[^\n]*"
+    r"|/\*M?!(?:\d{5,6})?"
+    r"|/\*(?!M?!).*?(?:\*/|\Z)",
+    re.DOTALL,
+)
+_WORD = re.compile(_NAME + "+")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_EXPONENT = re.compile(r"\d+[eE](?:\d+|(?=[+-]\d))")
+_HEX = re.compile(r"[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'")
+_HEX_WORD = re.compile(r"0x[0-9A-Fa-f]+|0b[01]+")
+_VARIABLE = re.compile(rf"@@?(?:(?:{_NAME}|\.)+|(?=['\"`]))")
+_OPERATOR = re.compile(r"<=>|->>|:=|<=|>=|<>|!=|\|\||&&|<<|>>|->|.", re.DOTALL)
+# Possessive: a doubled quote never becomes the end of the literal in a second attempt.
+_QUOTED = {quote: re.compile(f"{quote}(?:[^{quote}]|{quote}{quote})*+{quote}") for quote in "`'\""}
+_ESCAPED = {
+    quote: re.compile(rf"{quote}(?:[^{quote}\\]|{quote}{quote}|\\.)*+{quote}", re.DOTALL)
+    for quote in "'\""
+}
+
+
+def tokenise(
+    sql: str, *, ansi_quotes: bool = False, no_backslash_escapes: bool = False
+) -> tuple[Token, ...]:
+    """Split a statement into tokens, in the order of the text.
+
+    ``ansi_quotes`` and ``no_backslash_escapes`` are the parts of ``sql_mode`` that change where a
+    token ends. Never raises: a string or name that is not closed becomes one `TokenKind.INVALID`
+    token that reaches to the end of the text.
+    """
+    return _Scanner(sql, ansi_quotes, no_backslash_escapes).run()
+
+
+class _Scanner:
+    """One pass over one text."""
+
+    def __init__(self, sql: str, ansi_quotes: bool, no_backslash_escapes: bool) -> None:
+        self._sql = sql
+        self._ansi_quotes = ansi_quotes
+        self._strings = _QUOTED if no_backslash_escapes else _ESCAPED
+        self._tokens: list[Token] = []
+        self._open_comments = 0
+
+    def run(self) -> tuple[Token, ...]:
+        """Return the tokens."""
+        position = 0
+        while position < len(self._sql):
+            gap_end = self._gap(position)
+            if gap_end is not None:
+                position = gap_end
+                continue
+            kind, end = self._token(position)
+            self._tokens.append(Token(kind, self._sql[position:end], position))
+            position = end
+        return tuple(self._tokens)
+
+    def _gap(self, position: int) -> int | None:
+        """Return the end of the white space or comment at ``position``, None if there is none."""
+        if self._open_comments and self._sql.startswith("*/", position):
+            self._open_comments -= 1
+            return position + 2
+        match = _GAP.match(self._sql, position)
+        if match is None:
+            return None
+        if match.group().startswith(("/*!", "/*M!")):
+            self._open_comments += 1
+        return match.end()
+
+    def _token(self, position: int) -> tuple[TokenKind, int]:
+        first = self._sql[position]
+        if first in "'\"`":
+            return self._quoted(position)
+        if first == "@" and (match := _VARIABLE.match(self._sql, position)):
+            if match.group().strip("@"):
+                return TokenKind.VARIABLE, match.end()
+            kind, end = self._quoted(match.end())
+            return (kind if kind is TokenKind.INVALID else TokenKind.VARIABLE), end
+        if match := _HEX.match(self._sql, position):
+            return TokenKind.HEX, match.end()
+        if match := _WORD.match(self._sql, position):
+            return self._word(position, match)
+        number = _NUMBER.match(self._sql, position) if first == "." else None
+        if number and not self._follows_name(position):
+            return TokenKind.NUMBER, number.end()
+        operator = _OPERATOR.match(self._sql, position)
+        return TokenKind.OPERATOR, operator.end() if operator else position + 1
+
+    def _quoted(self, position: int) -> tuple[TokenKind, int]:
+        quote = self._sql[position]
+        is_name = quote == "`" or (quote == '"' and self._ansi_quotes)
+        match = (_QUOTED if is_name else self._strings)[quote].match(self._sql, position)
+        if match is None:
+            return TokenKind.INVALID, len(self._sql)
+        return (TokenKind.QUOTED if is_name else TokenKind.STRING), match.end()
+
+    def _word(self, position: int, match: re.Match[str]) -> tuple[TokenKind, int]:
+        """Tell words from numbers: a name may start with a digit, and after a dot be all digits."""
+        text = match.group()
+        if self._sql[position - 1 : position] == "." and self._follows_name(position - 1):
+            return TokenKind.WORD, match.end()
+        if _HEX_WORD.fullmatch(text):
+            return TokenKind.HEX, match.end()
+        number = _NUMBER.match(self._sql, position)
+        if number and (text.isdigit() or _EXPONENT.fullmatch(self._sql, position, match.end())):
+            return TokenKind.NUMBER, number.end()
+        return TokenKind.WORD, match.end()
+
+    def _follows_name(self, dot: int) -> bool:
+        """Whether the dot at ``dot`` follows a name without a space: what comes next is a name."""
+        before = [t for t in self._tokens[-2:] if t.start < dot]
+        return bool(before) and before[-1].is_name and before[-1].end == dot
