@@ -26,29 +26,16 @@ def now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something happened; what is not known or does not apply is empty."""
-
-    source: str = ""
-    target: str = ""
-    position: str = ""
-
-    def __str__(self) -> str:
-        parts = (("source", self.source), ("target", self.target), ("position", self.position))
-        return ", ".join(f"{name} {value}" for name, value in parts if value)
-
-
-@dataclass(frozen=True, slots=True)
 class Fault:
     """Something that blocks a task, a source or a target, and the operator's ways out of it.
 
-    ``event`` is the name under which it was logged; ``ways_out`` are sentences or commands, the
-    one to try first in front.
+    ``event`` is the name under which it was logged; ``where`` names source, target and position
+    as far as known; ``ways_out`` are sentences or commands, the one to try first in front.
     """
 
     event: str
     message: str
-    where: Place
+    where: str
     ways_out: tuple[str, ...]
     since: datetime
 

@@ -1,0 +1,129 @@
+"""The log of a process: JSON lines for machines, a readable rendering on a terminal.
+
+Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable dotted name such as
+``source.started``; docs/logs.md lists them) and, where they apply, ``task``, ``source``,
+``target``, ``position`` and ``version``. Values of keys that hold secrets are blotted out.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import Processor
+
+LEVELS = ("debug", "info", "warning", "error")
+"""The names that `configure` takes, most talkative first."""
+
+_SECRET_WORDS = ("password", "passwd", "secret", "token", "private_key")
+_BLOT = "***"
+_CHATTY_LIBRARIES = ("py4j", "asyncio", "pyspark")
+
+
+class LogFileError(Exception):
+    """The log file can't be written."""
+
+
+def configure(
+    level: str = "info",
+    log_file: Path | None = None,
+    *,
+    task: str = "",
+    stream: TextIO | None = None,
+) -> None:
+    """Send the records of structlog and of the standard library to the places asked for.
+
+    ``level``: one of `LEVELS`. ``stream`` (default: the standard error output) gets a rendering
+    for people if it is a terminal, JSON lines otherwise; ``log_file`` is appended to, always in
+    JSON lines. ``task``: put into every record, whichever thread it comes from. A later call
+    replaces the first. Raises LogFileError when the file can't be opened.
+    """
+    out = sys.stderr if stream is None else stream
+    console = logging.StreamHandler(out)
+    console.setFormatter(_formatter(task, readable=out.isatty()))
+    handlers: list[logging.Handler] = [console]
+    if log_file is not None:
+        handlers.append(_file_handler(log_file, task))
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+        old.close()
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in _CHATTY_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared(task),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _file_handler(path: Path, task: str) -> logging.Handler:
+    try:
+        # This kind reopens the file when a rotation has renamed it.
+        handler = WatchedFileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise LogFileError(
+            f"the log file {path} can't be written: {error.strerror or error}. "
+            "Name another with --log-file, or make its folder writable"
+        ) from error
+    handler.setFormatter(_formatter(task, readable=False))
+    return handler
+
+
+def _shared(task: str) -> list[Processor]:
+    def add_task(
+        logger: Any, method: str, record: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        record.setdefault("task", task)
+        return record
+
+    return [
+        *([add_task] if task else []),
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _blot_secrets,
+    ]
+
+
+def _formatter(task: str, *, readable: bool) -> structlog.stdlib.ProcessorFormatter:
+    tail: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if readable:
+        # The plain form: the rich one shows local variables, which can hold passwords and rows.
+        tail.append(
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        )
+    else:
+        tail += [
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+        ]
+    return structlog.stdlib.ProcessorFormatter(processors=tail, foreign_pre_chain=_shared(task))
+
+
+def _blot_secrets(
+    logger: Any, method: str, record: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    for key, value in record.items():
+        record[key] = _blotted(key, value)
+    return record
+
+
+def _blotted(key: str, value: Any) -> Any:
+    if any(word in key.lower().replace("-", "_") for word in _SECRET_WORDS):
+        return _BLOT
+    if isinstance(value, dict):
+        return {inner: _blotted(str(inner), held) for inner, held in value.items()}
+    return value

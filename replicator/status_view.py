@@ -1,0 +1,158 @@
+"""The status of a task as tables on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
+
+_STATE_STYLE = {
+    "running": "bold green",
+    "paused": "bold red",
+    "pausing": "yellow",
+    "stopping": "yellow",
+    "starting": "cyan",
+}
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def render(status: TaskStatus) -> RenderableType:
+    """Everything the status says, faults and their ways out last, where the eye ends up."""
+    parts: list[RenderableType] = [_head(status)]
+    if status.sources:
+        parts.append(_sources(status.sources))
+    if status.targets:
+        parts.append(_targets(status.targets))
+    parts.append(_writer(status.writer))
+    parts.extend(_faults(status))
+    return Group(*parts)
+
+
+def number(count: int) -> str:
+    """A count with a thin space between groups of three digits."""
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def size(octets: int) -> str:
+    """Bytes in the unit that leaves at most four digits."""
+    value = float(octets)
+    for unit in _BINARY_UNITS[:-1]:
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} {_BINARY_UNITS[-1]}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
+    if value is None:
+        return "-"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(int(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def fault_panel(fault: Fault, title: str) -> Panel:
+    """One fault with its ways out."""
+    text = Text(fault.message)
+    if fault.where:
+        text.append(f"\nwhere: {fault.where}", style="dim")
+    text.append(f"\nsince: {_clock(fault.since)}", style="dim")
+    if fault.ways_out:
+        text.append("\nways out:", style="bold")
+        for way in fault.ways_out:
+            text.append(f"\n  • {way}")
+    heading = Text.assemble((title, "bold"), f"  {fault.event}")
+    return Panel(text, title=heading, title_align="left", border_style="red")
+
+
+def _head(status: TaskStatus) -> Text:
+    age = (datetime.now(UTC) - status.since).total_seconds()
+    return Text.assemble(
+        ("task ", "dim"),
+        (status.task, "bold"),
+        "  ",
+        (status.state, _STATE_STYLE.get(status.state, "bold")),
+        (f" for {seconds(max(age, 0.0))} (process {status.pid})", "dim"),
+    )
+
+
+def _table(columns: Iterable[str], numeric: Iterable[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    right = set(numeric)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _sources(sources: tuple[SourceStatus, ...]) -> Table:
+    numeric = ("lag", "rows", "read", "reconnects")
+    table = _table(("source", "state", "read up to", "saved", *numeric), numeric)
+    for source in sources:
+        table.add_row(
+            Text(source.source),
+            Text(source.state, style="red" if source.error else ""),
+            Text(source.position),
+            Text(source.saved_position),
+            seconds(source.lag_seconds),
+            number(source.rows),
+            size(source.bytes),
+            number(source.reconnects),
+        )
+    return table
+
+
+def _targets(targets: tuple[TargetStatus, ...]) -> Table:
+    numeric = ("shards", "version", "inserted", "overwritten", "deleted", "missing", "rows/s")
+    table = _table(("target", *numeric, "schema change"), numeric)
+    for target in targets:
+        table.add_row(
+            Text(target.target, style="red" if target.error else ""),
+            number(target.members),
+            number(target.version),
+            number(target.inserted),
+            number(target.overwritten),
+            number(target.deleted),
+            number(target.missing),
+            number(round(target.rows_per_second)),
+            Text(target.ddl),
+        )
+    return table
+
+
+def _writer(writer: WriterStatus) -> Text:
+    return Text.assemble(
+        ("writer ", "dim"),
+        (writer.state, "bold" if writer.state in ("idle", "writing") else "bold yellow"),
+        f"  {number(writer.batches)} batches, {number(writer.rows)} rows, "
+        f"{number(round(writer.rows_per_second))} rows/s, "
+        f"last batch {seconds(writer.last_batch_seconds)}, {size(writer.queued_bytes)} wait, "
+        f"saved {seconds(writer.checkpoint_age_seconds)} ago"
+        if writer.checkpoint_age_seconds is not None
+        else f"  {number(writer.batches)} batches, {number(writer.rows)} rows, nothing saved yet",
+    )
+
+
+def _faults(status: TaskStatus) -> Iterator[Panel]:
+    if status.error:
+        yield fault_panel(status.error, f"task {status.task}")
+    for source in status.sources:
+        if source.error:
+            yield fault_panel(source.error, f"source {source.source}")
+    for target in status.targets:
+        if target.error:
+            yield fault_panel(target.error, f"target {target.target}")
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import io
+import json
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from replicator.status import (
+    Fault,
+    SourceStatus,
+    StatusFormatError,
+    TargetStatus,
+    TaskStatus,
+    WriterStatus,
+    now,
+)
+from replicator.status_view import render
+
+FAULT = Fault(
+    "target.duplicate_key",
+    "two shards carry the key [7]",
+    "target d.t, position bin.000001:4",
+    ("replicator resume orders", "remove one"),
+    now(),
+)
+FULL = TaskStatus(
+    "orders",
+    "paused",
+    now(),
+    4711,
+    FAULT,
+    (
+        SourceStatus("a", "reading", "bin.000001:900", "0-1-9", "bin.000001:4", 1.5, 12, 3_000_000),
+        SourceStatus("b", "retrying", error=FAULT),
+    ),
+    (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE", FAULT),),
+    WriterStatus("writing", 3, 12, 4.0, 0.25, 2048, 7.0),
+)
+
+statuses = st.builds(TaskStatus, since=st.just(now()), pid=st.integers(0, 2**31))
+
+
+@given(statuses)
+def test_json_round_trip(status: TaskStatus) -> None:
+    assert TaskStatus.from_json(status.to_json()) == status
+    assert TaskStatus.from_dict(json.loads(json.dumps(status.to_dict()))) == status
+
+
+def test_the_json_form_is_stable() -> None:
+    values = json.loads(FULL.to_json())
+    assert list(values) == [
+        "task", "state", "since", "pid", "error", "sources", "targets", "writer",
+    ]  # fmt: skip
+    assert values["error"]["ways_out"] == ["replicator resume orders", "remove one"]
+    assert values["since"].endswith("Z")
+    assert datetime.fromisoformat(values["since"]) == FULL.since
+    assert values["sources"][0]["saved_position"] == "bin.000001:4"
+    assert TaskStatus.from_json(FULL.to_json()) == FULL
+
+
+def test_fields_of_a_newer_version_are_left_out() -> None:
+    values = {**FULL.to_dict(), "mood": "fine"}
+    assert TaskStatus.from_dict(values) == FULL
+
+
+@pytest.mark.parametrize("change", [{"state": "dancing"}, {"pid": "x"}, {"since": None}])
+def test_what_is_not_understood_is_an_error(change: dict[str, object]) -> None:
+    with pytest.raises(StatusFormatError, match=next(iter(change))):
+        TaskStatus.from_dict({**FULL.to_dict(), **change})
+
+
+def rendered(status: TaskStatus, width: int = 140) -> str:
+    out = io.StringIO()
+    Console(width=width, file=out).print(render(status))
+    return out.getvalue()
+
+
+def test_the_view_names_faults_and_ways_out() -> None:
+    text = rendered(FULL)
+    for expected in (
+        "orders", "paused", "bin.000001:900", "bin.000001:4", "d.t", "two shards carry the key [7]",
+        "replicator resume orders", "ALTER TABLE", "writing", "1.5 s", "retrying",
+    ):  # fmt: skip
+        assert expected in text, expected
+
+
+def test_the_view_of_a_task_that_has_only_begun() -> None:
+    text = rendered(TaskStatus("orders", "starting", now(), 1))
+    assert "orders" in text
+    assert "starting" in text
