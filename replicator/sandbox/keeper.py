@@ -1,0 +1,107 @@
+"""A folder and a program that end with this process, however it ends.
+
+Between us and a server stands a keeper process. It makes the folder, starts the server, and reads
+our requests from a pipe. When the pipe closes (we closed it, or died of whatever cause, SIGKILL
+included) it kills the server and removes the folder. Why not something simpler:
+
+* ``atexit`` and signal handlers do not run on SIGKILL;
+* PR_SET_PDEATHSIG is cleared by the server's change of user, is sent when the *thread* that started
+  the server ends, and removes no folder;
+* a watchdog that is told a process id could be told too late, and kill a stranger that got the id
+  later. The keeper is the server's parent: there is no such moment.
+
+The keeper has a session of its own, so Ctrl-C and signals to our process group do not reach it.
+A child forked without exec holds our end of the pipe open: the clean-up then waits for it, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from replicator.sandbox.errors import SandboxError
+
+
+class Keeper:
+    """Owns `folder` (new, empty, private) and at most one running program."""
+
+    def __init__(self, prefix: str = "replicator-") -> None:
+        script = Path(__file__).with_name("keeper_process.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), prefix],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.folder = Path(self._answer())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(
+        self, argv: Sequence[str], env: Mapping[str, str], log: Path, stdin: Path | None = None
+    ) -> int:
+        """Start a program, its output going to `log`; returns its process id."""
+        pid = self._ask("start", list(argv), dict(env), str(log), str(stdin or "/dev/null"))
+        return int(pid)
+
+    def running(self) -> bool:
+        """Whether the program that was started last still runs."""
+        return self._ask("poll") is None
+
+    def wait(self, seconds: float) -> int | None:
+        """The program's exit status; None when it still runs after so many seconds."""
+        status: int | None = self._ask("wait", seconds)
+        return status
+
+    def stop(self) -> None:
+        """End the program with SIGTERM; SIGKILL if it has not ended after 30 s."""
+        self._ask("stop")
+
+    def kill(self) -> None:
+        """End the program with SIGKILL."""
+        self._ask("kill")
+
+    def close(self) -> None:
+        """Kill the program, remove the folder; returns when both are done. Idempotent."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # A request that a killed keeper never read may still be in the buffer.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def _ask(self, *request: Any) -> Any:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise SandboxError(f"{request[0]}: the server's keeper process has ended") from error
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SandboxError(
+                "The keeper process of a private server ended unexpectedly"
+                f" (exit status {self._process.wait()}); its error is on standard error."
+            )
+        return json.loads(line)

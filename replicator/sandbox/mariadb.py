@@ -1,0 +1,79 @@
+"""Private MariaDB servers, from the machine's own `mariadbd`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from replicator.sandbox.cache import cached_folder
+from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
+from replicator.sandbox.keeper import Keeper
+from replicator.sandbox.server import (
+    COMMON_OPTIONS,
+    DatabaseServer,
+    give_to_server,
+    tail,
+    user_arguments,
+)
+
+INSTALL_SECONDS = 120.0
+
+
+class MariaDBServer(DatabaseServer):
+    """A MariaDB server of the version that is installed; see `DatabaseServer`."""
+
+    def _program(self) -> Path:
+        return _installed("mariadbd")
+
+    def _template(self) -> Path:
+        version = hashlib.sha256(_version(self._program())).hexdigest()[:12]
+        return cached_folder(f"mariadb-{version}", _build_data)
+
+    def _kind_options(self) -> Mapping[str, str | None]:
+        return {}
+
+
+@cache
+def _installed(program: str) -> Path:
+    # The servers are in /usr/sbin, which is not in a normal user's PATH.
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise ServerUnavailableError(
+            f"There is no {program} on this machine: install the package mariadb-server"
+            " (apt-get install mariadb-server)."
+        )
+    return Path(found)
+
+
+@cache
+def _version(program: Path) -> bytes:
+    return subprocess.run(
+        [str(program), "--no-defaults", "--version"], check=True, capture_output=True
+    ).stdout
+
+
+def _build_data(target: Path) -> None:
+    """Make the initial data folder, in a place that the server's user can reach."""
+    install = _installed("mariadb-install-db")
+    with Keeper() as keeper:
+        give_to_server(keeper.folder)
+        log = keeper.folder / "install.log"
+        argv = [
+            str(install),
+            "--no-defaults",
+            f"--datadir={keeper.folder / 'data'}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            f"--innodb-log-file-size={COMMON_OPTIONS['innodb_log_file_size']}",
+            *user_arguments(),
+        ]
+        keeper.start(argv, os.environ, log)
+        if keeper.wait(INSTALL_SECONDS) != 0:
+            raise ServerStartError(f"{install} failed. The end of its log:\n{tail(log)}")
+        shutil.copytree(keeper.folder / "data", target / "data")

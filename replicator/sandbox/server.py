@@ -1,0 +1,270 @@
+"""A private, throw-away database server on a free loopback port: what all kinds have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from replicator.sandbox.errors import SandboxError, ServerStartError, ServerUnavailableError
+from replicator.sandbox.keeper import Keeper
+
+START_SECONDS = 60.0
+LOG_LINES = 30
+MYSQL_USER = "mysql"
+
+COMMON_OPTIONS: Mapping[str, str | None] = {
+    "bind_address": "127.0.0.1",
+    "socket": "server.sock",  # in the data folder: a path of any length would not fit a socket
+    "skip_name_resolve": None,
+    "log_bin": "binlog",
+    "binlog_format": "ROW",
+    "character_set_server": "utf8mb4",
+    "local_infile": "1",
+    "max_allowed_packet": "64M",
+    "performance_schema": "OFF",
+    # What was committed survives a kill of the server, not of the machine: nobody waits for disks.
+    "sync_binlog": "0",
+    "innodb_flush_log_at_trx_commit": "2",
+    "innodb_doublewrite": "0",
+    "innodb_use_native_aio": "0",  # the machine's quota of them is small, and shared
+    "innodb_buffer_pool_size": "128M",
+    "innodb_log_file_size": "32M",
+}
+
+
+class DatabaseServer(ABC):
+    """One server: a context manager that starts it, and kills it and removes its folder at the end.
+
+    `options` are those of the server's option file, `-` and `_` being the same in names; the value
+    None stands for an option without a value (``{"skip_log_bin": None}``). They override the
+    defaults: row-based binlog, utf8mb4, a server id that no other running private server has.
+
+    The server is reached as `user` without a password, from this machine only.
+    """
+
+    host = "127.0.0.1"
+    user = "root"
+    password = ""
+
+    def __init__(self, options: Mapping[str, str | None] | None = None) -> None:
+        self._wanted = {name.replace("-", "_"): value for name, value in (options or {}).items()}
+        self._resources = contextlib.ExitStack()
+        self._keeper: Keeper | None = None
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def _template(self) -> Path:
+        """A folder with ``data`` (and what else the server reads), to be copied for each server."""
+
+    @abstractmethod
+    def _program(self) -> Path:
+        """The server's binary. Raises ServerUnavailableError."""
+
+    @abstractmethod
+    def _kind_options(self) -> Mapping[str, str | None]:
+        """Options that this kind of server needs besides the common ones."""
+
+    @property
+    def port(self) -> int:
+        """The TCP port; the same from the first start to `close`."""
+        self._opened()
+        return self._port
+
+    @property
+    def folder(self) -> Path:
+        """Where the server keeps its data; gone after `close`."""
+        return self._opened().folder
+
+    @property
+    def server_id(self) -> int:
+        """The server's id in binlogs: the option of that name, else the port."""
+        return int(self._wanted.get("server_id") or self.port)
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections; nothing if it runs.
+
+        Raises ServerUnavailableError when its program is missing, ServerStartError (with the end
+        of its log) when it does not come up; it is closed then.
+        """
+        if self._keeper is None:
+            self._open()
+        keeper = self._opened()
+        if keeper.running():
+            return
+        try:
+            keeper.start(self._argv(), program_environment(self._program()), self._log)
+            self._await_connections(keeper)
+        except BaseException:
+            self.close()
+            raise
+
+    def stop(self) -> None:
+        """Shut the server down cleanly; its data and its port stay for a `start`."""
+        self._opened().stop()
+
+    def restart(self) -> None:
+        """Shut the server down cleanly and start it again on the same port and data."""
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """SIGKILL the server; its data and its port stay for a `start`."""
+        self._opened().kill()
+
+    def close(self) -> None:
+        """Kill the server, remove its folder, give the port back. Idempotent."""
+        self._keeper = None
+        self._resources.close()
+
+    def connect(self, **overrides: Any) -> Connection[Cursor]:
+        """A new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own."""
+        settings: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "charset": "utf8mb4",
+            "autocommit": True,
+        }
+        connection: Connection[Cursor] = pymysql.connect(**(settings | overrides))
+        return connection
+
+    def execute(self, *statements: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
+        """Run the statements on one new connection; returns the rows of the last."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return tuple(cursor.fetchall())
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "server.log"
+
+    def _opened(self) -> Keeper:
+        if self._keeper is None:
+            raise SandboxError(f"This {type(self).__name__} is not started, or closed.")
+        return self._keeper
+
+    def _open(self) -> None:
+        """Get the folder with the initial data, and a port."""
+        template = self._template()
+        with contextlib.ExitStack() as resources:
+            reservation = resources.enter_context(reserved_port(self.host))
+            self._port = reservation.getsockname()[1]
+            keeper = resources.enter_context(Keeper())
+            shutil.copytree(template, keeper.folder, dirs_exist_ok=True)
+            # copytree also copies the mode of the cache folder, which others could read.
+            keeper.folder.chmod(0o700)
+            give_to_server(keeper.folder)
+            self._resources = resources.pop_all()
+        self._keeper = keeper
+
+    def _argv(self) -> list[str]:
+        own: dict[str, str | None] = {
+            "datadir": str(self.folder / "data"),
+            "tmpdir": str(self.folder),
+            "secure_file_priv": str(self.folder),
+            "port": str(self.port),
+            "server_id": str(self.server_id),
+        }
+        options = {**COMMON_OPTIONS, **own, **self._kind_options(), **self._wanted}
+        return [str(self._program()), "--no-defaults", *user_arguments(), *arguments(options)]
+
+    def _await_connections(self, keeper: Keeper) -> None:
+        # The server has no event for "I am ready" that both kinds know: try until one is taken.
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.connect(connect_timeout=1).close()
+                return
+            except pymysql.err.OperationalError as error:
+                if not keeper.running():
+                    raise self._start_error("ended while it started") from error
+                if time.monotonic() > deadline:
+                    text = f"took no connection on port {self.port} within {START_SECONDS:.0f} s"
+                    raise self._start_error(text) from error
+                time.sleep(0.02)
+
+    def _start_error(self, what: str) -> ServerStartError:
+        return ServerStartError(f"{self._program()} {what}. The end of its log:\n{tail(self._log)}")
+
+
+def arguments(options: Mapping[str, str | None]) -> list[str]:
+    """Options as command line arguments of a server."""
+    return [
+        f"--{name}" if value is None else f"--{name}={value}" for name, value in options.items()
+    ]
+
+
+def user_arguments() -> list[str]:
+    """What makes a server that is started by root change to the user of databases.
+
+    A server that any local user can reach as its root must not be able to write root's files.
+    """
+    return [f"--user={MYSQL_USER}"] if os.geteuid() == 0 else []
+
+
+def give_to_server(folder: Path) -> None:
+    """Make the folder and all in it the property of the user that the server will run as."""
+    if os.geteuid() != 0:
+        return
+    try:
+        owner = pwd.getpwnam(MYSQL_USER)
+    except KeyError as error:
+        raise ServerUnavailableError(
+            f"Started by root, servers run as the user {MYSQL_USER!r}, which this machine lacks:"
+            " install the package mariadb-server, or run as a normal user."
+        ) from error
+    for entry in (folder, *folder.rglob("*")):
+        os.chown(entry, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
+
+
+def program_environment(program: Path) -> dict[str, str]:
+    """Our environment, with the libraries that stand beside the program to be found first."""
+    paths = [str(program.parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log."""
+    if not log.exists():
+        return "(it wrote none)"
+    lines = log.read_text(errors="replace").splitlines()
+    return "\n".join(lines[-LOG_LINES:])
+
+
+def reserved_port(host: str) -> socket.socket:
+    """A socket bound to a free port, which nobody else is then given, and which a server can use.
+
+    Linux lets a server listen on a port where a socket is bound but does not listen if both set
+    SO_REUSEADDR (servers do), while it gives such a port to nobody who asks for any free one.
+    """
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind((host, 0))
+    return reservation
