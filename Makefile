@@ -1,0 +1,37 @@
+# Every target that needs it does the whole set-up by itself, on a bare Debian or Ubuntu.
+SHELL := bash
+BIN := .venv/bin
+JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo bench lock clean
+
+help: ## show this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## install what is missing: system packages, .venv
+	@scripts/setup.sh
+
+test: setup ## run linters, type checks and all tests (lint failures do not keep the tests from running)
+	@failed=0; \
+	$(MAKE) --no-print-directory lint || failed=1; \
+	$(JAVA) $(BIN)/python -m pytest || failed=1; \
+	exit $$failed
+
+lint: setup ## run ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: setup ## merge live shards on private servers, and watch it
+	@$(JAVA) $(BIN)/replicator demo
+
+bench: setup ## measure how fast a backlog of the binlog is caught up with
+	@$(JAVA) $(BIN)/python -m benchmarks.catch_up
+
+lock: ## choose the newest versions of all dependencies
+	scripts/lock.sh
+
+clean: ## remove everything that was made here (the servers' cache is ~/.cache/replicator)
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

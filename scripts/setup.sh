@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Gets a Debian or Ubuntu machine ready for the tests and the demo: the system packages that are
+# missing, and .venv with the exact versions of requirements-dev.lock. Quick when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec </dev/null
+
+packages=()
+reasons=()
+
+need() { # package, what it is for
+    packages+=("$1")
+    reasons+=("  $1: $2")
+}
+
+available() { # package
+    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
+}
+
+find_python() {
+    local name
+    for name in ${PYTHON:-} python3 python3.11 python3.12 python3.13 /usr/bin/python3; do
+        if "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+            >/dev/null 2>&1; then
+            command -v "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+find_server() {
+    PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd >/dev/null
+}
+
+collect_missing() {
+    packages=()
+    reasons=()
+    find_python >/dev/null || need python3-venv "Python 3.11 or newer, with venv"
+    find_server || need mariadb-server "private MariaDB servers"
+    if ! scripts/java_home.sh >/dev/null; then
+        if available openjdk-17-jre-headless; then
+            need openjdk-17-jre-headless "Spark (Java 17 or 21)"
+        else
+            need openjdk-21-jre-headless "Spark (Java 17 or 21)"
+        fi
+    fi
+    if [ "$(uname -m)" = x86_64 ] && ! command -v npm >/dev/null; then
+        need npm "fetching the private MySQL 5.6 servers"
+    fi
+    if ! command -v git >/dev/null; then
+        need git "the tests that look at all files of the project"
+    fi
+}
+
+as_root=()
+may_install() {
+    command -v apt-get >/dev/null || return 1
+    [ "$(id -u)" = 0 ] && return 0
+    as_root=(sudo -n)
+    sudo -n true 2>/dev/null
+}
+
+give_up() {
+    {
+        echo "This machine lacks:"
+        printf '%s\n' "${reasons[@]}"
+        echo "$1"
+        echo "  sudo apt-get install --no-install-recommends ${packages[*]}"
+    } >&2
+    exit 1
+}
+
+collect_missing
+if [ ${#packages[@]} -gt 0 ]; then
+    may_install || give_up "They can't be installed from here (no apt-get, or no root). Run:"
+    "${as_root[@]}" apt-get update -qq
+    collect_missing # which Java there is was not known before the update
+    echo "Installing ${packages[*]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${packages[@]}"
+    collect_missing
+    [ ${#packages[@]} -eq 0 ] || give_up "The packages were installed, yet this is missing. Try:"
+fi
+
+python=$(find_python)
+key=$({ "$python" -V && pwd && cat requirements-dev.lock pyproject.toml; } | sha256sum)
+stamp=.venv/set-up
+if [ -e $stamp ] && [ "$(cat $stamp)" = "$key" ]; then
+    exit 0
+fi
+echo "Making .venv with $("$python" -V)"
+"$python" -m venv --clear .venv
+pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check)
+"${pip[@]}" --no-deps --requirement requirements-dev.lock
+# The lock holds the build back end, too: nothing of another version is fetched for the build.
+"${pip[@]}" --no-deps --no-build-isolation --editable .
+.venv/bin/python -m pip check
+printf '%s\n' "$key" >$stamp
