@@ -76,11 +76,10 @@ _GAP = re.compile(
     r"|--(?=[\x00-\x20]|\Z)[^\n]*"
     r"|/\*M?!(?:\d{5,6})?"
     r"|/\*(?!M?!).*?(?:\*/|\Z)",
-    re.DOTALL,
+    re.ASCII | re.DOTALL,
 )
 _WORD = re.compile(_NAME + "+")
-_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-_EXPONENT = re.compile(r"\d+[eE](?:\d+|(?=[+-]\d))")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _HEX = re.compile(r"[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'")
 _HEX_WORD = re.compile(r"0x[0-9A-Fa-f]+|0b[01]+")
 _VARIABLE = re.compile(rf"@@?(?:(?:{_NAME}|\.)+|(?=['\"`]))")
@@ -175,7 +174,7 @@ class _Scanner:
         if _HEX_WORD.fullmatch(text):
             return TokenKind.HEX, match.end()
         number = _NUMBER.match(self._sql, position)
-        if number and (text.isdigit() or _EXPONENT.fullmatch(self._sql, position, match.end())):
+        if number and number.end() >= match.end():
             return TokenKind.NUMBER, number.end()
         return TokenKind.WORD, match.end()
 

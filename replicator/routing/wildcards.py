@@ -1,0 +1,76 @@
+"""Patterns for names of schemas and tables, as DM's table selector has them.
+
+Source of the rules: the TiDB Data Migration pages "Table Selector" and "Block and Allow Lists".
+"""
+
+from __future__ import annotations
+
+import re
+
+
+class PatternError(ValueError):
+    """A pattern in the task file that cannot be used."""
+
+
+class NamePattern:
+    """A pattern that a whole name matches or not.
+
+    ``*`` stands for any characters (also none), ``?`` for one, ``[a-c]`` for one of a set,
+    ``[!a-c]`` for one that is not in the set. A pattern that starts with ``~`` is a regular
+    expression, found anywhere in the name unless it is anchored. (DM takes one ``*`` only, at the
+    end of a pattern; here it may stand anywhere.) Raises `PatternError` for an empty or broken
+    pattern.
+    """
+
+    def __init__(self, text: str, *, case_sensitive: bool) -> None:
+        if not text or text == "~":
+            raise PatternError(
+                f"the pattern {text!r} is empty and can match no name: write a name, a wildcard "
+                "pattern such as 'shard_*', or a regular expression such as '~^shard_[0-9]+$'."
+            )
+        flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
+        self.text = text
+        try:
+            self._expression = re.compile(
+                text[1:] if text.startswith("~") else rf"\A{_translate(text)}\Z", flags
+            )
+        except re.error as error:
+            raise PatternError(
+                f"the pattern {text!r} is not valid: {error}. Correct it in the task file."
+            ) from error
+
+    def matches(self, name: str) -> bool:
+        """Tell whether the name matches."""
+        return self._expression.search(name) is not None
+
+
+def _translate(pattern: str) -> str:
+    """Turn a wildcard pattern into a regular expression."""
+    parts = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        position += 1
+        if character == "*":
+            parts.append(".*")
+        elif character == "?":
+            parts.append(".")
+        elif character == "[":
+            end = pattern.find("]", position)
+            parts.append(_character_set(pattern, pattern[position:end] if end > 0 else ""))
+            position = end + 1
+        else:
+            parts.append(re.escape(character))
+    return "".join(parts)
+
+
+def _character_set(pattern: str, content: str) -> str:
+    negated = content.startswith("!")
+    members = content[1:] if negated else content
+    if not members:
+        raise PatternError(
+            f"the pattern {pattern!r} has a '[' without characters and a ']' after it: write a set "
+            "such as [1-4], [abc] or [!0-9]."
+        )
+    escaped = "".join(c if c == "-" or c.isalnum() else re.escape(c) for c in members)
+    return f"[{'^' if negated else ''}{escaped}]"
