@@ -1,0 +1,135 @@
+"""Loading a task file: everything that is wrong with it is reported at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from config.messages import message_of, path_of
+from config.models import Task
+from config.no_effect import find_no_effect
+from config.old_spellings import replace_old_spellings
+from config.passwords import fill_in_passwords
+from config.paths import Path
+from config.problems import Problem, TaskFileError, did_you_mean
+from config.references import find_unused_sources, find_wrong_references
+from config.unsupported import find_unsupported
+from config.yaml_lines import Document, read_yaml
+
+
+def load_task(path: FilePath) -> Task:
+    """The task that a file describes, with its sources.
+
+    Raises TaskFileError with every problem of the file and of its source files: not readable, not
+    YAML, duplicate or unknown keys, wrong values, names that lead nowhere, things that are not
+    supported yet.
+    """
+    document = _read(path, str(path))
+    if document.problems and document.data is None:
+        raise TaskFileError(str(path), document.problems)
+    if not isinstance(document.data, dict):
+        problem = Problem(str(path), 1, "", "a task file is a section of `key: value` lines")
+        raise TaskFileError(str(path), [problem])
+    files_read = _add_source_files(document, document.data, path.parent)
+    replace_old_spellings(document)
+    fill_in_passwords(document, os.environ)
+    task = _validate(document)
+    for find in (find_wrong_references, find_unsupported) if files_read else (find_unsupported,):
+        document.problems.extend(document.problem(at, said) for at, said in find(document.data))
+    if document.problems or task is None:
+        raise TaskFileError(str(path), document.problems)
+    return task.with_warnings(tuple(str(warning) for warning in _warnings(document)))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the task file, for editors."""
+    return Task.model_json_schema(by_alias=True)
+
+
+def _read(path: FilePath, shown: str) -> Document:
+    try:
+        document = read_yaml(shown, path.read_bytes())
+    except OSError as error:
+        document = Document(shown)
+        message = f"can't be read: {error.strerror}{_similar_file(path)}"
+        document.problems.append(Problem(shown, 0, "", message))
+        return document
+    if document.data is None and not document.problems:
+        document.problems.append(Problem(shown, 0, "", "the file is empty"))
+    return document
+
+
+def _similar_file(path: FilePath) -> str:
+    folder = path.parent
+    try:
+        return did_you_mean(path.name, [entry.name for entry in folder.iterdir()])
+    except OSError:  # the folder is missing as well: the first error says enough
+        return ""
+
+
+def _add_source_files(document: Document, data: dict[str, object], folder: FilePath) -> bool:
+    """Add the sources of the source files to the inline ones; False when one can't be read."""
+    names = data.get("source-files")
+    inline = data.get("sources")
+    if not isinstance(names, list) or not isinstance(inline, list | None):
+        return names is None
+    sources: list[object] = list(inline or [])
+    complete = True
+    for index, name in enumerate(names):
+        at = ("source-files", index)
+        if not isinstance(name, str):
+            continue
+        read = _read(folder / name, str(folder / name))
+        if read.data is None:
+            complete = False
+            for problem in read.problems:
+                line = f" (line {problem.line})" if problem.line else ""
+                message = f"{problem.file}{line}: {problem.message}"
+                document.problems.append(document.problem(at, message))
+            continue
+        document.problems.extend(read.problems)
+        document.adopt(("sources", len(sources)), read)
+        sources.append(read.data)
+    if sources:
+        document.places.setdefault(("sources",), document.place(("source-files",)))
+        data["sources"] = sources
+    return complete
+
+
+def _validate(document: Document) -> Task | None:
+    """The task, or None after its faults were added to the document's problems."""
+    try:
+        return Task.model_validate(document.data)
+    except ValidationError as error:
+        _take_as_written(document, error)
+    try:
+        return Task.model_validate(document.data)
+    except ValidationError as error:
+        for found in error.errors(include_url=False):
+            problem = document.problem(path_of(found), message_of(found, Task))
+            document.problems.append(problem)
+        return None
+
+
+def _take_as_written(document: Document, error: ValidationError) -> None:
+    """Where text is wanted, a number, date or truth value is text after all, as it is for DM."""
+    for found in error.errors(include_url=False):
+        path = path_of(found)
+        if found["type"] == "string_type" and path in document.texts:
+            _put(document.data, path, document.texts[path])
+
+
+def _put(data: Any, path: Path, value: str) -> None:
+    for step in path[:-1]:
+        data = data[step]
+    data[path[-1]] = value
+
+
+def _warnings(document: Document) -> Iterator[Problem]:
+    found = [*find_no_effect(document.data), *find_unused_sources(document.data)]
+    problems = [document.problem(at, said) for at, said in found]
+    yield from sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line))

@@ -1,0 +1,173 @@
+"""The task: what a task file says, checked and with its defaults filled in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+
+from config.base import Section
+from config.endpoints import TargetDatabase
+from config.processing import Loader, Mydumper, Spark, Syncer, Writer
+from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
+from config.sources import Source
+from config.values import Flag, Timezone, Whole
+
+FIRST_EVENT = 4
+"""Offset of the first event of a binlog file: the magic number before it takes four bytes."""
+
+
+class Meta(Section):
+    """Where incremental replication of a source starts when there is no checkpoint."""
+
+    binlog_name: Annotated[str, Field(pattern=r"^(.+\.[0-9]+)?$")] = ""
+    """Binlog file, such as `mysql-bin.000042`."""
+    binlog_pos: Annotated[
+        Whole, Field(ge=0), AfterValidator(lambda offset: max(offset, FIRST_EVENT))
+    ] = FIRST_EVENT
+    """Offset in the file."""
+    binlog_gtid: str = ""
+    """GTID set."""
+
+    @model_validator(mode="after")
+    def _some_start(self) -> Meta:
+        if not self.binlog_name and not self.binlog_gtid:
+            raise ValueError("needs `binlog-name` (with `binlog-pos`) or `binlog-gtid`")
+        return self
+
+
+class Instance(Section):
+    """One source of the task and the rules for it."""
+
+    source_id: Annotated[str, Field(min_length=1)]
+    """The source."""
+    meta: Meta | None = None
+    """Start of incremental replication, used when there is no checkpoint."""
+    route_rules: tuple[str, ...] = ()
+    """Names of `routes`."""
+    filter_rules: tuple[str, ...] = ()
+    """Names of `filters`."""
+    column_mapping_rules: tuple[str, ...] = ()
+    """Names of `column-mappings`."""
+    expression_filters: tuple[str, ...] = ()
+    """Names of `expression-filter`."""
+    block_allow_list: str = ""
+    """Name of a `block-allow-list`. Old spelling: `black-white-list`."""
+    mydumper_config_name: str = ""
+    """Name of one of the `mydumpers`."""
+    mydumper: Mydumper | None = None
+    """The same, inline."""
+    loader_config_name: str = ""
+    """Name of one of the `loaders`."""
+    loader: Loader | None = None
+    """The same, inline."""
+    syncer_config_name: str = ""
+    """Name of one of the `syncers`."""
+    syncer: Syncer | None = None
+    """The same, inline."""
+
+
+class Task(Section):
+    """One merge task."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,50}$")]
+    """Name of the task, 1 to 50 letters, digits, `_`, `.` or `-`; prefix of its meta tables,
+    whose names hold 64 characters."""
+    task_mode: Literal["full", "incremental", "all"]
+    """`full`: copy once; `incremental`: follow the binlogs; `all`: both, one after the other."""
+    shard_mode: Literal["", "pessimistic", "optimistic"] = ""
+    """How DDL of the shards is coordinated; empty: the tables merge, DDL is not coordinated."""
+    is_sharding: Flag = False
+    """Old spelling: `true` is `shard-mode: pessimistic`."""
+    meta_schema: Annotated[str, Field(min_length=1, max_length=64)] = "dm_meta"
+    """Schema of the meta tables, in the target."""
+    remove_meta: Flag = False
+    """Forget the checkpoint and start anew."""
+    timezone: Timezone | None = None
+    """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
+    case_sensitive: Flag = False
+    """Routes, filters and allow lists are matched by case."""
+    online_ddl: Flag = True
+    """Follow gh-ost and pt-online-schema-change."""
+    online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
+    """Old spelling: turns `online-ddl` on."""
+    shadow_table_rules: tuple[str, ...] = (r"^_(.+)_(?:new|gho)$",)
+    """Names of ghost tables; one group, the real table."""
+    trash_table_rules: tuple[str, ...] = (r"^_(.+)_(?:ghc|del|old)$",)
+    """Names of trash tables; one group, the real table."""
+    ignore_checking_items: tuple[str, ...] = ()
+    """Prechecks that are left out."""
+    target_database: TargetDatabase
+    """The database that all tables are merged into."""
+    sources: tuple[Source, ...] = ()
+    """The sources, inline."""
+    source_files: tuple[str, ...] = ()
+    """Files with one source each; relative paths start at the folder of the task file."""
+    mysql_instances: Annotated[tuple[Instance, ...], Field(min_length=1)]
+    """The sources of the task with their rules."""
+    routes: dict[str, Route] = Field(default_factory=dict)
+    """Which tables are written where."""
+    filters: dict[str, EventFilter] = Field(default_factory=dict)
+    """Which kinds of events are left out."""
+    block_allow_list: dict[str, AllowList] = Field(default_factory=dict)
+    """Which tables are replicated. Old spelling: `black-white-list`."""
+    expression_filter: dict[str, ExpressionFilter] = Field(default_factory=dict)
+    """Which rows are left out."""
+    column_mappings: dict[str, ColumnMapping] = Field(default_factory=dict)
+    """Which keys are rewritten."""
+    mydumpers: dict[str, Mydumper] = Field(default_factory=dict)
+    """Settings of the dump."""
+    loaders: dict[str, Loader] = Field(default_factory=dict)
+    """Settings of the load."""
+    syncers: dict[str, Syncer] = Field(default_factory=dict)
+    """Settings of the replication."""
+    spark: Spark = Spark()
+    """Where the rows are processed."""
+    writer: Writer = Writer()
+    """How rows are gathered and written."""
+    enable_heartbeat: Flag = False
+    """Heartbeat table of old versions."""
+    heartbeat_update_interval: Whole | None = None
+    """Seconds between two heartbeats."""
+    heartbeat_report_interval: Whole | None = None
+    """Seconds between two reports of the lag."""
+    ansi_quotes: Flag = False
+    """Read statements with ANSI quotes."""
+    clean_dump_file: Flag = True
+    """Delete the files of the dump afterwards."""
+
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the file says without effect, each with its file, line and key."""
+        return self._warnings
+
+    def with_warnings(self, warnings: tuple[str, ...]) -> Task:
+        """This task, with the warnings of its file."""
+        task = self.model_copy()
+        task._warnings = warnings
+        return task
+
+    def source(self, source_id: str) -> Source:
+        """The source of that name; KeyError when there is none."""
+        for source in self.sources:
+            if source.source_id == source_id:
+                return source
+        raise KeyError(source_id)
+
+    def routes_of(self, instance: Instance) -> tuple[Route, ...]:
+        """The routes of an instance, in the order in which it names them."""
+        return tuple(self.routes[name] for name in instance.route_rules)
+
+    def allow_list_of(self, instance: Instance) -> AllowList:
+        """The allow list of an instance; one that allows everything where it names none."""
+        name = instance.block_allow_list
+        return self.block_allow_list[name] if name else AllowList()
+
+    def syncer_of(self, instance: Instance) -> Syncer:
+        """The replication settings of an instance: inline, by name, or the defaults."""
+        if instance.syncer is not None:
+            return instance.syncer
+        name = instance.syncer_config_name
+        return self.syncers[name] if name else Syncer()

@@ -1,0 +1,97 @@
+"""Settings of the three stages (dump, load, sync), of Spark and of the writer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from config.base import Section
+from config.values import Duration, Flag, Size, Whole
+
+_Count = Annotated[Whole, Field(ge=1)]
+
+
+class Mydumper(Section):
+    """The dump of the full copy."""
+
+    mydumper_path: str = ""
+    """Program of old versions."""
+    threads: _Count = 4
+    """Threads that read."""
+    chunk_filesize: Annotated[str, WithJsonSchema({"type": ["string", "integer"]})] = "64"
+    """Size of a chunk, in MiB."""
+    statement_size: Whole | None = None
+    """Size of a statement, in bytes."""
+    rows: Whole | None = None
+    """Rows in a chunk."""
+    where: str = ""
+    """Condition on the rows that are copied."""
+    skip_tz_utc: Flag = False
+    """Don't read timestamps as UTC."""
+    extra_args: str = ""
+    """Further arguments of the dump program."""
+
+
+class Loader(Section):
+    """The load of the full copy."""
+
+    pool_size: _Count = 16
+    """Connections that write."""
+    dir: str = ""
+    """Folder of the dump."""
+    import_mode: str = ""
+    """How the data are imported."""
+    on_duplicate: str = ""
+    """Old spelling of `on-duplicate-logical`."""
+    on_duplicate_logical: Literal["replace", "error", "ignore"] = "replace"
+    """What happens when a key is there already."""
+
+
+class Syncer(Section):
+    """The replication from the binlog."""
+
+    checkpoint_flush_interval: _Count = 30
+    """Seconds between two savings of the checkpoint."""
+    safe_mode: Flag = False
+    """Write rows so that it does no harm when they are there already."""
+    safe_mode_duration: Duration | None = None
+    """How long safe mode stays on after a start, such as `60s`."""
+    worker_count: _Count = 16
+    """Workers that write."""
+    batch: _Count = 100
+    """Rows in a transaction."""
+    queue_size: Whole | None = None
+    """Length of the queue to a worker."""
+    compact: Flag = False
+    """Merge changes of one row."""
+    multiple_rows: Flag = False
+    """Merge rows into one statement."""
+    enable_ansi_quotes: Flag = False
+    """Read statements with ANSI quotes."""
+
+
+class Spark(Section):
+    """Where the rows are processed."""
+
+    master: Annotated[str, Field(min_length=1)] = "local[*]"
+    """Spark master: `local[*]` is this machine with all cores, `local[2]` with two; or the URL
+    of a cluster, such as `spark://host:7077`."""
+    conf: dict[str, str] = Field(default_factory=dict)
+    """Further Spark settings, such as `spark.driver.memory: 2g`."""
+
+
+class Writer(Section):
+    """How rows are gathered into batches and written."""
+
+    buckets: Annotated[Whole, Field(ge=1, le=64)] = 4
+    """Parts that the key space is divided into, 1 to 64: that many transactions write at the
+    same time, each remembering on its own how far it came. More use more connections and cores
+    of the target."""
+    batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] = 16 << 20
+    """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
+    like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster
+    when far behind, and takes more memory and larger transactions."""
+    mailbox_chunks: Annotated[Whole, Field(ge=1, le=1024)] = 8
+    """Chunks of events that wait between a source and the writer before the source stops
+    reading, 1 to 1024. More smooths out bursts and takes more memory."""

@@ -1,0 +1,169 @@
+"""The reference page of the task file, made from the models.
+
+``python -m config.reference > docs/task-file.md`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from datetime import timedelta
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BeforeValidator, SecretStr
+from pydantic.fields import FieldInfo
+
+from config.base import Section, keys_of
+from config.keys import inner_section, pattern_of
+from config.models import Task
+from config.no_effect import NO_EFFECT
+from config.references import NAMED_PARTS
+from config.unsupported import UNSUPPORTED
+from config.values import parse_size
+
+_HEAD = """\
+# The task file
+
+A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
+existing one can be used as it is; `sources`, `source-files`, `spark` and `writer` are added.
+`config/examples/` holds files to start from.
+
+This page is made from the program (`python -m config.reference`); don't edit it.
+
+* **Sources** stand in the task file under `sources`, or in files of their own that `source-files`
+  names, or both. Each has the form of a DM source file.
+* **Named parts** (`routes`, `block-allow-list`, `syncers`, …): an instance refers to them by name.
+  A name that is not defined and a part that is not used are errors.
+* **Passwords** are plain text. `password: ${NAME}` takes the password from the environment variable
+  NAME, and it is an error if that is not set. Only `password` is expanded, and only where the
+  variable is the whole value.
+* **Sizes** are bytes, or like `64KiB`, `16MiB`, `1GiB`. **Durations** are like `60s` or `1h30m`.
+* **Old spellings** are read: `is-sharding: true` is `shard-mode: pessimistic`, `black-white-list`
+  is `block-allow-list`.
+* A key without a value counts as not given.
+* All mistakes are reported together, each with its file, line and key. Keys that are accepted and
+  have no effect are warned about.
+
+In the last column, *yes* means supported, *not yet* an error that says so, *no effect* a key of DM
+that is accepted with a warning.
+"""
+
+_NAMES: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    bool: "true / false",
+    SecretStr: "text, secret",
+    timedelta: "duration",
+}
+
+
+def reference_page() -> str:
+    """The page as Markdown: one table for each section, the top level first."""
+    parts = [_HEAD]
+    seen: dict[type[Section], str] = {Task: ""}
+    waiting: deque[tuple[str, type[Section]]] = deque([("", Task)])
+    while waiting:
+        place, section = waiting.popleft()
+        for below, inner in _sections_in(place, section):
+            if inner not in seen:
+                seen[inner] = below
+                waiting.append((below, inner))
+        parts.append("\n".join(_table(place, section, seen)))
+    return "\n".join(parts)
+
+
+def _sections_in(place: str, section: type[Section]) -> Iterator[tuple[str, type[Section]]]:
+    for key, name in keys_of(section).items():
+        inner, many = inner_section(section.model_fields[name].annotation)
+        if inner is not None:
+            yield _join(place, key) + many, inner
+
+
+def _table(place: str, section: type[Section], seen: dict[type[Section], str]) -> Iterator[str]:
+    yield f"## {f'`{place}`' if place else 'Top level'}\n"
+    yield f"{' '.join((section.__doc__ or '').split())}\n"
+    yield "| key | type | default | meaning | supported |"
+    yield "|---|---|---|---|---|"
+    for key, name in keys_of(section).items():
+        field, here = section.model_fields[name], _join(place, key)
+        inner, _ = inner_section(field.annotation)
+        kind = _type_name(field)
+        if inner is not None:
+            kind += f", see `{seen[inner]}`"
+        meaning = " ".join((field.description or "").split())
+        cells = [f"`{key}`", kind, _default(field), meaning, _supported(here)]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield ""
+
+
+def _join(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+def _type_name(field: FieldInfo) -> str:
+    return "size" if _is_size(field) else _name_of(field.annotation)
+
+
+def _is_size(field: FieldInfo) -> bool:
+    return any(isinstance(m, BeforeValidator) and m.func is parse_size for m in field.metadata)
+
+
+def _name_of(annotation: Any) -> str:
+    if annotation in _NAMES:
+        return _NAMES[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" if choice else '`""`' for choice in arguments)
+    if origin is tuple:
+        inner = _name_of(arguments[0])
+        return "list of sections" if inner == "section" else "list"
+    if origin is dict:
+        return "named sections" if inner_section(annotation)[0] else "`name: value` lines"
+    if origin in (Union, UnionType):
+        return " or ".join(_name_of(a) for a in arguments if a is not NoneType)
+    if hasattr(annotation, "__metadata__"):
+        return _name_of(arguments[0])
+    return "section"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is None or isinstance(value, Section):
+        return "none"
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if _is_size(field):
+        return f"`{value >> 20}MiB`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value) or "`[]`"
+    return f"`{value}`" if value != "" else '`""`'
+
+
+def _supported(place: str) -> str:
+    if place == "is-sharding":
+        return "as `shard-mode`"
+    patterns = _with_sections_around(pattern_of(place))
+    for part in NAMED_PARTS:
+        if part.section in patterns:
+            patterns.add(f"mysql-instances.*.{part.key}")
+    patterns |= {f"{pattern}.*" for pattern in patterns}
+    missing = [entry for entry in UNSUPPORTED if entry.pattern in patterns]
+    if missing:
+        values = ", ".join(f"`{str(v).lower()}`" for entry in missing for v in entry.values)
+        return f"not yet: {values}" if values else "not yet"
+    return "no effect" if any(entry.pattern in patterns for entry in NO_EFFECT) else "yes"
+
+
+def _with_sections_around(pattern: str) -> set[str]:
+    steps = pattern.split(".")
+    return {".".join(steps[:length]) for length in range(1, len(steps) + 1)}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference_page())

@@ -1,0 +1,143 @@
+"""Named rules that instances refer to: routes, allow lists, filters, column mappings.
+
+Patterns and lists are kept as written; the routing package compiles them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from config.base import Section
+from config.values import Scalar
+
+_Name = Annotated[str, Field(min_length=1)]
+
+
+class ExtractTable(Section):
+    """Writes a part of the shard table's name into a column."""
+
+    table_regexp: _Name
+    """Regular expression with one group."""
+    target_column: _Name
+    """Column of the target that takes the group."""
+
+
+class ExtractSchema(Section):
+    """Writes a part of the shard schema's name into a column."""
+
+    schema_regexp: _Name
+    """Regular expression with one group."""
+    target_column: _Name
+    """Column of the target that takes the group."""
+
+
+class ExtractSource(Section):
+    """Writes a part of the source's id into a column."""
+
+    source_regexp: _Name
+    """Regular expression with one group."""
+    target_column: _Name
+    """Column of the target that takes the group."""
+
+
+class Route(Section):
+    """Tables that match the patterns are written to the target schema and table."""
+
+    schema_pattern: _Name
+    """Schemas, with the wildcards `*`, `?` and `[..]`."""
+    table_pattern: str = ""
+    """Tables, with the same wildcards; without it only the schema is routed."""
+    target_schema: _Name
+    """Schema in the target."""
+    target_table: str = ""
+    """Table in the target; without it the table keeps its name."""
+    extract_table: ExtractTable | None = None
+    """Column filled from the table's name."""
+    extract_schema: ExtractSchema | None = None
+    """Column filled from the schema's name."""
+    extract_source: ExtractSource | None = None
+    """Column filled from the source's id."""
+
+    @model_validator(mode="after")
+    def _table_of_a_pattern(self) -> Route:
+        if self.target_table and not self.table_pattern:
+            raise ValueError(
+                "`target-table` needs a `table-pattern`; for every table of the schema write"
+                ' `table-pattern: "*"`'
+            )
+        return self
+
+
+class TableName(Section):
+    """A table in an allow list; names starting with `~` are regular expressions."""
+
+    db_name: _Name
+    """Schema."""
+    tbl_name: _Name
+    """Table."""
+
+
+class AllowList(Section):
+    """Which schemas and tables are replicated: schemas are decided first, then tables."""
+
+    do_dbs: tuple[str, ...] = ()
+    """Only these schemas; `~` at the start makes a name a regular expression."""
+    ignore_dbs: tuple[str, ...] = ()
+    """Not these schemas."""
+    do_tables: tuple[TableName, ...] = ()
+    """Only these tables."""
+    ignore_tables: tuple[TableName, ...] = ()
+    """Not these tables."""
+
+
+class EventFilter(Section):
+    """Which kinds of events of matching tables are replicated."""
+
+    schema_pattern: str = ""
+    """Schemas, with wildcards."""
+    table_pattern: str = ""
+    """Tables, with wildcards."""
+    events: tuple[str, ...] = ()
+    """Kinds of events, such as `truncate table` or `all dml`."""
+    sql_pattern: tuple[str, ...] = ()
+    """Regular expressions for statements."""
+    action: Literal["Do", "Ignore"] = "Do"
+    """What happens to events that match."""
+
+
+class ExpressionFilter(Section):
+    """Rows of one table that are skipped because an expression is true."""
+
+    db: Annotated[str, Field(min_length=1, alias="schema")]
+    """Schema."""
+    table: _Name
+    """Table."""
+    insert_value_expr: str = ""
+    """Skips an inserted row."""
+    update_old_value_expr: str = ""
+    """Skips an update by the row before it; with the next one, both must be true."""
+    update_new_value_expr: str = ""
+    """Skips an update by the row after it."""
+    delete_value_expr: str = ""
+    """Skips a deleted row."""
+
+
+class ColumnMapping(Section):
+    """Folds the numbers of schema and table into an auto-increment key."""
+
+    schema_pattern: _Name
+    """Schemas, with wildcards."""
+    table_pattern: _Name
+    """Tables, with wildcards."""
+    expression: Literal["partition id"]
+    """How the value is made."""
+    source_column: _Name
+    """Column that is read."""
+    target_column: _Name
+    """Column that is written."""
+    arguments: tuple[Scalar, ...] = ()
+    """Source number, schema prefix, table prefix, separator."""
+    create_table_query: str = ""
+    """Statement that creates the target table."""

@@ -1,0 +1,97 @@
+"""What DM's task file can ask for and this program can't do yet: the one list of it.
+
+When something becomes supported, delete its entry here; the reference page follows by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from config.paths import Path, select
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A key that can't be used yet: any value but an empty one, or only the values named."""
+
+    pattern: str
+    """Keys joined by dots, `*` for any name or index (`config.paths.select`)."""
+    what: str
+    """What is not supported, as the subject of a sentence."""
+    instead: str = ""
+    """What to write instead, as a full clause."""
+    values: tuple[object, ...] = ()
+    """The values that are not supported; none: every value that is not empty."""
+
+    def applies(self, value: object) -> bool:
+        """Whether this value of the key is not supported."""
+        return value in self.values if self.values else bool(value)
+
+
+_ONLINE_DDL = "online schema changes by rules of its own (gh-ost, pt-online-schema-change)"
+
+UNSUPPORTED: tuple[Unsupported, ...] = (
+    Unsupported(
+        "task-mode",
+        "the full copy",
+        "copy the rows by other means and use `incremental` with `meta`",
+        ("full", "all"),
+    ),
+    Unsupported(
+        "shard-mode",
+        "pessimistic coordination of shard DDL",
+        'leave `shard-mode` empty ("") and change the shards at the same time',
+        ("pessimistic",),
+    ),
+    Unsupported(
+        "shard-mode",
+        "optimistic coordination of shard DDL",
+        'leave `shard-mode` empty ("") and change the shards at the same time',
+        ("optimistic",),
+    ),
+    Unsupported("online-ddl-scheme", _ONLINE_DDL, "delete the key"),
+    Unsupported("shadow-table-rules", _ONLINE_DDL, "delete the key"),
+    Unsupported("trash-table-rules", _ONLINE_DDL, "delete the key"),
+    Unsupported(
+        "mysql-instances.*.filter-rules.*",
+        "filtering by kind of event",
+        "delete the rule here and its definition in `filters`",
+    ),
+    Unsupported(
+        "mysql-instances.*.expression-filters.*",
+        "filtering rows by expression",
+        "delete the rule here and its definition in `expression-filter`",
+    ),
+    Unsupported(
+        "mysql-instances.*.column-mapping-rules.*",
+        "column mapping",
+        "delete the rule here and its definition in `column-mappings`",
+    ),
+    Unsupported("routes.*.extract-table", "a column filled from the table's name"),
+    Unsupported("routes.*.extract-schema", "a column filled from the schema's name"),
+    Unsupported("routes.*.extract-source", "a column filled from the source's id"),
+    Unsupported("sources.*.filters", "filtering by kind of event at a source", "delete the key"),
+    Unsupported(
+        "sources.*.enable-relay",
+        "a relay log",
+        "set it to false; the binlog is read from the source itself",
+        (True,),
+    ),
+    Unsupported("syncers.*.safe-mode-duration", "safe mode for a time", "use `safe-mode: true`"),
+    Unsupported(
+        "mysql-instances.*.syncer.safe-mode-duration",
+        "safe mode for a time",
+        "use `safe-mode: true`",
+    ),
+)
+
+
+def find_unsupported(data: object) -> Iterator[tuple[Path, str]]:
+    """The path and the message of everything in the file that is not supported yet."""
+    for entry in UNSUPPORTED:
+        for path, value in select(data, entry.pattern):
+            if entry.applies(value):
+                named = f" (`{value}`)" if isinstance(value, str) else ""
+                instead = f"; {entry.instead}" if entry.instead else ""
+                yield path, f"not supported yet{named}: {entry.what}{instead}"

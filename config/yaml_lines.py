@@ -1,0 +1,158 @@
+"""YAML with memory: each value's file, line and text as written; duplicate keys are faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import yaml
+
+from config.paths import Path, dotted
+from config.problems import Problem
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a key stands: file, line (from 1) and the key as written there."""
+
+    file: str
+    line: int
+    key: str
+
+
+@dataclass
+class Document:
+    """A YAML file as plain data, with the place and the written text of everything in it.
+
+    ``problems`` holds what is wrong with the YAML itself; ``data`` is None when nothing could be
+    read. ``texts`` holds the text of every scalar that is not null: YAML makes numbers, truth
+    values and dates of some words (``+10:00`` is 600) that are meant as text.
+    """
+
+    file: str
+    data: object = None
+    places: dict[Path, Place] = field(default_factory=dict)
+    texts: dict[Path, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def place(self, path: Path) -> Place:
+        """The place of a value; for one that is not there, the line of the section around it."""
+        for length in range(len(path), 0, -1):
+            known = self.places.get(path[:length])
+            if known is not None:
+                rest = path[length:]
+                key = dotted((known.key, *rest)) if known.key else dotted(rest)
+                return Place(known.file, known.line, key)
+        return Place(self.file, 1, dotted(path))
+
+    def problem(self, path: Path, message: str) -> Problem:
+        """A problem with the value at a path."""
+        place = self.place(path)
+        return Problem(place.file, place.line, place.key, message)
+
+    def copy_places(self, old: Path, new: Path) -> None:
+        """Let the values below ``new`` be reported where those below ``old`` were written."""
+        _copy(self.places, old, self.places, new)
+        _copy(self.texts, old, self.texts, new)
+
+    def adopt(self, path: Path, other: Document) -> None:
+        """Let the values below a path be reported where ``other`` has them."""
+        self.places[path] = Place(other.file, 1, "")
+        _copy(other.places, (), self.places, path)
+        _copy(other.texts, (), self.texts, path)
+
+
+def _copy(source: dict[Path, _T], old: Path, target: dict[Path, _T], new: Path) -> None:
+    for path, value in list(source.items()):
+        if path[: len(old)] == old:
+            target[(*new, *path[len(old) :])] = value
+
+
+def read_yaml(file: str, content: bytes) -> Document:
+    """Read one YAML document; never raises, faults are in the document's ``problems``."""
+    document = Document(file)
+    try:
+        loader = yaml.SafeLoader(content)
+    except yaml.YAMLError as error:
+        document.problems.append(_syntax_problem(file, error))
+        return document
+    try:
+        node = loader.get_single_node()
+        if node is not None:
+            document.data = _Reader(document, loader).value(node, ())
+    except yaml.YAMLError as error:
+        document.problems.append(_syntax_problem(file, error))
+    finally:
+        loader.dispose()
+    return document
+
+
+class _Reader:
+    """Turns the nodes of one document into plain data and notes their places."""
+
+    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+        self._document = document
+        self._loader = loader
+        self._open: list[yaml.Node] = []
+
+    def value(self, node: yaml.Node, path: Path) -> object:
+        self._document.places.setdefault(path, self._place(node, path))
+        if any(node is outer for outer in self._open):
+            message = "a section contains itself through an alias; write it out"
+            self._document.problems.append(self._document.problem(path, message))
+            return None
+        self._open.append(node)
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
+            return self._scalar(node, path)
+        finally:
+            self._open.pop()
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, object]:
+        seen: dict[str, int] = {}
+        for key_node, _ in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                message = f"line {line}: a key must be a single word"
+                self._document.problems.append(self._document.problem(path, message))
+            elif key_node.value in seen:
+                place = self._place(key_node, (*path, key_node.value))
+                message = f"the key is already in line {seen[key_node.value]}; keep one of the two"
+                self._document.problems.append(Problem(place.file, line, place.key, message))
+            else:
+                seen[key_node.value] = line
+        self._loader.flatten_mapping(node)  # writes out the merge key `<<`
+        result: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if isinstance(key_node, yaml.ScalarNode):
+                below = (*path, key_node.value)
+                self._document.places[below] = self._place(key_node, below)
+                result[key_node.value] = self.value(value_node, below)
+        return result
+
+    def _scalar(self, node: yaml.Node, path: Path) -> object:
+        try:
+            value: object = self._loader.construct_object(node)
+        except ValueError:  # looks like a date or a number and is none: it is text
+            value = node.value
+        if value is not None:
+            self._document.texts[path] = node.value
+        return value
+
+    def _place(self, node: yaml.Node, path: Path) -> Place:
+        return Place(self._document.file, node.start_mark.line + 1, dotted(path))
+
+
+def _syntax_problem(file: str, error: yaml.YAMLError) -> Problem:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(part for part in (error.context, error.problem) if part)
+        column = f" (column {mark.column + 1})" if mark else ""
+        return Problem(file, mark.line + 1 if mark else 0, "", f"not valid YAML: {said}{column}")
+    said = " ".join(str(error).split())
+    return Problem(file, 0, "", f"not valid YAML: {said}")
