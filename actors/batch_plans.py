@@ -1,0 +1,124 @@
+"""From chunks to a batch: which plan each row event is decoded and written by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actors.batching import PendingChunk
+from actors.faults import FatalError
+from actors.messages import Part
+from replicator.binlog.table_map import TableMap
+from replicator.pipeline.apply import Batch
+from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.planning import PlanError, plan_table
+from replicator.schema.connection import Connection
+from replicator.schema.inspection import read_table
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
+
+
+class BatchPlanner:
+    """Makes batches, and keeps the plans and target structures that they need.
+
+    What is kept about a target must be forgotten (`forget`) when its structure changes.
+    """
+
+    def __init__(self, registry: SchemaRegistry, target: Connection, buckets: int) -> None:
+        self._registry = registry
+        self._target = target
+        self._buckets = buckets
+        self._tables: dict[int, Table] = {}
+        self._plans: dict[tuple[int, int, TableMap], TablePlan] = {}
+
+    def forget(self, target: int) -> None:
+        """The target's structure changed: read it again, and plan anew."""
+        self._tables.pop(target, None)
+        registry = self._registry
+        self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
+
+    async def batch(self, chunks: Iterable[PendingChunk]) -> Batch:
+        """The rows of whole chunks as one batch. Raises FatalError where rows have no plan."""
+        batch = Batch()
+        numbers: dict[TablePlan, int] = {}
+        for chunk in chunks:
+            for part in chunk.parts.values():
+                if part.rows:
+                    await self._add(batch, numbers, part)
+        return batch
+
+    async def _add(self, batch: Batch, numbers: dict[TablePlan, int], part: Part) -> None:
+        rows = part.rows
+        assert rows is not None
+        if part.target not in self._tables:
+            self._tables[part.target] = await self._read_target(part)
+        # Table maps are few objects shared by many events: told apart by identity they cost little.
+        plan_of: dict[tuple[int, int], int] = {}
+        for member, table_map in {
+            (m, id(t)): (m, t) for m, t in zip(rows.member, rows.table_map, strict=True)
+        }.values():
+            plan = self._plan(part, member, table_map)
+            if plan not in numbers:
+                numbers[plan] = len(numbers)
+                batch.plans.append(plan)
+            plan_of[member, id(table_map)] = numbers[plan]
+        batch.extend(
+            source=part.source,
+            version=part.version,
+            plans=[plan_of[m, id(t)] for m, t in zip(rows.member, rows.table_map, strict=True)],
+            transactions=rows.transaction,
+            ordinals=rows.ordinal,
+            events=rows.event,
+        )
+
+    def _plan(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
+        key = (member, part.version, table_map)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._make(part, member, table_map)
+        return plan
+
+    def _make(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
+        target = self._tables[part.target]
+        known = self._registry.structure(member, part.version)
+        # A start in the past may meet rows that are older than the structure found upstream;
+        # the target was loaded from such rows, so its structure is the second guess.
+        guesses = [known, target] if known is not None else [target]
+        failure: PlanError | None = None
+        for guess in guesses:
+            try:
+                return plan_table(
+                    str(self._registry.member(member)),
+                    guess,
+                    table_map,
+                    target,
+                    part.target,
+                    self._buckets,
+                )
+            except PlanError as error:
+                failure = failure or error
+        raise FatalError(
+            "rows.no-plan",
+            str(failure),
+            where=f"{self._registry.member(member)}, target {target.schema}.{target.name}",
+            ways_out=(
+                "make the target's structure fit the shard's (the message says what differs),"
+                " then `replicator resume`",
+            ),
+        ) from failure
+
+    async def _read_target(self, part: Part) -> Table:
+        name = self._registry.target_name(part.target)
+        table = await read_table(self._target, name)
+        if table is not None:
+            return table
+        member = self._registry.members_of(part.target)
+        known = [s for m in member if (s := self._registry.structure(m, part.version))]
+        raise FatalError(
+            "target.missing",
+            f"the target table {name} does not exist",
+            where=f"source {part.source}, target {name}",
+            ways_out=(
+                f"create it in schema {name.schema}, then `replicator resume`:"
+                f" {known[0].create_sql if known else 'as in the shards'}",
+            ),
+        )

@@ -1,0 +1,249 @@
+"""The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+import structlog
+
+from actors.actor import Actor
+from actors.batch_plans import BatchPlanner
+from actors.batching import PendingChunk, SourceBook
+from actors.ddl_runner import DdlRunner
+from actors.job_runner import JobRunner
+from actors.messages import BatchDone, ChunkEnd, DdlDone, DdlItem, Flush, Part, WriterMessage
+from replicator.binlog.position import SourcePosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.pipeline.apply import Batch
+from replicator.schema.registry import SchemaRegistry
+from replicator.target.meta import Checkpoint, MetaStore
+
+QUEUE_FACTOR = 2
+"""Batches' worth of bytes that may wait in the books before the writer takes no more rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds."""
+
+    batch_bytes: int
+    checkpoint_interval: float
+    mailbox_chunks: int
+
+
+@dataclass(slots=True)
+class TargetTotals:
+    """What was written to one target since the start, in rows."""
+
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class WriterProgress:
+    """What the writer has done, for `status`."""
+
+    batches: int = 0
+    rows: int = 0
+    last_batch_seconds: float = 0.0
+    saved_at: float = field(default_factory=time.monotonic)
+    totals: dict[int, TargetTotals] = field(default_factory=dict)
+    saved: dict[str, str] = field(default_factory=dict)
+
+
+class BatchedWriter(Actor[WriterMessage]):
+    """Gathers whole chunks into batches, applies them, executes barriers, saves checkpoints.
+
+    A batch is submitted at once when none is running; while one runs, the next fills. A DDL
+    waits for the batch that touches its target, and its target is left out of new batches until
+    it is executed; other targets flow.
+    """
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        registry: SchemaRegistry,
+        books: Mapping[str, SourceBook],
+        server_ids: Mapping[str, int],
+        meta: MetaStore,
+        planner: BatchPlanner,
+        jobs: JobRunner,
+        ddl: DdlRunner,
+    ) -> None:
+        super().__init__("writer", capacity=settings.mailbox_chunks)
+        self.settings = settings
+        self.progress = WriterProgress()
+        self.jobs = jobs
+        self.ddl_running: dict[int, DdlItem] = {}
+        self._registry = registry
+        self._books = books
+        self._server_ids = server_ids
+        self._meta = meta
+        self._planner = planner
+        self._ddl = ddl
+        self._running: list[tuple[SourceBook, list[PendingChunk]]] = []
+        self._batch_targets: set[int] = set()
+        self._ddl_waiting: set[int] = set()
+        self._flushes: list[Flush] = []
+        self._log = structlog.get_logger()
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of row events that have arrived and are not finished."""
+        return sum(book.queued_bytes for book in self._books.values())
+
+    async def on_start(self) -> None:
+        """Save the start itself, so that a crash before the first checkpoint changes nothing."""
+        await self.save()
+
+    async def loop(self) -> None:
+        """Answer messages, submit work, and save the checkpoint when it is time."""
+        async with anyio.create_task_group() as jobs:
+            while True:
+                await self._submit(jobs)
+                await self._answer_flushes()
+                room = self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
+                due = self.progress.saved_at + self.settings.checkpoint_interval
+                with anyio.move_on_after(max(0.0, due - time.monotonic())):
+                    message = await self.mailbox.get(rows=room)
+                    self._receive(message)
+                    while room and (more := self.mailbox.take()) is not None:
+                        self._receive(more)
+                        room = self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
+                if time.monotonic() >= due:
+                    await self.save()
+
+    def _receive(self, message: WriterMessage) -> None:
+        if isinstance(message, Part | ChunkEnd):
+            book = self._books[message.source]
+            if message.epoch != book.epoch:
+                return
+            if isinstance(message, Part):
+                book.add_part(message)
+            else:
+                book.add_end(message)
+        elif isinstance(message, BatchDone):
+            self._batch_done(message)
+        elif isinstance(message, DdlDone):
+            del self.ddl_running[message.item.target]
+            self._planner.forget(message.item.target)
+            self._books[message.item.source].executed(message.item)
+        else:
+            self._flushes.append(message)
+
+    async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
+        waiting = [item for book in self._books.values() for item in book.barriers()]
+        self._ddl_waiting = {item.target for item in waiting}
+        for item in waiting:
+            if item.target in self.ddl_running or item.target in self._batch_targets:
+                continue
+            self.ddl_running[item.target] = item
+            await self.save()
+            jobs.start_soon(self._run_ddl, item)
+        if self._running:
+            return
+        taken = self._take()
+        for book, chunks in taken:
+            with_rows = [chunk for chunk in chunks if chunk.has_rows]
+            book.applied([chunk for chunk in chunks if not chunk.has_rows])
+            if with_rows:
+                self._running.append((book, with_rows))
+        if self._running:
+            running = [chunk for _, chunks in self._running for chunk in chunks]
+            self._batch_targets = {target for chunk in running for target in chunk.parts}
+            batch = await self._planner.batch(running)
+            reach(CrashPoint.BATCH_SUBMITTED)
+            jobs.start_soon(self._run_batch, batch)
+        elif taken:
+            # Chunks without rows are finished at once; what stood behind them may go now.
+            await self._submit(jobs)
+
+    def _take(self) -> list[tuple[SourceBook, list[PendingChunk]]]:
+        room = self.settings.batch_bytes
+        taken = []
+        for book in self._books.values():
+            chunks = book.take(room, self._ddl_waiting)
+            room -= sum(chunk.end.bytes for chunk in chunks if chunk.end)
+            if chunks:
+                taken.append((book, chunks))
+        return taken
+
+    async def _run_batch(self, batch: Batch) -> None:
+        started = time.monotonic()
+        result = await self.jobs.run(batch)
+        reach(CrashPoint.BATCH_APPLIED)
+        self.mailbox.tell(BatchDone(result, time.monotonic() - started))
+
+    async def _run_ddl(self, item: DdlItem) -> None:
+        await self._ddl.run(item)
+        self.mailbox.tell(DdlDone(item))
+
+    def _batch_done(self, done: BatchDone) -> None:
+        for book, chunks in self._running:
+            book.applied(chunks)
+            self.progress.rows += sum(
+                len(part.rows) for chunk in chunks for part in chunk.parts.values() if part.rows
+            )
+        self._running = []
+        self._batch_targets = set()
+        self.progress.batches += 1
+        self.progress.last_batch_seconds = done.seconds
+        for bucket in done.result.buckets:
+            totals = self.progress.totals.setdefault(bucket.target, TargetTotals())
+            totals.inserted += bucket.inserted
+            totals.overwritten += bucket.overwritten
+            totals.deleted += bucket.deleted
+            totals.missing += bucket.missing
+            if bucket.missing:
+                self._log.warning(
+                    "rows.missing",
+                    target=str(self._registry.target_name(bucket.target)),
+                    rows=bucket.missing,
+                    meaning="updates or deletes did not find their row on the target",
+                )
+
+    async def _answer_flushes(self) -> None:
+        if not self._flushes or self._running or self.ddl_running or len(self.mailbox):
+            return
+        await self.save()
+        for flush in self._flushes:
+            flush.done.set()
+        self._flushes = []
+
+    async def save(self) -> None:
+        """Save the checkpoint of every source, and its members where they have changed."""
+        books = [book for book in self._books.values() if book.resume is not None]
+        changed = frozenset(book.source for book in books if book.members_changed)
+        checkpoints = [self._checkpoint(book, book.resume) for book in books if book.resume]
+        for book in books:
+            book.members_changed = False
+            self.progress.saved[book.source] = str(book.resume)
+        await self._meta.save(checkpoints, members=changed)
+        self.progress.saved_at = time.monotonic()
+
+    def _checkpoint(self, book: SourceBook, resume: SourcePosition) -> Checkpoint:
+        return Checkpoint(
+            source=book.source,
+            file=resume.binlog.file,
+            offset=resume.binlog.offset,
+            gtid=resume.gtid,
+            server_id=self._server_ids[book.source],
+            members=tuple(
+                self._registry.record(member, version)
+                for versions in book.members.values()
+                for member, version in versions.items()
+            ),
+            floors=tuple(
+                (
+                    self._registry.target_name(target),
+                    (point.version, point.transaction, point.ordinal),
+                )
+                for target, point in book.floors.items()
+            ),
+        )

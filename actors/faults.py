@@ -1,0 +1,26 @@
+"""What stops a task: a fault with everything that its operator needs to know."""
+
+from __future__ import annotations
+
+
+class FatalError(Exception):
+    """Fatal: going on would lose, double or falsify rows. The task pauses.
+
+    ``event`` is a stable name, ``where`` names source, target and position as far as known,
+    ``ways_out`` are the things the operator can do.
+    """
+
+    def __init__(self, event: str, message: str, *, where: str, ways_out: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.event = event
+        self.message = message
+        self.where = where
+        self.ways_out = ways_out
+
+    def __str__(self) -> str:
+        ways = "".join(f"\n  - {way}" for way in self.ways_out)
+        return f"{self.message}\n  where: {self.where}" + (f"\n  ways out:{ways}" if ways else "")
+
+
+class TransientError(Exception):
+    """The source, the target or Spark is away just now; trying again is safe."""

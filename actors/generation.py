@@ -1,0 +1,191 @@
+"""One run of a task from its saved state: all actors, from their start to their end.
+
+A start, a restart after a failure and resuming after a pause are the same: a new generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+import anyio.abc
+import structlog
+from pyspark.sql import SparkSession
+
+from actors.batch_plans import BatchPlanner
+from actors.batched_writer import BatchedWriter, WriterSettings
+from actors.batching import SourceBook
+from actors.ddl_runner import DdlRunner
+from actors.job_runner import JobRunner
+from actors.messages import Flush
+from actors.sharding_group import ShardingGroup
+from actors.source_reader import SourceReader, SourceSettings
+from actors.starting import SourceStart, load_start
+from actors.task_setup import (
+    CHUNK_MAX_BYTES,
+    CHUNK_TARGET_BYTES,
+    SourceSetup,
+    address_of,
+    source_setups,
+)
+from config.models import Task
+from replicator.binlog.connection import SourceAddress
+from replicator.binlog.position import Point
+from replicator.binlog.stream import ChunkLimits
+from replicator.pipeline.apply import ApplySettings
+from replicator.schema.connection import Connection
+from replicator.schema.names import TableName
+from replicator.schema.registry import SchemaRegistry
+from replicator.target.ddl_execution import DdlExecutor
+from replicator.target.meta import MetaStore
+
+STOP_PATIENCE = 120.0
+"""Seconds that a running batch may take to end when the task stops or pauses."""
+
+
+class Generation:
+    """The actors of a task. `run` them once."""
+
+    def __init__(self, task: Task, session: SparkSession) -> None:
+        self.task = task
+        self.registry = SchemaRegistry()
+        self.readers: dict[str, SourceReader] = {}
+        self.groups: dict[tuple[str, int], ShardingGroup] = {}
+        self.writer: BatchedWriter | None = None
+        self._session = session
+        self._setups = {setup.source: setup for setup in source_setups(task)}
+        self._meta_connection = Connection(address_of(task.target_database))
+        self._ddl_connection = Connection(address_of(task.target_database))
+        self._meta = MetaStore(self._meta_connection, task.meta_schema, task.name)
+        self._floors: dict[tuple[str, int], Point] = {}
+        self._versions: dict[tuple[str, int], int] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._log = structlog.get_logger()
+
+    async def run(self, stop: anyio.Event, running: anyio.Event) -> None:
+        """Start from the saved state and work until ``stop``; then finish, save and return.
+
+        ``running`` is set once all actors are started. Raises FatalError, TransientError or
+        DatabaseUnavailableError, as an exception group where an actor raised it.
+        """
+        try:
+            await self._meta.prepare()
+            starts = {
+                source: await load_start(setup, self.registry, self._meta)
+                for source, setup in self._setups.items()
+            }
+            self._take_state(starts)
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                writer = self.writer = self._make_writer(starts)
+                tasks.start_soon(writer.run)
+                async with anyio.create_task_group() as readers:
+                    for source, start in starts.items():
+                        reader = self.readers[source] = self._make_reader(source, start, writer)
+                        readers.start_soon(reader.run)
+                    running.set()
+                    await stop.wait()
+                    readers.cancel_scope.cancel()
+                await self._flush(writer)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._meta_connection.close()
+            self._ddl_connection.close()
+
+    def group_of(self, source: str, target: int) -> ShardingGroup:
+        """The group of a source and a target, started when first asked for."""
+        group = self.groups.get((source, target))
+        if group is None:
+            assert self.writer is not None
+            assert self._tasks is not None
+            floor = self._floors.get((source, target))
+            group = self.groups[source, target] = ShardingGroup(
+                source,
+                target,
+                self.registry,
+                self.writer.mailbox,
+                version=max(self._versions.get((source, target), 0), floor.version if floor else 0),
+                floor=floor,
+            )
+            self._tasks.start_soon(group.run)
+        return group
+
+    def _take_state(self, starts: Mapping[str, SourceStart]) -> None:
+        for source, start in starts.items():
+            for target, point in start.floors.items():
+                self._floors[source, target] = point
+            for target, members in start.members.items():
+                self._versions[source, target] = max(members.values(), default=0)
+
+    def _make_writer(self, starts: Mapping[str, SourceStart]) -> BatchedWriter:
+        task = self.task
+        address = address_of(task.target_database)
+        instance = task.mysql_instances[0]
+        syncer = task.syncer_of(instance)
+        safe_mode = any(task.syncer_of(i).safe_mode for i in task.mysql_instances)
+        books = {
+            source: SourceBook(source, 0, start.resume, dict(start.members), dict(start.floors))
+            for source, start in starts.items()
+        }
+        settings = ApplySettings(
+            address=address,
+            meta_schema=task.meta_schema,
+            task=task.name,
+            safe_mode=safe_mode,
+        )
+        executor = DdlExecutor(self._ddl_connection, self._meta)
+        return BatchedWriter(
+            WriterSettings(
+                batch_bytes=task.writer.batch_bytes,
+                checkpoint_interval=syncer.checkpoint_flush_interval,
+                mailbox_chunks=task.writer.mailbox_chunks,
+            ),
+            self.registry,
+            books,
+            {source: start.server_id for source, start in starts.items()},
+            self._meta,
+            BatchPlanner(self.registry, self._meta_connection, task.writer.buckets),
+            JobRunner(self._session, settings, self.registry),
+            DdlRunner(
+                self.registry,
+                executor,
+                self._ddl_connection,
+                TableName(task.meta_schema, f"{task.name}_shadow"),
+                task.timezone,
+            ),
+        )
+
+    def _make_reader(self, source: str, start: SourceStart, writer: BatchedWriter) -> SourceReader:
+        setup: SourceSetup = self._setups[source]
+        address = setup.address
+        return SourceReader(
+            SourceSettings(
+                source=source,
+                address=SourceAddress(
+                    host=address.host,
+                    port=address.port,
+                    user=address.user,
+                    password=address.password,
+                    ssl_ca=address.ssl_ca,
+                    ssl_cert=address.ssl_cert,
+                    ssl_key=address.ssl_key,
+                ),
+                server_id=setup.server_id,
+                limits=ChunkLimits(target_bytes=CHUNK_TARGET_BYTES, max_bytes=CHUNK_MAX_BYTES),
+            ),
+            start.read_from,
+            setup.router,
+            self.registry,
+            writer.mailbox,
+            self.group_of,
+            epoch=0,
+        )
+
+    async def _flush(self, writer: BatchedWriter) -> None:
+        done = anyio.Event()
+        writer.mailbox.tell(Flush(done))
+        with anyio.move_on_after(STOP_PATIENCE) as waiting:
+            await done.wait()
+        if waiting.cancelled_caught:
+            # What is not saved is read again at the next start; the points keep it exact.
+            self._log.warning("task.stopped-unsaved", seconds=STOP_PATIENCE)

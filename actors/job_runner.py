@@ -1,0 +1,93 @@
+"""Running a batch's Spark job until it is done, in a thread."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.to_thread
+import structlog
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from actors.faults import FatalError, TransientError
+from replicator.pipeline.apply import (
+    ApplySettings,
+    Batch,
+    BatchResult,
+    BucketResult,
+    Outcome,
+    apply_batch,
+)
+from replicator.schema.registry import SchemaRegistry
+
+RETRY_WAIT = (0.2, 15.0)
+"""Seconds before the first and, at most, before any later attempt to reach the target."""
+
+SPARK_ATTEMPTS = 3
+"""How often a job that Spark itself failed is submitted before the session is made anew."""
+
+
+class JobRunner:
+    """Submits batches. A batch may be submitted again at will: each bucket knows what it has."""
+
+    def __init__(
+        self, session: SparkSession, settings: ApplySettings, registry: SchemaRegistry
+    ) -> None:
+        self.state = "idle"
+        self._session = session
+        self._settings = settings
+        self._registry = registry
+        self._log = structlog.get_logger()
+
+    async def run(self, batch: Batch) -> BatchResult:
+        """Apply a batch, waiting for a target that is away.
+
+        Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
+        keeps failing.
+        """
+        wait, longest = RETRY_WAIT
+        failures = 0
+        self.state = "applying"
+        while True:
+            try:
+                result = await anyio.to_thread.run_sync(
+                    apply_batch, self._session, batch, self._settings
+                )
+            except PySparkException as error:
+                failures += 1
+                self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
+                if failures >= SPARK_ATTEMPTS:
+                    raise TransientError(f"Spark failed {failures} times: {error}") from error
+                trouble = "Spark failed"
+            else:
+                failed = [b for b in result.buckets if b.outcome is not Outcome.DONE]
+                if not failed:
+                    self.state = "idle"
+                    return result
+                fatal = [b for b in failed if b.outcome is not Outcome.UNREACHABLE]
+                if fatal:
+                    raise self._fault(fatal[0])
+                trouble = failed[0].message
+            self.state = f"retrying: {trouble}"
+            self._log.warning("batch.retry", reason=trouble, seconds=round(wait, 1))
+            await anyio.sleep(wait)
+            wait = min(2 * wait, longest)
+
+    def _fault(self, bucket: BucketResult) -> FatalError:
+        target = self._registry.target_name(bucket.target)
+        ways = {
+            Outcome.DUPLICATE: (
+                "remove or change the row in one of the shards (the change then arrives here too)"
+                " or on the target, then `replicator resume`",
+                "if rows may overwrite one another, set safe-mode: true in the syncer",
+            ),
+            Outcome.UNDECODABLE: ("mend the cause at the source, then `replicator resume`",),
+        }
+        return FatalError(
+            f"rows.{bucket.outcome.value}",
+            bucket.message,
+            where=f"target {target}",
+            ways_out=ways.get(
+                bucket.outcome,
+                ("remove what the error names from the target, then `replicator resume`",),
+            ),
+        )

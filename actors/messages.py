@@ -1,0 +1,102 @@
+"""All messages between actors: frozen dataclasses, in the order in which rows flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+
+from replicator.binlog.chunk import RowEvents, Statement
+from replicator.binlog.position import SourcePosition
+from replicator.pipeline.apply import BatchResult
+from replicator.schema.ddl_effects import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRows:
+    """Reader to group: the part of a chunk that concerns one target.
+
+    The effects of the chunk's statement on the target's members come after its rows.
+    """
+
+    epoch: int
+    chunk: int
+    rows: RowEvents | None
+    effects: tuple[Effect, ...] = ()
+    statement: Statement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEnd:
+    """Reader to writer: the chunk has one `Part` for each of ``targets``, and ends at ``end``.
+
+    ``complete`` is False where the chunk was cut inside a transaction; ``end`` then is the
+    boundary before that transaction.
+    """
+
+    source: str
+    epoch: int
+    chunk: int
+    targets: frozenset[int]
+    end: SourcePosition
+    complete: bool
+    timestamp: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DdlItem:
+    """A DDL event of a member as it is to be executed on the target.
+
+    ``transaction`` is the key of the event group's position: with source and member it
+    identifies the item for ever.
+    """
+
+    source: str
+    target: int
+    version: int
+    effect: Effect
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Group to writer: what is to be done for one target in one chunk.
+
+    All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``members`` are the
+    numbers and versions of the group's members after the chunk, None where nothing changed.
+    """
+
+    source: str
+    epoch: int
+    chunk: int
+    target: int
+    rows: RowEvents | None
+    version: int
+    ddl: DdlItem | None = None
+    members: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """The writer's job to the writer: every bucket of the running batch is committed."""
+
+    result: BatchResult
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DdlDone:
+    """The writer's job to the writer: the item is executed, and its structures are known."""
+
+    item: DdlItem
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Supervisor to writer: finish what has arrived whole, save, then set ``done``."""
+
+    done: anyio.Event
+
+
+WriterMessage = ChunkEnd | Part | Flush | BatchDone | DdlDone

@@ -1,0 +1,275 @@
+"""The source reader: follows one binlog and deals its chunks out to the groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Never
+
+import anyio
+import anyio.to_thread
+import stamina
+import structlog
+
+from actors.actor import Actor
+from actors.faults import FatalError
+from actors.mailbox import Mailbox
+from actors.messages import ChunkEnd, TargetRows, WriterMessage
+from actors.sharding_group import ShardingGroup
+from replicator.binlog.chunk import Chunk, RouteSlot, Statement
+from replicator.binlog.connection import SourceAddress
+from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.stream import BinlogStream, ChunkLimits, GtidStart
+from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.recognise import recognise
+from replicator.routing.router import Router
+from replicator.schema.ddl_effects import DdlError, Effect, effects_of
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import SchemaRegistry
+
+ANSI_QUOTES = 0x4
+"""The bit of sql_mode that makes "a" an identifier."""
+
+RETRY_WAIT = (0.1, 15.0)
+"""Seconds before the first and, at most, before any later attempt to reconnect."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One source: where it is, and the server id to appear under there."""
+
+    source: str
+    address: SourceAddress
+    server_id: int
+    limits: ChunkLimits
+
+
+@dataclass(slots=True)
+class ReaderProgress:
+    """What a reader has done, for `status`."""
+
+    state: str = "starting"
+    position: SourcePosition | None = None
+    timestamp: int = 0
+    behind: bool = True
+    rows: int = 0
+    bytes: int = 0
+    reconnects: int = 0
+    error: str = ""
+
+    def lag(self) -> float | None:
+        """Seconds between the newest event read and now, by both clocks; None before the first."""
+        if not self.timestamp:
+            return None
+        return max(0.0, time.time() - self.timestamp) if self.behind else 0.0
+
+
+class SourceReader(Actor[Never]):
+    """Reads chunks in a thread and sends each part to its group, the chunk's end to the writer.
+
+    A lost connection is opened again for ever, with growing pauses, and reading goes on behind
+    the last event that was dealt out. Whatever cannot be read is fatal.
+    """
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        start: SourcePosition | GtidStart,
+        router: Router,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        group_of: Callable[[str, int], ShardingGroup],
+        *,
+        epoch: int,
+    ) -> None:
+        super().__init__(f"reader {settings.source}", capacity=1)
+        self.settings = settings
+        self.progress = ReaderProgress()
+        self._start = start
+        self._router = router
+        self._registry = registry
+        self._writer = writer
+        self._group_of = group_of
+        self._epoch = epoch
+        self._next_chunk = 0
+        self._resume_after: tuple[int, int] | None = None
+        self._stream: BinlogStream | None = None
+        self._limiter = anyio.CapacityLimiter(1)
+        self._log = structlog.get_logger().bind(source=settings.source)
+
+    async def loop(self) -> None:
+        """Connect, read until the connection is lost, and again."""
+        while True:
+            await self._connect()
+            try:
+                await self._follow()
+            except StreamLostError as error:
+                self.progress.reconnects += 1
+                self._lost(error)
+
+    async def on_stop(self) -> None:
+        """Close the connection, which also ends a read that is under way in the thread."""
+        self.progress.state = "stopped"
+        if self._stream is not None:
+            self._stream.close()
+
+    async def _connect(self) -> None:
+        wait, longest = RETRY_WAIT
+        async for attempt in stamina.retry_context(
+            on=StreamLostError, attempts=None, timeout=None, wait_initial=wait, wait_max=longest
+        ):
+            with attempt:
+                await self._open()
+
+    async def _open(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        stream = self._stream = BinlogStream(
+            self.settings.address,
+            self._start,
+            server_id=self.settings.server_id,
+            route=self._route,
+            limits=self.settings.limits,
+            resume_after=self._resume_after,
+        )
+        try:
+            await anyio.to_thread.run_sync(
+                stream.open, limiter=self._limiter, abandon_on_cancel=True
+            )
+        except StreamLostError as error:
+            self._lost(error)
+            raise
+        except BinlogError as error:
+            raise self._fault(error) from error
+        self.progress.state = "reading"
+        self.progress.error = ""
+        self._log.info("source.connected", position=str(self._start))
+
+    async def _follow(self) -> None:
+        assert self._stream is not None
+        while True:
+            try:
+                chunk = await anyio.to_thread.run_sync(
+                    self._stream.read_chunk, limiter=self._limiter, abandon_on_cancel=True
+                )
+            except BinlogError as error:
+                raise self._fault(error) from error
+            reach(CrashPoint.CHUNK_READ)
+            await self._deal(chunk)
+
+    async def _deal(self, chunk: Chunk) -> None:
+        effects = self._effects(chunk.statement, chunk.end) if chunk.statement else {}
+        targets = frozenset(chunk.rows) | frozenset(effects)
+        number = self._next_chunk
+        self._next_chunk += 1
+        await self._writer.put(
+            ChunkEnd(
+                source=self.settings.source,
+                epoch=self._epoch,
+                chunk=number,
+                targets=targets,
+                end=chunk.end,
+                complete=chunk.complete,
+                timestamp=chunk.timestamp,
+                bytes=chunk.bytes,
+            )
+        )
+        for target in sorted(targets):
+            rows = chunk.rows.get(target)
+            group = self._group_of(self.settings.source, target)
+            await group.mailbox.put(
+                TargetRows(
+                    epoch=self._epoch,
+                    chunk=number,
+                    rows=rows,
+                    effects=effects.get(target, ()),
+                    statement=chunk.statement,
+                )
+            )
+        self._note(chunk)
+
+    def _note(self, chunk: Chunk) -> None:
+        self._start = chunk.end
+        dealt = [(r.transaction[-1], r.ordinal[-1]) for r in chunk.rows.values() if r]
+        if chunk.complete:
+            self._resume_after = None
+        elif dealt:
+            self._resume_after = max([*dealt, self._resume_after or (0, 0)])
+        progress = self.progress
+        progress.position = chunk.end
+        progress.timestamp = chunk.timestamp or progress.timestamp
+        progress.behind = bool(chunk.events)
+        progress.rows += sum(map(len, chunk.rows.values()))
+        progress.bytes += chunk.bytes
+
+    def _effects(self, statement: Statement, end: SourcePosition) -> dict[int, tuple[Effect, ...]]:
+        """The effects of a statement by the number of the target."""
+        recognised = recognise(
+            statement.sql,
+            default_schema=statement.schema,
+            ansi_quotes=bool((statement.sql_mode or 0) & ANSI_QUOTES),
+        )
+        members = [
+            self._registry.member(number).name
+            for number in self._registry.members_in(self.settings.source)
+        ]
+        try:
+            effects = effects_of(recognised, self._target, members)
+        except DdlError as error:
+            raise FatalError(
+                "ddl.not-supported",
+                f"{error}: {statement.sql[:500]}",
+                where=f"source {self.settings.source}, before {end}",
+                ways_out=(
+                    "do by hand on the target what the statement does there, then start the task"
+                    f" behind it with remove-meta and meta: {{binlog-name: {end.binlog.file},"
+                    f" binlog-pos: {end.binlog.offset}}}",
+                ),
+            ) from error
+        found: dict[int, tuple[Effect, ...]] = {}
+        for effect in effects:
+            number = self._registry.target(effect.target)
+            found[number] = (*found.get(number, ()), effect)
+        if not effects:
+            self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
+        return found
+
+    def _target(self, name: TableName) -> TableName | None:
+        if not name.table:
+            schema = self._router.route_schema(name.schema)
+            return None if schema is None else TableName(schema, "")
+        target = self._router.route(name.schema, name.table)
+        return None if target is None else TableName(target.schema, target.table)
+
+    def _route(self, schema: str, table: str) -> RouteSlot | None:
+        """For the stream, in its thread: where the rows of a table go."""
+        name = TableName(schema, table)
+        target = self._target(name)
+        if target is None:
+            return None
+        member = self._registry.join(Member(self.settings.source, name), target)
+        return RouteSlot(target=self._registry.target(target), member=member)
+
+    def _lost(self, error: StreamLostError) -> None:
+        self.progress.state = "reconnecting"
+        self.progress.error = str(error)
+        self._log.warning("source.lost", error=str(error), position=str(self._start))
+
+    def _fault(self, error: BinlogError) -> FatalError:
+        purged = isinstance(error, PurgedError)
+        return FatalError(
+            "source.purged" if purged else "source.unreadable",
+            str(error),
+            where=f"source {self.settings.source}, after {self._start}",
+            ways_out=(
+                (
+                    "restore the purged binlog files on the source, or point the source at a"
+                    " replica that has them, then `replicator resume`",
+                    "copy the tables anew and start behind the copy with remove-meta",
+                )
+                if purged
+                else ("mend the cause at the source, then `replicator resume`",)
+            ),
+        )

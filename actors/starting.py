@@ -1,0 +1,138 @@
+"""Where a source goes on from: its checkpoint, or the start that the task file names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from actors.faults import FatalError
+from actors.task_setup import SourceSetup
+from replicator.binlog.position import BinlogPosition, Point, SourcePosition
+from replicator.binlog.stream import GtidStart
+from replicator.routing.report import unused_routes
+from replicator.schema.connection import Connection
+from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import SchemaRegistry
+from replicator.target.meta import Checkpoint, MetaStore
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStart:
+    """The state that a source starts from.
+
+    ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
+    that is known. ``members``: by target, the version of each member. ``floors``: by target.
+    """
+
+    read_from: SourcePosition | GtidStart
+    resume: SourcePosition | None
+    server_id: int
+    members: dict[int, dict[int, int]]
+    floors: dict[int, Point]
+
+
+async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
+    """The state to start from; members and structures go into the registry.
+
+    Raises FatalError where there is none, or where it does not fit the server.
+    """
+    upstream = Connection(setup.address)
+    try:
+        server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
+        checkpoint = await meta.load(setup.source)
+        tables = await list_tables(upstream)
+        _report_unused(setup, tables)
+        if checkpoint is not None:
+            return _from_checkpoint(setup, registry, checkpoint, server_id)
+        return await _fresh(setup, registry, upstream, tables, server_id)
+    finally:
+        upstream.close()
+
+
+def _from_checkpoint(
+    setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server_id: int
+) -> SourceStart:
+    if checkpoint.server_id != server_id:
+        raise FatalError(
+            "source.changed",
+            f"the checkpoint of source {setup.source} is for the server with server_id"
+            f" {checkpoint.server_id}, but {setup.address} has server_id {server_id}: positions of"
+            " different servers cannot be compared",
+            where=f"source {setup.source}",
+            ways_out=(
+                "point the source at the former server again",
+                "start anew with remove-meta, behind a new copy of the tables",
+            ),
+        )
+    members: dict[int, dict[int, int]] = {}
+    for record in checkpoint.members:
+        number = registry.join(record.member, record.target)
+        registry.learn(number, record.version, record.structure)
+        members.setdefault(registry.target(record.target), {})[number] = record.version
+    position = SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid)
+    by_gtid = setup.use_gtid and checkpoint.gtid
+    return SourceStart(
+        read_from=GtidStart(checkpoint.gtid) if by_gtid else position,
+        resume=position,
+        server_id=server_id,
+        members=members,
+        floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
+    )
+
+
+async def _fresh(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    upstream: Connection,
+    tables: list[TableName],
+    server_id: int,
+) -> SourceStart:
+    start = await _named_start(setup, upstream)
+    members: dict[int, dict[int, int]] = {}
+    for name in tables:
+        target = setup.router.route(name.schema, name.table)
+        structure = await read_table(upstream, name) if target else None
+        if target is None or structure is None:
+            continue
+        number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
+        registry.learn(number, 0, structure)
+        members.setdefault(registry.target_of(number), {})[number] = 0
+    return SourceStart(
+        read_from=start,
+        resume=start if isinstance(start, SourcePosition) else None,
+        server_id=server_id,
+        members=members,
+        floors={},
+    )
+
+
+async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:
+    meta = setup.meta
+    if meta is None:
+        rows = await upstream.fetch("SHOW MASTER STATUS")
+        end = f"binlog-name: {rows[0][0]}, binlog-pos: {rows[0][1]}" if rows else "…"
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} has no checkpoint, and the task file does not say where to"
+            " start",
+            where=f"source {setup.source}",
+            ways_out=(
+                f"give the instance a start: meta: {{{end}}} is the source's present end; rows"
+                " written before must be in the target already",
+            ),
+        )
+    if meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name):
+        return GtidStart(meta.binlog_gtid)
+    return SourcePosition(BinlogPosition(meta.binlog_name, meta.binlog_pos))
+
+
+def _report_unused(setup: SourceSetup, tables: list[TableName]) -> None:
+    names = [(name.schema, name.table) for name in tables]
+    for unused in unused_routes(setup.routes, names):
+        log.warning("route.unused", source=setup.source, message=unused.message)
+    if not any(setup.router.route(*name) for name in names):
+        log.warning("source.no-tables", source=setup.source, tables=len(names))

@@ -1,0 +1,214 @@
+"""The supervisor: the life of a task, from `replicator run` to its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import anyio
+import anyio.to_thread
+import structlog
+from pyspark.sql import SparkSession
+
+from actors.control_protocol import Reply, Request
+from actors.control_server import ControlServer
+from actors.faults import FatalError, TransientError
+from actors.generation import Generation
+from actors.task_report import RateMeter, task_status
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.pipeline.session import spark_session, warm_up
+from replicator.schema.connection import Connection, DatabaseUnavailableError
+from replicator.status import Fault, TaskState, TaskStatus, now
+from replicator.target.meta import MetaStore
+
+RESTART_WAIT = (0.5, 30.0)
+"""Seconds before the first and, at most, before any later restart after a transient failure."""
+
+RATE_INTERVAL = 1.0
+"""Seconds between two looks at the counters that rates are made from."""
+
+
+class TaskSupervisor:
+    """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
+
+    A transient failure (a server away, Spark failing) starts a new generation from the saved
+    state, with growing pauses. A fatal one pauses the task with its error until the operator
+    resumes or stops it; with ``exit_on_error`` it ends the process instead.
+    """
+
+    def __init__(self, task: Task, *, exit_on_error: bool = False) -> None:
+        self._task = task
+        self._exit_on_error = exit_on_error
+        self._state: TaskState = "starting"
+        self._since = now()
+        self._fault: Fault | None = None
+        self._wish = "run"
+        self._wished = anyio.Event()
+        self._generation: Generation | None = None
+        self._rates = RateMeter()
+        self._log = structlog.get_logger().bind(task=task.name)
+
+    def status(self) -> TaskStatus:
+        """What the task is doing now."""
+        return task_status(
+            self._task.name,
+            self._state,
+            self._since,
+            os.getpid(),
+            self._fault,
+            self._generation,
+            self._rates,
+        )
+
+    def request(self, command: str) -> None:
+        """Pause, resume or stop the task; returns at once. ValueError for anything else."""
+        if command not in ("pause", "resume", "stop"):
+            raise ValueError(f"no such command: {command}")
+        if self._wish == "stop":
+            return
+        self._wish = "run" if command == "resume" else command
+        self._wished.set()
+
+    async def run(self) -> int:
+        """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
+
+        Raises actors.control_server.AlreadyRunningError when another process runs the task.
+        """
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(ControlServer(self._task.name, self._answer).run)
+            tasks.start_soon(self._obey_signals)
+            tasks.start_soon(self._measure)
+            try:
+                code = await self._live()
+            finally:
+                tasks.cancel_scope.cancel()
+        return code
+
+    async def _live(self) -> int:
+        if self._task.remove_meta:
+            await self._remove_meta()
+        session: SparkSession | None = None
+        wait, longest = RESTART_WAIT
+        while self._wish != "stop":
+            self._wished = anyio.Event()
+            if self._wish == "pause":
+                await self._pause()
+                continue
+            self._fault = None
+            self._set_state("starting")
+            try:
+                if session is None:
+                    session = await self._open_session()
+                await self._run_generation(session)
+                wait = RESTART_WAIT[0]
+                continue
+            except FatalError as error:
+                self._note(error)
+                if self._exit_on_error:
+                    break
+                self._wish = "pause" if self._wish == "run" else self._wish
+                continue
+            except (TransientError, DatabaseUnavailableError) as error:
+                self._log.warning("task.restart", reason=str(error), seconds=wait)
+                if isinstance(error, TransientError):
+                    await self._close_session(session)
+                    session = None
+            with anyio.move_on_after(wait):
+                await self._wished.wait()
+            wait = min(2 * wait, longest)
+        self._set_state("stopped")
+        await self._close_session(session)
+        return 1 if self._fault else 0
+
+    async def _run_generation(self, session: SparkSession) -> None:
+        """One generation; of the errors of its actors the one that says most is raised."""
+        generation = self._generation = Generation(self._task, session)
+        running = anyio.Event()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._announce, running)
+                await generation.run(self._wished, running)
+                tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise _weightiest(group) from group
+
+    async def _announce(self, running: anyio.Event) -> None:
+        await running.wait()
+        self._set_state("running")
+        await self._wished.wait()
+        self._set_state("stopping" if self._wish == "stop" else "pausing")
+
+    async def _pause(self) -> None:
+        self._set_state("paused")
+        await self._wished.wait()
+
+    async def _open_session(self) -> SparkSession:
+        spark = self._task.spark
+
+        def open_warm() -> SparkSession:
+            session = spark_session(spark.master, spark.conf, self._task.name)
+            warm_up(session)
+            return session
+
+        return await anyio.to_thread.run_sync(open_warm)
+
+    async def _close_session(self, session: SparkSession | None) -> None:
+        if session is not None:
+            await anyio.to_thread.run_sync(session.stop)
+
+    async def _remove_meta(self) -> None:
+        connection = Connection(address_of(self._task.target_database))
+        meta = MetaStore(connection, self._task.meta_schema, self._task.name)
+        await meta.prepare()
+        await meta.remove()
+        connection.close()
+        self._log.info("meta.removed")
+
+    async def _obey_signals(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                self._log.info("task.signal", signal=signal.Signals(number).name)
+                self.request("stop")
+
+    async def _measure(self) -> None:
+        while True:
+            if self._generation is not None:
+                self._rates.look(self._generation)
+            await anyio.sleep(RATE_INTERVAL)
+
+    async def _answer(self, request: Request) -> Reply:
+        if request.command == "status":
+            return Reply(ok=True, body=self.status().to_dict())
+        try:
+            self.request(request.command)
+        except ValueError as error:
+            return Reply(ok=False, error=str(error))
+        return Reply(ok=True)
+
+    def _note(self, error: FatalError) -> None:
+        self._fault = Fault(error.event, error.message, error.where, error.ways_out, now())
+        self._log.error(error.event, error=error.message, where=error.where, ways=error.ways_out)
+
+    def _set_state(self, state: TaskState) -> None:
+        self._state = state
+        self._since = now()
+        self._log.info(f"task.{state}")
+
+
+def _weightiest(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to act on: a fatal one before a transient one, anything unexpected first."""
+    errors = list(_leaves(group))
+    for error in errors:
+        if not isinstance(error, FatalError | TransientError | DatabaseUnavailableError):
+            return error
+    return next((e for e in errors if isinstance(e, FatalError)), errors[0])
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,96 @@
+"""From a task file's models to what the actors need: addresses, routers, starts, limits."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from config.endpoints import Endpoint, TargetDatabase
+from config.models import Instance, Meta, Task
+from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.router import Router
+from replicator.routing.routes import RouteRule, Routes
+from replicator.schema.connection import DatabaseAddress
+
+CHUNK_TARGET_BYTES = 1 << 20
+"""A chunk ends at the first transaction boundary after so many bytes."""
+
+CHUNK_MAX_BYTES = 4 << 20
+"""A larger transaction is cut into chunks of this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSetup:
+    """One source of a task: where it is, what is read from it and how."""
+
+    source: str
+    address: DatabaseAddress
+    server_id: int
+    use_gtid: bool
+    meta: Meta | None
+    router: Router
+    routes: Routes
+
+
+def address_of(endpoint: Endpoint) -> DatabaseAddress:
+    """How to reach a server."""
+    security = endpoint.security
+    session: tuple[tuple[str, str], ...] = ()
+    if isinstance(endpoint, TargetDatabase):
+        session = tuple((name, str(value)) for name, value in endpoint.session.items())
+    return DatabaseAddress(
+        host=endpoint.host,
+        port=endpoint.port,
+        user=endpoint.user,
+        password=endpoint.password.get_secret_value(),
+        ssl_ca=security.ssl_ca if security else "",
+        ssl_cert=security.ssl_cert if security else "",
+        ssl_key=security.ssl_key if security else "",
+        session=session,
+    )
+
+
+def source_setups(task: Task) -> tuple[SourceSetup, ...]:
+    """The sources of a task, in the order of its instances. Raises RouteError."""
+    return tuple(_setup(task, instance) for instance in task.mysql_instances)
+
+
+def _setup(task: Task, instance: Instance) -> SourceSetup:
+    source = task.source(instance.source_id)
+    case_sensitive = task.case_sensitive or source.case_sensitive
+    routes = Routes(
+        (
+            RouteRule(
+                name,
+                task.routes[name].schema_pattern,
+                task.routes[name].table_pattern,
+                task.routes[name].target_schema,
+                task.routes[name].target_table,
+            )
+            for name in instance.route_rules
+        ),
+        case_sensitive=case_sensitive,
+    )
+    allowed = task.allow_list_of(instance)
+    allow_list = AllowList(
+        do_dbs=allowed.do_dbs,
+        ignore_dbs=allowed.ignore_dbs,
+        do_tables=[TableFilter(t.db_name, t.tbl_name) for t in allowed.do_tables],
+        ignore_tables=[TableFilter(t.db_name, t.tbl_name) for t in allowed.ignore_tables],
+        case_sensitive=case_sensitive,
+        never=(task.meta_schema,),
+    )
+    return SourceSetup(
+        source=source.source_id,
+        address=address_of(source.connection),
+        server_id=source.server_id or _server_id(task.name, source.source_id),
+        use_gtid=source.enable_gtid,
+        meta=instance.meta,
+        router=Router(allow_list, routes),
+        routes=routes,
+    )
+
+
+def _server_id(task: str, source: str) -> int:
+    """The same id for the same task and source at every start, far from ids that people choose."""
+    return 0x40000000 | zlib.crc32(f"{task}\0{source}".encode()) & 0x3FFFFFFF

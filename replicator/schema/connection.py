@@ -1,0 +1,184 @@
+"""An asyncio connection for look-ups, meta tables and DDL: aiomysql with a limit on every wait.
+
+aiomysql has no read timeout and its pool hands out dead connections, so each user of the database
+owns one of these. A call that is cancelled or fails half-way leaves the protocol in an unknown
+state: the connection is then closed, and the next call opens a new one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiomysql
+import anyio
+import pymysql.err
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds until a server must have answered the first packet."""
+
+LOST_CONNECTION = frozenset(
+    {1040, 1053, 1077, 1079, 1129, 1203, 2002, 2003, 2006, 2013, 2014, 2055}
+)
+"""Error codes that say nothing about the statement: the server is away, full or shutting down."""
+
+
+class DatabaseUnavailableError(Exception):
+    """The server cannot be reached just now; trying again later is safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """Where a server is and how to log in. ``ssl_*`` are file names, empty when unused."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(default="", repr=False)
+    ssl_ca: str = ""
+    ssl_cert: str = ""
+    ssl_key: str = ""
+    session: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """A context that verifies the server against ``ssl_ca``; None where no file is named."""
+        if not (self.ssl_ca or self.ssl_cert):
+            return None
+        context = ssl.create_default_context(cafile=self.ssl_ca or None)
+        context.check_hostname = False
+        if self.ssl_cert:
+            context.load_cert_chain(self.ssl_cert, self.ssl_key or None)
+        return context
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether a driver's error means that the server is away rather than that it refuses."""
+    if isinstance(error, DatabaseUnavailableError | TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
+        return not error.args or error.args[0] in LOST_CONNECTION or error.args[0] == 0
+    return isinstance(error, OSError)
+
+
+def quote(name: str) -> str:
+    """An identifier in backticks (MySQL manual, "Schema Object Names")."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+class Connection:
+    """One connection to one server, opened when first used and again after it was lost.
+
+    Sessions run in UTC with ``foreign_key_checks=0`` and an empty ``sql_mode`` unless
+    ``session`` of the address says otherwise.
+    """
+
+    def __init__(self, address: DatabaseAddress, *, patience: float = 60.0) -> None:
+        self.address = address
+        self._patience = patience
+        self._connection: aiomysql.Connection | None = None
+        self._lock = anyio.Lock()
+
+    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises DatabaseUnavailableError or the server's own error."""
+        async with self._lock:
+            rows, _ = await self._run(sql, args, self._patience)
+            return rows
+
+    async def execute(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> int:
+        """Run a statement; the number of affected rows. ``patience``: seconds to wait for it."""
+        async with self._lock:
+            _, affected = await self._run(sql, args, patience or self._patience)
+            return affected
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """One transaction: committed at the end of the block, rolled back on an exception."""
+        async with self._lock:
+            await self._run("BEGIN", (), self._patience)
+            try:
+                yield Transaction(self)
+                await self._run("COMMIT", (), self._patience)
+            except BaseException:
+                # Closing rolls back, whatever state the connection is in.
+                self.close()
+                raise
+
+    async def run_unlocked(self, sql: str, args: Sequence[object]) -> list[tuple[Any, ...]]:
+        """For `Transaction`, which holds the lock."""
+        rows, _ = await self._run(sql, args, self._patience)
+        return rows
+
+    def close(self) -> None:
+        """Drop the connection at once; a later call opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _open(self) -> aiomysql.Connection:
+        session: Mapping[str, str] = {
+            "time_zone": "+00:00",
+            "foreign_key_checks": "0",
+            "sql_mode": "",
+            **dict(self.address.session),
+        }
+        connection = await aiomysql.connect(
+            host=self.address.host,
+            port=self.address.port,
+            user=self.address.user,
+            password=self.address.password,
+            ssl=self.address.tls(),
+            connect_timeout=CONNECT_TIMEOUT,
+            charset="utf8mb4",
+            autocommit=True,
+        )
+        async with connection.cursor() as cursor:
+            for name, value in session.items():
+                await cursor.execute(f"SET SESSION {quote(name)} = %s", (_number(value),))
+        return connection
+
+    async def _run(
+        self, sql: str, args: Sequence[object], patience: float
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        try:
+            with anyio.fail_after(patience):
+                if self._connection is None:
+                    self._connection = await self._open()
+                async with self._connection.cursor() as cursor:
+                    affected = await cursor.execute(sql, tuple(args) or None)
+                    rows = list(await cursor.fetchall()) if cursor.description else []
+                    return rows, affected
+        except BaseException as error:
+            if not isinstance(error, pymysql.err.MySQLError) or is_unavailable(error):
+                self.close()
+            if is_unavailable(error):
+                raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
+            raise
+
+
+class Transaction:
+    """What runs inside `Connection.transaction`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query or statement inside the transaction."""
+        return await self._connection.run_unlocked(sql, args)
+
+
+def _number(value: str) -> str | int:
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, pymysql.err.MySQLError) and len(error.args) > 1:
+        return f"{error.args[1]} ({error.args[0]})"
+    return str(error) or type(error).__name__

@@ -1,0 +1,186 @@
+"""What a DDL statement of a source means for the members and targets of a task.
+
+Pure: from the recognised statement, the routes and the members to effects, in the order in which
+they take place. What a group then does with an effect is its own decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.ddl.identifiers import quote_identifier
+from replicator.ddl.normalise import normalise
+from replicator.ddl.retarget import retarget, retarget_schema
+from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
+from replicator.schema.names import TableName
+
+Route = Callable[[TableName], TableName | None]
+"""The target of a table of the source; None where it is not replicated."""
+
+
+class DdlError(Exception):
+    """A statement that cannot be carried over; the text says why."""
+
+
+class EffectKind(StrEnum):
+    """What happens to one table or database."""
+
+    ALTER = "alter"
+    """Columns, keys or options change; ``sql`` does the same to the target."""
+    CREATE = "create"
+    DROP = "drop"
+    TRUNCATE = "truncate"
+    RENAME = "rename"
+    """The member gets the name ``renamed_to``; its target stays the same."""
+    MOVE_IN = "move in"
+    """A member is renamed so that it belongs to another target: it arrives there."""
+    MOVE_OUT = "move out"
+    """… and leaves its old one, or replication as a whole."""
+    CREATE_SCHEMA = "create schema"
+    ALTER_SCHEMA = "alter schema"
+    DROP_SCHEMA = "drop schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect on one target. ``table`` is the member's name at the source.
+
+    ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
+    is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
+    the new name for RENAME, and the old one for MOVE_IN.
+    """
+
+    kind: EffectKind
+    table: TableName
+    target: TableName
+    sql: str
+    statement: Recognised
+    renamed_to: TableName | None = None
+
+
+_CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
+
+
+def effects_of(
+    statement: Recognised, route: Route, members: Iterable[TableName]
+) -> tuple[Effect, ...]:
+    """The effects of a statement, empty when it concerns no replicated table.
+
+    ``members`` are the tables of the source that are replicated now. Raises DdlError for a
+    statement that carries data or structure and cannot be carried over.
+    """
+    kind = statement.kind
+    if kind is StatementKind.DML:
+        raise DdlError(
+            f"{statement.detail} was logged as a statement: the session that ran it did not use"
+            " binlog_format=ROW, so its rows are not in the binlog"
+        )
+    if kind in (StatementKind.UNKNOWN, StatementKind.XA):
+        raise DdlError(f"a statement that is not understood ({statement.detail})")
+    if statement.temporary or kind is StatementKind.IGNORED:
+        return ()
+    if kind in (StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE):
+        return tuple(_schema_effect(statement, route))
+    if kind is StatementKind.DROP_DATABASE:
+        return tuple(_drop_schema(statement, route, members))
+    if kind is StatementKind.RENAME_TABLE or statement.renames:
+        return tuple(_renames(statement, route))
+    return tuple(_table_effects(statement, route))
+
+
+def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
+    kinds = {
+        StatementKind.CREATE_TABLE: EffectKind.CREATE,
+        StatementKind.DROP_TABLE: EffectKind.DROP,
+        StatementKind.TRUNCATE_TABLE: EffectKind.TRUNCATE,
+        **dict.fromkeys(_CHANGES, EffectKind.ALTER),
+    }
+    kind = kinds.get(statement.kind)
+    for reference in statement.named(TableRole.SUBJECT):
+        name = _name(reference)
+        target = route(name)
+        if target is None or kind is None:
+            continue
+        if statement.named(TableRole.EXCHANGED):
+            raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+        yield Effect(kind, name, target, _target_sql(statement, kind, target, route), statement)
+
+
+def _target_sql(statement: Recognised, kind: EffectKind, target: TableName, route: Route) -> str:
+    quoted = f"{quote_identifier(target.schema)}.{quote_identifier(target.table)}"
+    if kind is EffectKind.DROP:
+        return f"DROP TABLE IF EXISTS {quoted}"
+    if kind is EffectKind.TRUNCATE:
+        return f"TRUNCATE TABLE {quoted}"
+    return retarget(
+        statement,
+        lambda schema, table: _routed(route, schema, table),
+        guarded=kind is EffectKind.CREATE,
+    )
+
+
+def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
+    target = route(TableName(schema, table))
+    return (target.schema, target.table) if target else (schema, table)
+
+
+def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
+    alter = statement.kind is StatementKind.ALTER_TABLE
+    if alter and not normalise(statement).endswith("<new name>"):
+        raise DdlError(
+            "ALTER TABLE renames the table and changes it in one statement: use two statements"
+        )
+    for old, new in statement.renames:
+        name, renamed = _name(old), _name(new)
+        source_target, new_target = route(name), route(renamed)
+        if source_target == new_target and source_target is not None:
+            yield Effect(EffectKind.RENAME, name, source_target, "", statement, renamed)
+            continue
+        if source_target is None and new_target is not None:
+            raise DdlError(
+                f"{name}, which is not replicated, is renamed to {renamed}, which is:"
+                " the rows that it holds already are not known here"
+            )
+        if source_target is not None:
+            yield Effect(EffectKind.MOVE_OUT, name, source_target, "", statement)
+        if source_target is not None and new_target is not None:
+            sql = (
+                f"RENAME TABLE {quote_identifier(source_target.schema)}."
+                f"{quote_identifier(source_target.table)} TO "
+                f"{quote_identifier(new_target.schema)}.{quote_identifier(new_target.table)}"
+            )
+            yield Effect(EffectKind.MOVE_IN, renamed, new_target, sql, statement, name)
+
+
+def _schema_effect(statement: Recognised, route: Route) -> Iterator[Effect]:
+    assert statement.schema is not None
+    target = route(TableName(statement.schema.name, ""))
+    if target is None:
+        return
+    create = statement.kind is StatementKind.CREATE_DATABASE
+    kind = EffectKind.CREATE_SCHEMA if create else EffectKind.ALTER_SCHEMA
+    sql = retarget_schema(statement, lambda _: target.schema, guarded=create)
+    name = TableName(statement.schema.name, "")
+    yield Effect(kind, name, TableName(target.schema, ""), sql, statement)
+
+
+def _drop_schema(
+    statement: Recognised, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
+    assert statement.schema is not None
+    name = TableName(statement.schema.name, "")
+    for member in sorted(members):
+        target = route(member)
+        if member.schema == name.schema and target is not None:
+            yield Effect(EffectKind.DROP, member, target, "", statement)
+    schema_target = route(name)
+    if schema_target is not None:
+        sql = f"DROP DATABASE IF EXISTS {quote_identifier(schema_target.schema)}"
+        target = TableName(schema_target.schema, "")
+        yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement)
+
+
+def _name(reference: TableReference) -> TableName:
+    return TableName(reference.schema, reference.table)

@@ -1,0 +1,91 @@
+"""Reading the structure of tables from a server's information_schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from replicator.schema.connection import Connection, quote
+from replicator.schema.names import TableName
+from replicator.schema.structure import Column, Table, UniqueKey
+
+NO_SUCH_TABLE = frozenset({1146, 1049, 1109})
+SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
+
+_COLUMNS = """
+SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, EXTRA
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+ORDER BY ORDINAL_POSITION
+"""
+_KEYS = """
+SELECT INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART
+FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
+"""
+_TABLES = """
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+AND TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
+"""
+
+
+async def list_tables(connection: Connection) -> list[TableName]:
+    """All base tables of a server but those of its system schemas."""
+    return [TableName(*row) for row in await connection.fetch(_TABLES, (SYSTEM_SCHEMAS,))]
+
+
+async def read_table(connection: Connection, name: TableName) -> Table | None:
+    """The structure of a table; None when it does not exist."""
+    found = await connection.fetch(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND TABLE_TYPE <> 'VIEW'",
+        (name.schema, name.table),
+    )
+    if not found:
+        return None
+    columns = await connection.fetch(_COLUMNS, (name.schema, name.table))
+    keys = await connection.fetch(_KEYS, (name.schema, name.table))
+    create = await connection.fetch(f"SHOW CREATE TABLE {quote(name.schema)}.{quote(name.table)}")
+    return Table(
+        schema=name.schema,
+        name=name.table,
+        columns=columns_of(columns),
+        keys=keys_of(keys),
+        create_sql=str(create[0][1]),
+    )
+
+
+def columns_of(rows: Iterable[Sequence[Any]]) -> tuple[Column, ...]:
+    """Columns from rows of name, type, charset, collation, YES / NO, extra."""
+    return tuple(
+        Column(
+            name=name,
+            type=column_type,
+            charset=charset or "",
+            collation=collation or "",
+            nullable=nullable == "YES",
+            generated="GENERATED" in extra.upper().replace("DEFAULT_GENERATED", ""),
+            auto_increment="auto_increment" in extra.lower(),
+        )
+        for name, column_type, charset, collation, nullable, extra in rows
+    )
+
+
+def keys_of(rows: Iterable[Sequence[Any]]) -> tuple[UniqueKey, ...]:
+    """Unique keys from rows of index name, column name, nullable, prefix length, in key order.
+
+    A key part without a column name is an expression (MySQL 8).
+    """
+    parts: dict[str, list[Sequence[Any]]] = {}
+    for row in rows:
+        parts.setdefault(row[0], []).append(row)
+    return tuple(
+        UniqueKey(
+            name=name,
+            columns=tuple(column for _, column, _, _ in columns if column),
+            nullable=any(nullable == "YES" for _, _, nullable, _ in columns),
+            prefix=any(prefix is not None or not column for _, column, _, prefix in columns),
+        )
+        for name, columns in parts.items()
+    )

@@ -1,0 +1,156 @@
+"""The structure of each (member, version), and the numbers that stand for targets and members."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from replicator.schema.names import Member, TableName
+from replicator.schema.structure import Column, Table, UniqueKey
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """What a checkpoint keeps of a member: its version at the saved position, its structure then.
+
+    ``structure`` is None while it is not known: the rows' own metadata or the target's structure
+    must then serve.
+    """
+
+    member: Member
+    target: TableName
+    version: int
+    structure: Table | None
+
+
+class SchemaRegistry:
+    """Who the members are, where they go, and which structure they had at which version.
+
+    Targets and members get small numbers, counted from 0 and never used again while the process
+    lives: row events carry numbers rather than names. The readers' threads take members in that
+    they meet; everything else happens on the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._targets: list[TableName] = []
+        self._target_numbers: dict[TableName, int] = {}
+        self._members: list[Member] = []
+        self._member_numbers: dict[Member, int] = {}
+        self._target_of: dict[int, int] = {}
+        self._present: set[int] = set()
+        self._structures: dict[int, dict[int, Table | None]] = {}
+        self._lock = threading.Lock()
+
+    def target(self, name: TableName) -> int:
+        """The number of a target; a new one for a name not seen before."""
+        with self._lock:
+            return self._target(name)
+
+    def _target(self, name: TableName) -> int:
+        number = self._target_numbers.get(name)
+        if number is None:
+            number = self._target_numbers[name] = len(self._targets)
+            self._targets.append(name)
+        return number
+
+    def target_name(self, number: int) -> TableName:
+        """The name behind a target's number."""
+        return self._targets[number]
+
+    def targets(self) -> tuple[tuple[int, TableName], ...]:
+        """All targets with their numbers."""
+        return tuple(enumerate(self._targets))
+
+    def join(self, member: Member, target: TableName) -> int:
+        """Take a member in, or back in; returns its number."""
+        with self._lock:
+            number = self._member_numbers.get(member)
+            if number is None:
+                number = self._member_numbers[member] = len(self._members)
+                self._members.append(member)
+            self._target_of[number] = self._target(target)
+            self._present.add(number)
+            return number
+
+    def leave(self, member: int) -> None:
+        """The member's table is gone; its number and past structures stay."""
+        self._present.discard(member)
+
+    def members_of(self, target: int) -> tuple[int, ...]:
+        """The members that are routed to a target now, of all sources."""
+        return tuple(sorted(m for m in tuple(self._present) if self._target_of[m] == target))
+
+    def sources(self) -> frozenset[str]:
+        """The sources that have members now."""
+        return frozenset(self._members[m].source for m in tuple(self._present))
+
+    def members_in(self, source: str) -> tuple[int, ...]:
+        """The members that a source has now."""
+        return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
+
+    def member(self, number: int) -> Member:
+        """The member behind a number."""
+        return self._members[number]
+
+    def number(self, member: Member) -> int | None:
+        """The number of a member, None for one that never joined."""
+        return self._member_numbers.get(member)
+
+    def target_of(self, member: int) -> int:
+        """The target's number that a member is routed to."""
+        return self._target_of[member]
+
+    def learn(self, member: int, version: int, structure: Table | None) -> None:
+        """Note the structure that a member has from ``version`` on."""
+        self._structures.setdefault(member, {})[version] = structure
+
+    def structure(self, member: int, version: int) -> Table | None:
+        """A member's structure at a version: the newest one noted up to it; None if unknown."""
+        known = self._structures.get(member, {})
+        at = max((v for v in known if v <= version), default=None)
+        return None if at is None else known[at]
+
+    def newest(self, member: int) -> Table | None:
+        """A member's structure at its newest version."""
+        known = self._structures.get(member, {})
+        return known[max(known)] if known else None
+
+    def record(self, member: int, version: int) -> MemberRecord:
+        """What a checkpoint keeps of the member at that version."""
+        return MemberRecord(
+            member=self._members[member],
+            target=self._targets[self._target_of[member]],
+            version=version,
+            structure=self.structure(member, version),
+        )
+
+    def forget_before(self, member: int, version: int) -> None:
+        """Drop structures that no row of ``version`` or later needs."""
+        known = self._structures.get(member, {})
+        needed = max((v for v in known if v <= version), default=version)
+        for old in [v for v in known if v < needed]:
+            del known[old]
+
+
+def dump_structure(table: Table | None) -> str:
+    """A structure as JSON text, for the meta tables."""
+    return json.dumps(asdict(table) if table else None, ensure_ascii=False)
+
+
+def load_structure(text: str) -> Table | None:
+    """The structure that `dump_structure` wrote. Raises KeyError or ValueError on other text."""
+    data = json.loads(text)
+    if data is None:
+        return None
+    columns: Iterable[dict[str, object]] = data.pop("columns")
+    keys: Iterable[dict[str, object]] = data.pop("keys")
+    return Table(
+        columns=tuple(Column(**column) for column in columns),  # type: ignore[arg-type]
+        keys=tuple(
+            UniqueKey(**{**key, "columns": tuple(key["columns"])})  # type: ignore[arg-type]
+            for key in keys
+        ),
+        **data,
+    )

@@ -1,0 +1,184 @@
+"""The meta tables of a task in the target: checkpoints, members, points, DDL records.
+
+Everything needed to go on after a crash is there, so a new host with the same task file goes on
+where the old one stopped. All names carry the task's name as a prefix; all text is compared
+byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from replicator.crashpoints import CrashPoint, reach
+from replicator.schema.connection import Connection, Transaction, quote
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import MemberRecord, dump_structure, load_structure
+from replicator.target.points import FLOOR_BUCKET, create_point_table, point_table
+
+CHARSET = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+Applied = tuple[int, int, int]
+"""A point as plain numbers: version, transaction key, ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A source's saved transaction boundary, its members there, and the points known applied.
+
+    ``server_id`` is that of the server which wrote the binlog: positions of another server do
+    not compare with these.
+    """
+
+    source: str
+    file: str
+    offset: int
+    gtid: str
+    server_id: int
+    members: tuple[MemberRecord, ...]
+    floors: tuple[tuple[TableName, Applied], ...]
+
+
+class MetaStore:
+    """Reads and writes the meta tables over one connection."""
+
+    def __init__(self, connection: Connection, schema: str, task: str) -> None:
+        self.connection = connection
+        self.schema = schema
+        self.task = task
+
+    def table(self, suffix: str) -> str:
+        """The quoted, qualified name of a meta table."""
+        return f"{quote(self.schema)}.{quote(f'{self.task}_{suffix}')}"
+
+    async def prepare(self) -> None:
+        """Create the meta schema and its tables where they do not exist."""
+        run = self.connection.execute
+        await run(f"CREATE DATABASE IF NOT EXISTS {quote(self.schema)}")
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('checkpoint')} ("
+            "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
+            " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
+            " server_id BIGINT UNSIGNED NOT NULL,"
+            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
+            f" ON UPDATE CURRENT_TIMESTAMP) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('member')} ("
+            "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+            " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+            " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
+            " structure LONGTEXT NOT NULL,"
+            f" PRIMARY KEY (source, schema_name, table_name)) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('ddl')} ("
+            "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
+            " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
+            " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
+            " fingerprint VARCHAR(64) NOT NULL,"
+            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
+            " ON UPDATE CURRENT_TIMESTAMP,"
+            f" PRIMARY KEY (target, version)) {CHARSET}"
+        )
+        await run(create_point_table(self.schema, self.task))
+
+    async def remove(self) -> None:
+        """Forget the task: drop its meta tables."""
+        for suffix in ("checkpoint", "member", "ddl", "point"):
+            await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
+
+    async def load(self, source: str) -> Checkpoint | None:
+        """The saved state of a source; None when it has none."""
+        found = await self.connection.fetch(
+            "SELECT binlog_file, binlog_offset, gtid, server_id"
+            f" FROM {self.table('checkpoint')} WHERE source = %s",
+            (source,),
+        )
+        if not found:
+            return None
+        file, offset, gtid, server_id = found[0]
+        members = await self.connection.fetch(
+            "SELECT schema_name, table_name, target_schema, target_table, version, structure"
+            f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
+            (source,),
+        )
+        floors = await self.connection.fetch(
+            "SELECT target, version, transaction_key, ordinal"
+            f" FROM {point_table(self.schema, self.task)} WHERE source = %s AND bucket = %s",
+            (source, FLOOR_BUCKET),
+        )
+        return Checkpoint(
+            source=source,
+            file=file,
+            offset=offset,
+            gtid=gtid,
+            server_id=server_id,
+            members=tuple(
+                MemberRecord(
+                    Member(source, TableName(schema, table)),
+                    TableName(target_schema, target_table),
+                    version,
+                    load_structure(structure),
+                )
+                for schema, table, target_schema, target_table, version, structure in members
+            ),
+            floors=tuple(
+                (TableName(*target.split(".", 1)), (version, transaction, ordinal))
+                for target, version, transaction, ordinal in floors
+            ),
+        )
+
+    async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:
+        """Write checkpoints, all in one transaction.
+
+        ``members`` names the sources whose member records have changed since they were saved;
+        those of the others are left as they are.
+        """
+        async with self.connection.transaction() as transaction:
+            for checkpoint in checkpoints:
+                await self._save_one(transaction, checkpoint, checkpoint.source in members)
+            reach(CrashPoint.CHECKPOINT_OPEN)
+        reach(CrashPoint.CHECKPOINT_SAVED)
+
+    async def _save_one(
+        self, transaction: Transaction, checkpoint: Checkpoint, members: bool
+    ) -> None:
+        await transaction.fetch(
+            f"REPLACE INTO {self.table('checkpoint')}"
+            " (source, binlog_file, binlog_offset, gtid, server_id) VALUES (%s, %s, %s, %s, %s)",
+            (
+                checkpoint.source,
+                checkpoint.file,
+                checkpoint.offset,
+                checkpoint.gtid,
+                checkpoint.server_id,
+            ),
+        )
+        for target, (version, transaction_key, ordinal) in checkpoint.floors:
+            await transaction.fetch(
+                f"REPLACE INTO {point_table(self.schema, self.task)}"
+                " (source, target, bucket, version, transaction_key, ordinal)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                (checkpoint.source, str(target), FLOOR_BUCKET, version, transaction_key, ordinal),
+            )
+        if not members:
+            return
+        await transaction.fetch(
+            f"DELETE FROM {self.table('member')} WHERE source = %s", (checkpoint.source,)
+        )
+        for record in checkpoint.members:
+            await transaction.fetch(
+                f"INSERT INTO {self.table('member')} (source, schema_name, table_name,"
+                " target_schema, target_table, version, structure)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                (
+                    checkpoint.source,
+                    record.member.name.schema,
+                    record.member.name.table,
+                    record.target.schema,
+                    record.target.table,
+                    record.version,
+                    dump_structure(record.structure),
+                ),
+            )
