@@ -12,7 +12,10 @@ class ColumnFormat:
     ``type_code`` is the binlog type after unpacking MYSQL_TYPE_STRING's real type (ENUM, SET,
     CHAR); ``metadata`` the table map's metadata for it as one integer (MySQL internals manual,
     "TABLE_MAP_EVENT"). ``length`` is the byte length that BINARY(n) is padded to with zero bytes
-    (None elsewhere). ``labels`` are the ENUM / SET labels as bytes in the charset to write.
+    (None elsewhere). ``labels`` are the ENUM / SET labels as bytes in the charset to write,
+    ``separator`` the comma between the members of a SET in that charset. For the old temporal type
+    codes (7, 11, 12) ``metadata`` is the number of fractional digits that the column is declared
+    with, which the table map leaves out: above 0 only in MariaDB's own temporal format.
     ``text`` names a special rendering: ``"uuid"``, ``"inet6"``, ``"inet4"``, ``"json"``
     or ``""``. ``transcode`` is (from, to) as Python codec names where the target column's charset
     differs from the member's; None: bytes are passed on as they are.
@@ -24,5 +27,6 @@ class ColumnFormat:
     unsigned: bool = False
     length: int | None = None
     labels: tuple[bytes, ...] = ()
+    separator: bytes = b","
     text: str = ""
     transcode: tuple[str, str] | None = None

@@ -1,0 +1,116 @@
+"""The servers' character sets as Python codecs.
+
+Where the servers' tables differ from Python's codec of the same name, or Python has none that
+maps every byte as they do, a codec ``mysql_…`` is registered when this module is imported.
+Compared with a real server, byte by byte.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+
+from replicator.binlog.errors import BinlogError
+
+_CODECS = {
+    "ascii": "ascii",
+    "big5": "big5",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "cp850": "cp850",
+    "cp852": "cp852",
+    "cp866": "mysql_cp866",
+    "cp932": "cp932",
+    "euckr": "cp949",
+    "gb18030": "gb18030",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "greek": "mysql_greek",
+    "hebrew": "mysql_hebrew",
+    "hp8": "hp_roman8",
+    "koi8r": "koi8_r",
+    "koi8u": "mysql_koi8u",
+    "latin1": "mysql_latin1",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "macce": "mac_latin2",
+    "macroman": "mac_roman",
+    "sjis": "shift_jis",
+    "tis620": "tis_620",
+    "ucs2": "utf_16_be",
+    "ujis": "euc_jp",
+    "utf16": "utf_16_be",
+    "utf16le": "utf_16_le",
+    "utf32": "utf_32_be",
+    "utf8": "utf_8",
+    "utf8mb3": "utf_8",
+    "utf8mb4": "utf_8",
+}
+
+# Base codec, and the bytes that the servers map otherwise or alone.
+_PATCHES = {
+    "mysql_latin1": ("cp1252", {b: chr(b) for b in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
+    "mysql_cp866": ("cp866", {0xFC: "\u207f", 0xFD: "\xb2"}),
+    "mysql_greek": ("iso8859_7", {0xA1: "\u02bd", 0xA2: "\u02bc"}),
+    "mysql_hebrew": ("iso8859_8", {0xAF: "\u203e"}),
+    "mysql_koi8u": ("koi8_u", {0x95: "\u2022"}),
+}
+_UNDEFINED = "\ufffe"  # marks a byte without a character in Python's character maps
+
+
+def codec(charset: str) -> str:
+    """The name of the Python codec for a server's character set.
+
+    Raises BinlogError for a character set that has none: its columns can be passed on as they
+    are, but not converted.
+    """
+    try:
+        return _CODECS[charset.lower()]
+    except KeyError:
+        raise BinlogError(
+            f"text in character set {charset!r} cannot be converted to another one: give the "
+            "target's column the same character set as the shards'"
+        ) from None
+
+
+def encode_label(label: str, charset: str) -> bytes:
+    """An ENUM or SET label (or SET's comma) as the server stores it in ``charset``.
+
+    ``binary`` and the empty name stand for UTF-8. Raises BinlogError when the character set is
+    not known or does not have a character of the label.
+    """
+    name = codec(charset) if charset not in ("", "binary") else "utf_8"
+    try:
+        return label.encode(name)
+    except UnicodeEncodeError as error:
+        raise BinlogError(f"the label {label!r} does not exist in {charset}: {error}") from error
+
+
+def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
+    """A conversion between two codecs that `codec` named.
+
+    It raises UnicodeError for bytes that are not text in ``source`` or have no counterpart.
+    """
+    return lambda value: value.decode(source).encode(target)
+
+
+def _patched(name: str) -> codecs.CodecInfo | None:
+    if name not in _PATCHES:
+        return None
+    base, patches = _PATCHES[name]
+    characters = [bytes([b]).decode(base, "replace") for b in range(256)]
+    for byte, character in patches.items():
+        characters[byte] = character
+    table = "".join(characters).replace("\ufffd", _UNDEFINED)
+    reverse = codecs.charmap_build(table)
+    return codecs.CodecInfo(
+        lambda text, errors="strict": codecs.charmap_encode(text, errors, reverse),
+        lambda data, errors="strict": codecs.charmap_decode(bytes(data), errors, table),
+        name=name,
+    )
+
+
+codecs.register(_patched)
