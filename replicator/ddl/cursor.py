@@ -93,8 +93,8 @@ class Cursor:
 
     def finish(self) -> None:
         """Step over what may follow a list of tables. Raises `NotUnderstoodError` at more."""
-        self.accept_any("RESTRICT", "CASCADE")
         self.wait()
+        self.accept_any("RESTRICT", "CASCADE")
         if not self.at_end:
             raise NotUnderstoodError(f"the end of the statement expected {self._place()}")
 

@@ -37,6 +37,8 @@ class UnusedRoute:
 def unused_routes(routes: Routes, tables: Iterable[tuple[str, str]]) -> tuple[UnusedRoute, ...]:
     """Return the rules that decide about none of these tables (pairs of schema and table).
 
+    ``tables`` are those that exist upstream and pass the allow list.
+
     A rule for whole schemas counts as used when one of its schemas has a table, even if narrower
     rules decide about all of them: it is still needed for the databases. Raises `RouteError` if two
     rules claim a table.
