@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from config.messages import message_of, path_of
 from config.models import Task
 from config.no_effect import find_no_effect
-from config.old_spellings import replace_old_spellings
+from config.old_spellings import RENAMED, replace_old_spellings
 from config.passwords import fill_in_passwords
 from config.paths import Path
 from config.problems import Problem, TaskFileError, did_you_mean
@@ -46,8 +46,14 @@ def load_task(path: FilePath) -> Task:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of the task file, for editors."""
-    return Task.model_json_schema(by_alias=True)
+    """The JSON schema of the task file, for editors; old spellings are marked deprecated."""
+    schema = Task.model_json_schema(by_alias=True)
+    for section in (schema, *schema["$defs"].values()):
+        keys = section["properties"]
+        for _, old, new in RENAMED:
+            if new in keys:
+                keys[old] = {**keys[new], "deprecated": True}
+    return schema
 
 
 def _read(path: FilePath, shown: str) -> Document:

@@ -80,7 +80,7 @@ def _unknown_key(path: Path, root: type[Section]) -> str:
     hint = did_you_mean(key, keys)
     homes = [] if hint else homes_of(root, key)
     if homes:
-        return f"unknown key here; it belongs at `{homes[0]}`"
+        return f"unknown key here; it belongs at `{min(homes, key=len)}`"
     if not hint:
         hint = f"; the keys here are {', '.join(keys)}" if len(keys) <= 12 else ""
     return f"unknown key{hint}"
@@ -100,4 +100,7 @@ def _not_one_of(error: ErrorDetails, path: Path, root: type[Section]) -> str:
 def _bad_form(key: str, value: str) -> str:
     if key == "binlog-name":
         return f"`{value}` is no binlog file; its name ends in a number, like `mysql-bin.000042`"
-    return f"`{value}` must have 1 to 50 characters: letters, digits, `_`, `.` and `-`"
+    return (
+        f"`{value}` must have 1 to 50 characters: letters, digits, `_`, `.` and `-`,"
+        " not starting with `.` or `-`"
+    )

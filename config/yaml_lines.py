@@ -84,6 +84,8 @@ def read_yaml(file: str, content: bytes) -> Document:
             document.data = _Reader(document, loader).value(node, ())
     except yaml.YAMLError as error:
         document.problems.append(_syntax_problem(file, error))
+    except RecursionError:
+        document.problems.append(Problem(file, 0, "", "not valid YAML: nested too deeply"))
     finally:
         loader.dispose()
     return document

@@ -114,7 +114,7 @@ def test_source_with_an_unknown_name() -> None:
 def test_the_task_is_frozen(tmp_path: Path) -> None:
     task = load(tmp_path, TASK)
     with pytest.raises(pydantic.ValidationError, match="frozen"):
-        task.name = "other"  # type: ignore[misc]
+        task.name = "other"
 
 
 def test_passwords_do_not_show(tmp_path: Path) -> None:
@@ -276,3 +276,5 @@ def test_json_schema_names_the_keys() -> None:
     assert {"task-mode", "mysql-instances", "writer"} <= set(schema["properties"])
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"name", "task-mode", "target-database", "mysql-instances"}
+    assert schema["properties"]["black-white-list"]["deprecated"] is True
+    assert "black-white-list" in schema["$defs"]["Instance"]["properties"]
