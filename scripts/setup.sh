@@ -92,7 +92,8 @@ fi
 echo "Making .venv with $("$python" -V)"
 "$python" -m venv --clear .venv
 pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check)
-"${pip[@]}" --no-deps --requirement requirements-dev.lock
+# PySpark comes as source: old versions of pip build that in a deprecated way unless told not to.
+"${pip[@]}" --no-deps --use-pep517 --requirement requirements-dev.lock
 # The lock holds the build back end, too: nothing of another version is fetched for the build.
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 .venv/bin/python -m pip check

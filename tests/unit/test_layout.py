@@ -1,0 +1,172 @@
+"""The layout that docs/design.md section 7 sets out, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULE_LINES = 400
+FUNCTION_LINES = 70
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "cli": {"replicator", "actors", "config"},
+    "actors": {"replicator", "config"},
+    "config": set(),
+    "replicator.binlog": set(),
+    "replicator.ddl": set(),
+    "replicator.routing": set(),
+    "replicator.sharding": set(),
+    "replicator.sandbox": set(),
+    "replicator.schema": {"replicator.ddl"},
+    "replicator.target": {"replicator.schema"},
+    "replicator.pipeline": {
+        "replicator.binlog",
+        "replicator.schema",
+        "replicator.target",
+        "replicator.routing",
+    },
+    "replicator.checks": {"replicator.binlog", "replicator.schema", "replicator.routing"},
+    "replicator.demo": {"replicator", "actors", "config"},
+    # Single modules, which import nothing of ours unless they are named here.
+    "replicator.status_view": {"replicator.status"},
+}
+EVERYONE_MAY_IMPORT = "replicator.crashpoints"
+
+# In parts, so that this file does not name them.
+REGISTRY_HOSTS = [
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("golang", "org"),
+        ("crates", "io"),
+        ("maven", "org"),
+        ("maven", "apache", "org"),
+        ("debian", "org"),
+    )
+]
+
+
+def sources() -> list[Path]:
+    found = [ROOT / "cli.py", *(p for top in TOPS for p in (ROOT / top).rglob("*.py"))]
+    return sorted(path for path in found if path.exists())
+
+
+TOPS = ("replicator", "actors", "config")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sources()}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of ours that a module imports, wherever in it."""
+    for node in ast.walk(tree(MODULES[module])):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} line {node.lineno}: a relative import"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                if submodule in MODULES:
+                    yield submodule
+                elif node.module in MODULES:
+                    yield node.module
+
+
+def place(module: str) -> str:
+    """The part of the table that a module belongs to."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "replicator" else parts[0]
+
+
+def within(module: str, places: set[str]) -> bool:
+    return any(module == name or module.startswith(name + ".") for name in places)
+
+
+def test_packages_are_all_in_the_table() -> None:
+    packages = {place(module) for module, path in MODULES.items() if path.name == "__init__.py"}
+    assert packages - {"replicator"} - set(MAY_IMPORT) == set()
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_follow_the_table(module: str) -> None:
+    own = place(module)
+    allowed = {own, EVERYONE_MAY_IMPORT} | MAY_IMPORT.get(own, set())
+    assert [name for name in imports(module) if not within(name, allowed)] == []
+
+
+def test_no_import_cycles() -> None:
+    graph = {module: set(imports(module)) - {module} for module in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_modules_are_small() -> None:
+    lengths = {name: len(path.read_text().splitlines()) for name, path in MODULES.items()}
+    assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_functions_are_small() -> None:
+    lengths = {
+        f"{module}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for module, path in MODULES.items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: n for name, n in lengths.items() if n > FUNCTION_LINES} == {}
+
+
+def test_only_the_command_line_prints() -> None:
+    printing = [
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        if module != "cli"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git work tree: there is no list of the project's files")
+    # A clone may belong to another user than the one who tests it.
+    listing = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    files = [ROOT / name for name in listing.stdout.split("\0") if name]
+    assert Path(__file__) in files
+    naming = [
+        f"{path.relative_to(ROOT)}: {host}"
+        for path in files
+        if path.is_file()
+        for host in REGISTRY_HOSTS
+        if host.encode() in path.read_bytes()
+    ]
+    assert naming == []
