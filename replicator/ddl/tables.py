@@ -36,7 +36,7 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
     tables = [subject]
     as_select = False
     pattern_allowed = True
-    for index, depth, token in cursor.rest():
+    for index, _, token in cursor.rest():
         word = token.keyword
         if pattern_allowed and word == "LIKE":
             cursor.index = index + 1
@@ -45,7 +45,7 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
         pattern_allowed = pattern_allowed and token.text == "("
         if word == "ROW":
             as_select = as_select or cursor.tokens[index - 1].keyword == "VALUES"
-        elif word == "SELECT" or (depth == 0 and word == "TABLE"):
+        elif word in ("SELECT", "TABLE"):
             as_select = True
     tables += _foreign_tables(cursor, subject)
     starts = _start_transaction(cursor)

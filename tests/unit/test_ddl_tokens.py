@@ -110,6 +110,8 @@ def test_one_token(sql: str, expected: list[tuple[TokenKind, str]]) -> None:
         ("/*M!100301 a */ b", ["a", "b"]),
         ("/*!50100 a /* no */ b */ c", ["a", "b", "c"]),
         ("a */ b", ["a", "*", "/", "b"]),
+        ("/*! a */ b */", ["a", "b", "*", "/"]),
+        ("a .5", ["a", ".5"]),
         ("/*+ hint */ a", ["a"]),
         ("`root`@`%`", ["`root`", "@`%`"]),
         ("_utf8mb4'a'", ["_utf8mb4", "'a'"]),
