@@ -7,51 +7,11 @@ the target; it is hashable, so that executors can keep what they derive from it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from replicator.binlog.columns import ColumnFormat
+from replicator.target.columns import Literal, TargetColumn, TargetTable
 
-
-class Literal(StrEnum):
-    """How a value is written in a predicate (`WHERE column <=> …`) so that it matches exactly."""
-
-    NUMBER = "number"
-    """Integers, DECIMAL, FLOAT and DOUBLE (as the double that they are), BIT as an integer."""
-    QUOTED = "quoted"
-    """Temporal types, YEAR, UUID, INET4, INET6: compared as quoted text."""
-    TEXT = "text"
-    """Character types, ENUM, SET: the column's charset as introducer before a hex string."""
-    BINARY = "binary"
-    """BINARY, VARBINARY, BLOB types: a hex string."""
-    GEOMETRY = "geometry"
-    """Geometry: compared by its bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetColumn:
-    """A column of the target as rows are written to it."""
-
-    name: str
-    literal: Literal
-    charset: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetTable:
-    """The table rows are written to, and how its rows are told apart.
-
-    ``number`` is the target's number in the task. ``buckets`` is the number of parts of the key
-    space that are applied independently: 1 for a table where writes of different keys may
-    collide (a further unique key, a key compared by a collation). ``replace`` says whether an
-    existing row may be overwritten in place: only when the row key is the table's only unique
-    key; otherwise changed rows are deleted before any row is inserted.
-    """
-
-    number: int
-    schema: str
-    table: str
-    buckets: int
-    replace: bool
+__all__ = ["Literal", "TablePlan", "TargetColumn", "TargetTable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +23,8 @@ class TablePlan:
     are indexes into ``columns`` of the row key; empty means that the target has no usable key,
     and the whole row is the key and is counted. ``hashed`` are the indexes into ``columns`` that
     choose the bucket (empty: bucket 0); ``generated`` are columns that a row image may leave out.
-    ``member`` names the shard in errors: ``source: schema.table``.
+    ``member`` names the shard in errors: ``source: schema.table``. ``covers`` tells whether the
+    target has no ordinary column beyond the written ones, which overwriting would reset.
     """
 
     target: TargetTable
@@ -74,3 +35,9 @@ class TablePlan:
     key: tuple[int, ...]
     hashed: tuple[int, ...]
     generated: frozenset[int] = frozenset()
+    covers: bool = True
+
+    @property
+    def key_columns(self) -> tuple[TargetColumn, ...]:
+        """The target's columns of the row key, in the order of ``key``; empty for whole rows."""
+        return tuple(self.target_columns[self.written.index(index)] for index in self.key)

@@ -1,0 +1,87 @@
+"""Applying a batch of row events to its targets: one Spark job, however many tables it holds."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Point
+from replicator.pipeline.job import (
+    OUTCOME_SCHEMA,
+    SLICE_SCHEMA,
+    Job,
+    apply_fused,
+    apply_slots,
+    decode_to_slots,
+)
+
+SMALL_BYTES = 256 * 1024
+SMALL_EVENTS = 500
+"""Below both, a batch is applied by one task: a shuffle would cost more than it saves."""
+
+
+def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) -> BatchResult:
+    """Decode the events, work out their net effect, write it with the points it reaches.
+
+    Blocks until all buckets are committed or have failed; failures are outcomes in the result.
+    Applying the same batch again changes nothing. Raises what Spark raises when the job itself
+    fails: some buckets may then be committed, and the batch is to be applied again.
+    """
+    if not len(batch):
+        return BatchResult(())
+    small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
+    context = session.sparkContext
+    buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
+    slots = 1 if small else max(1, min(context.defaultParallelism, sum(buckets.values())))
+    job = Job(
+        plans=batch.plans,
+        sources=batch.sources,
+        ends=_ends(batch),
+        slots=slots,
+        settings=settings,
+        crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
+    )
+    events = session.createDataFrame(_arrow(batch))
+    if slots == 1:
+        done = events.coalesce(1).mapInArrow(partial(apply_fused, job), OUTCOME_SCHEMA)
+    else:
+        done = (
+            events.mapInArrow(partial(decode_to_slots, job), SLICE_SCHEMA)
+            .repartitionById(slots, "slot")
+            .mapInArrow(partial(apply_slots, job), OUTCOME_SCHEMA)
+        )
+    outcomes = done.toArrow().column("outcome").to_pylist()
+    return BatchResult(tuple(pickle.loads(outcome) for outcome in outcomes))
+
+
+def _ends(batch: Batch) -> dict[tuple[int, int], Point]:
+    ends: dict[tuple[int, int], Point] = {}
+    heads = zip(
+        batch.source,
+        batch.plan,
+        zip(batch.version, batch.transaction, batch.ordinal, strict=True),
+        strict=True,
+    )
+    for source, plan, point in heads:
+        place = (source, batch.plans[plan].target.number)
+        if point > ends.get(place, (0, 0, 0)):
+            ends[place] = point
+    return ends
+
+
+def _arrow(batch: Batch) -> pa.Table:
+    return pa.table(
+        {
+            "number": pa.array(range(len(batch)), pa.int64()),
+            "plan": pa.array(batch.plan, pa.int32()),
+            "source": pa.array(batch.source, pa.int32()),
+            "version": pa.array(batch.version, pa.int32()),
+            "transaction": pa.array(batch.transaction, pa.int64()),
+            "ordinal": pa.array(batch.ordinal, pa.int64()),
+            "event": pa.array(batch.event, pa.binary()),
+        }
+    )

@@ -1,0 +1,110 @@
+"""What goes into one Spark job that applies row events, and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from replicator.pipeline.plan import TablePlan
+from replicator.schema.connection import DatabaseAddress
+
+Point = tuple[int, int, int]
+"""(version, transaction key, ordinal), as `replicator.binlog.position.Point` compares."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Row events as parallel lists, in the order of arrival; each source's in binlog order.
+
+    ``plan`` and ``source`` are indexes into ``plans`` and ``sources``. The other lists are those
+    of `replicator.binlog.chunk.RowEvents`, with the version of the target that each event is for.
+    """
+
+    plans: tuple[TablePlan, ...]
+    sources: tuple[str, ...]
+    plan: list[int] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    version: list[int] = field(default_factory=list)
+    transaction: list[int] = field(default_factory=list)
+    ordinal: list[int] = field(default_factory=list)
+    event: list[bytes] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all events together."""
+        return sum(map(len, self.event))
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySettings:
+    """How to write to the target.
+
+    ``point_table`` is the quoted name (`replicator.target.points.point_table`). ``load_data``
+    says whether the server takes LOAD DATA into a transaction
+    (`replicator.target.load_data.probe_load_data`). ``patience``: seconds for which an executor
+    tries to reach a target that is away. The files that ``address`` names for TLS must exist on
+    every executor.
+    """
+
+    address: DatabaseAddress
+    point_table: str
+    load_data: bool
+    safe_mode: bool = False
+    patience: float = 60.0
+
+
+class Outcome(StrEnum):
+    """How a bucket's transaction ended. All but DONE left the bucket as it was."""
+
+    DONE = "done"
+    DUPLICATE = "duplicate"
+    """A row of one shard has a key that another row holds already."""
+    REFUSED = "refused"
+    """The target does not take a row or a statement; trying again will not help."""
+    UNREACHABLE = "unreachable"
+    """The target was away, or other transactions stood in the way, for too long."""
+    UNDECODABLE = "undecodable"
+    """A row event could not be read; no bucket of its target was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketOutcome:
+    """What became of one bucket of a target (``bucket`` is -1 when it concerns all of them).
+
+    ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
+    ``skipped``: rows left out since the bucket's point covers them. ``code`` is the server's
+    error number (0: none), ``message`` says what happened, ``members`` names the shards and
+    ``row`` the key or row concerned, as far as known.
+    """
+
+    target: int
+    bucket: int
+    outcome: Outcome
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+    skipped: int = 0
+    code: int = 0
+    message: str = ""
+    members: tuple[str, ...] = ()
+    row: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The outcomes of all buckets that a batch touched."""
+
+    outcomes: tuple[BucketOutcome, ...]
+
+    @property
+    def failures(self) -> tuple[BucketOutcome, ...]:
+        """The outcomes of the buckets that were not written."""
+        return tuple(o for o in self.outcomes if o.outcome is not Outcome.DONE)
+
+    def total(self, count: str) -> int:
+        """The sum of one of the counts (``"inserted"``, ``"missing"`` …) over all buckets."""
+        return sum(getattr(outcome, count) for outcome in self.outcomes)

@@ -1,0 +1,154 @@
+"""One bucket of one target: its rows and its points in one transaction, tried until it holds."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from pymysql.err import MySQLError
+
+from replicator.crashpoints import CrashPoint, reach
+from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
+from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
+from replicator.pipeline.plan import TablePlan
+from replicator.target.columns import TargetTable
+from replicator.target.load_data import InexactLoadError
+from replicator.target.points import lock_points, save_points
+from replicator.target.session import (
+    Session,
+    error_code,
+    error_text,
+    forget_session,
+    is_contention,
+    is_lost,
+    session_for,
+)
+from replicator.target.statements import RowRefusedError
+from replicator.target.writing import DuplicateRowError, write_changes
+
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 2.0
+"""Seconds between attempts: doubled from the first to the longest, with a random part."""
+
+_SHOWN_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class EventHead:
+    """Where an event comes from: its source's name, its point, and the plan that reads it."""
+
+    source: str
+    point: Point
+    plan: TablePlan
+
+
+@dataclass(frozen=True, slots=True)
+class BucketWork:
+    """The rows of a batch for one bucket, in the order of arrival.
+
+    ``heads`` has at least the events that ``entries`` name by their numbers; ``ends`` are the
+    points, by source, that the batch brings the target to.
+    """
+
+    target: TargetTable
+    bucket: int
+    entries: Sequence[Entry]
+    heads: Mapping[int, EventHead]
+    ends: Mapping[str, Point]
+
+
+def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
+    """Write a bucket, exactly once however often it is called with the same rows.
+
+    A lost connection, also one that is lost during COMMIT, is answered by doing the bucket
+    again: its points tell what it has. What the target refuses comes back as an outcome.
+    """
+    exact = not settings.load_data
+    deadline = time.monotonic() + settings.patience
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            with _transaction(settings) as session:
+                return _write(session, work, settings, load_data=not exact)
+        except InexactLoadError:
+            exact = True
+            continue
+        except DuplicateKeyError as error:
+            return _failed(work, Outcome.DUPLICATE, 1062, str(error), error.members, error.key)
+        except DuplicateRowError as error:
+            return _failed(work, Outcome.DUPLICATE, 1062, error.text, (error.member,), error.line)
+        except RowRefusedError as error:
+            return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
+        except (MySQLError, OSError) as error:
+            if not (is_lost(error) or is_contention(error)):
+                return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
+            if time.monotonic() > deadline:
+                return _failed(work, Outcome.UNREACHABLE, error_code(error), error_text(error))
+        time.sleep(pause * (0.5 + random.random()))
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+@contextmanager
+def _transaction(settings: ApplySettings) -> Iterator[Session]:
+    """A transaction on this process's session; rolled back, or the session dropped, on errors."""
+    try:
+        session = session_for(settings.address)
+        session.run(b"BEGIN")
+        yield session
+    except (DuplicateKeyError, DuplicateRowError, RowRefusedError, InexactLoadError):
+        session.run(b"ROLLBACK")
+        raise
+    except BaseException:
+        # Closing rolls back, whatever state the connection is in.
+        forget_session(settings.address)
+        raise
+
+
+def _write(
+    session: Session, work: BucketWork, settings: ApplySettings, *, load_data: bool
+) -> BucketOutcome:
+    sources = {work.heads[entry[0]].source for entry in work.entries}
+    name = str(work.target)
+    points = lock_points(session, settings.point_table, name, work.bucket, sources)
+    heads = work.heads
+    fresh = [e for e in work.entries if (h := heads[e[0]]).point > points[h.source]]
+    changes = net_effect(fresh, lambda event: heads[event].plan, safe_mode=settings.safe_mode)
+    counts = write_changes(session, work.target, changes, load_data=load_data)
+    if settings.safe_mode:
+        counts.missing = 0
+    reach(CrashPoint.ROWS_WRITTEN)
+    moved = {s: work.ends[s] for s in sources if work.ends[s] > points[s]}
+    if moved:
+        save_points(session, settings.point_table, name, work.bucket, moved)
+    reach(CrashPoint.POINTS_WRITTEN)
+    session.run(b"COMMIT")
+    reach(CrashPoint.BUCKET_COMMITTED)
+    return BucketOutcome(
+        target=work.target.number,
+        bucket=work.bucket,
+        outcome=Outcome.DONE,
+        skipped=len(work.entries) - len(fresh),
+        **asdict(counts),
+    )
+
+
+def _failed(
+    work: BucketWork,
+    outcome: Outcome,
+    code: int,
+    message: str,
+    members: tuple[str, ...] = (),
+    row: bytes = b"",
+) -> BucketOutcome:
+    return BucketOutcome(
+        target=work.target.number,
+        bucket=work.bucket,
+        outcome=outcome,
+        code=code,
+        message=message,
+        members=members,
+        row=row[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
+    )

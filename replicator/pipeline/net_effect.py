@@ -1,0 +1,176 @@
+"""The net effect of a run of row events: what is to be written for each key, once.
+
+Rows are told apart by the target's row key. An update that changes the key is a delete and an
+insert. Per key and shard only the first and the last event count: the first tells whether the
+shard had a row before, the last whether it has one now. So the writes of different keys commute,
+except where a table has further unique keys: then all old rows go before any new one comes.
+Tables without a usable key are bags of rows: what counts is how many copies of a row come or go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from replicator.pipeline.plan import TablePlan
+from replicator.target.writing import Changes
+
+INSERT, UPDATE, DELETE = 1, 2, 3
+"""The kinds of change, with the values of the row decoder's ``Change``."""
+
+Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
+"""(event number, change, key before, key after, row before, row after) of one row."""
+
+
+class DuplicateKeyError(Exception):
+    """Two shards hold a row with the same key. ``key`` is the key's line."""
+
+    def __init__(self, key: bytes, members: tuple[str, ...]) -> None:
+        super().__init__(f"{' and '.join(members)} both hold the key {key!r}")
+        self.key = key
+        self.members = members
+
+
+class _Row:
+    """What a batch does to one key: the state in one shard, and in others if there are any."""
+
+    __slots__ = ("existed", "first", "line", "others", "plan")
+
+    def __init__(self, plan: TablePlan, existed: bool, first: bytes | None) -> None:
+        self.plan = plan
+        self.existed = existed
+        self.first = first
+        self.line: bytes | None = None
+        self.others: dict[str, tuple[TablePlan, bytes | None]] = {}
+
+
+def net_effect(
+    entries: Iterable[Entry], plan_of: Callable[[int], TablePlan], *, safe_mode: bool
+) -> list[Changes]:
+    """The changes for one bucket of one target; one item per list of written columns.
+
+    ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number.
+    In safe mode rows may be on the target that should not be there yet and the other way round,
+    and of several shards with the same key the last to come wins. Raises DuplicateKeyError
+    outside safe mode.
+    """
+    rows: dict[bytes, _Row] = {}
+    counts: dict[TablePlan, dict[bytes, int]] = {}
+    for event, change, old_key, new_key, before, after in entries:
+        plan = plan_of(event)
+        if not plan.key:
+            _count(counts, plan, before, after)
+        elif change == INSERT:
+            assert new_key is not None
+            _note(rows, new_key, plan, False, None, after)
+        elif change == DELETE:
+            assert old_key is not None
+            _note(rows, old_key, plan, True, before, None)
+        else:
+            assert old_key is not None
+            assert new_key is not None
+            if old_key == new_key:
+                _note(rows, new_key, plan, True, before, after)
+            else:
+                _note(rows, old_key, plan, True, before, None)
+                _note(rows, new_key, plan, False, None, after)
+    groups = _Groups()
+    for key, row in rows.items():
+        _settle(groups, key, row, safe_mode)
+    for plan, bag in counts.items():
+        _settle_bag(groups.of(plan), plan.member, bag)
+    return groups.changes()
+
+
+class _Groups:
+    """Changes by the columns that they write."""
+
+    def __init__(self) -> None:
+        self._by_plan: dict[int, Changes] = {}
+        self._by_columns: dict[object, Changes] = {}
+
+    def of(self, plan: TablePlan) -> Changes:
+        """The group that a plan's rows are written with."""
+        found = self._by_plan.get(id(plan))
+        if found is None:
+            identity = (plan.target_columns, plan.key_columns, plan.covers)
+            found = self._by_columns.setdefault(identity, Changes(*identity))
+            self._by_plan[id(plan)] = found
+        return found
+
+    def changes(self) -> list[Changes]:
+        return list(self._by_columns.values())
+
+
+def _note(
+    rows: dict[bytes, _Row],
+    key: bytes,
+    plan: TablePlan,
+    existed: bool,
+    before: bytes | None,
+    after: bytes | None,
+) -> None:
+    row = rows.get(key)
+    if row is None:
+        row = rows[key] = _Row(plan, existed, before)
+        row.line = after
+        return
+    if plan is row.plan or plan.member == row.plan.member:
+        row.plan = plan
+        row.line = after
+        return
+    # Another shard has had this key in the batch: keep that one aside, in the order of arrival.
+    mine = row.others.pop(plan.member, None)
+    if mine is None:
+        row.existed = row.existed or existed
+    row.others[row.plan.member] = (row.plan, row.line)
+    row.plan, row.line = plan, after
+
+
+def _settle(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
+    plan, line = row.plan, row.line
+    if row.others:
+        holders = [(p, text) for p, text in row.others.values() if text is not None]
+        if line is not None:
+            holders.append((plan, line))
+        if len(holders) > 1 and not safe_mode:
+            raise DuplicateKeyError(key, tuple(p.member for p, _ in holders))
+        plan, line = holders[-1] if holders else (plan, None)
+    group = groups.of(plan)
+    if line is None:
+        if row.existed or safe_mode:
+            group.deletes.append(key)
+    elif safe_mode:
+        group.overwrites.append(line)
+    elif not row.existed:
+        group.inserts.append(line)
+        group.members.append(plan.member)
+    elif line == row.first and not row.others:
+        pass  # Changed and changed back: the row is as it was.
+    elif plan.target.replace:
+        group.overwrites.append(line)
+    else:
+        group.deletes.append(key)
+        group.inserts.append(line)
+        group.members.append(plan.member)
+
+
+def _count(
+    counts: dict[TablePlan, dict[bytes, int]],
+    plan: TablePlan,
+    before: bytes | None,
+    after: bytes | None,
+) -> None:
+    bag = counts.setdefault(plan, {})
+    if before is not None:
+        bag[before] = bag.get(before, 0) - 1
+    if after is not None:
+        bag[after] = bag.get(after, 0) + 1
+
+
+def _settle_bag(group: Changes, member: str, bag: dict[bytes, int]) -> None:
+    for line, count in bag.items():
+        if count > 0:
+            group.inserts.extend([line] * count)
+            group.members.extend([member] * count)
+        elif count < 0:
+            group.removals[line] = group.removals.get(line, 0) - count

@@ -1,0 +1,208 @@
+"""Plans: how the row events of a shard table become writes to its target.
+
+A row event holds types, but often no names, signedness, charsets or labels: these come from the
+structure that the registry has for the shard. Whatever the event does tell is checked against
+that structure, so that a wrong structure is found and no row is falsified.
+"""
+
+from __future__ import annotations
+
+from replicator.binlog.charsets import codec, encode_label
+from replicator.binlog.columns import ColumnFormat
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.table_map import TableMap
+from replicator.binlog.types import ColumnType
+from replicator.pipeline.column_types import (
+    EXACT_LITERALS,
+    OLD_TEMPORAL,
+    WIRE_TYPES,
+    binary_length,
+    fraction_digits,
+    labels_of,
+    literal_of,
+)
+from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.schema.structure import Column, Table, UniqueKey
+
+_SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
+_LABELLED = frozenset({"enum", "set"})
+
+
+class PlanError(Exception):
+    """Rows of a shard cannot be written to its target: says which, why and what to do."""
+
+
+def plan_table(
+    member_name: str,
+    structure: Table,
+    table_map: TableMap,
+    target: Table,
+    target_number: int,
+    buckets: int,
+) -> TablePlan:
+    """The plan for rows of a shard with this structure and table map.
+
+    ``member_name`` is shown in errors (``source: schema.table``); ``buckets`` is the number of
+    parts that the target's key space is cut into where that is possible. Columns are matched by
+    name. Raises PlanError.
+    """
+    _check_structure(member_name, structure, table_map)
+    pairs = _match_columns(member_name, structure, target)
+    # A value that is computed on both sides is not needed from the event.
+    generated = frozenset(
+        i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
+    )
+    formats = tuple(
+        _column_format(member_name, column, pairs.get(i), table_map, i)
+        for i, column in enumerate(structure.columns)
+    )
+    target_columns = tuple(_target_column(column) for column in pairs.values())
+    key = _key_indexes(target.row_key, pairs)
+    only_key = bool(key) and len(target.keys) == 1
+    hashed = _hashed_indexes(key or tuple(pairs), pairs)
+    colliding = bool(target.keys) and not only_key
+    return TablePlan(
+        target=TargetTable(
+            number=target_number,
+            schema=target.schema,
+            table=target.name,
+            buckets=1 if colliding or not hashed else buckets,
+            replace=only_key,
+        ),
+        member=member_name,
+        columns=formats,
+        written=tuple(pairs),
+        target_columns=target_columns,
+        key=key,
+        hashed=hashed,
+        generated=generated,
+        covers=len(pairs) == sum(not column.generated for column in target.columns),
+    )
+
+
+def _check_structure(member: str, structure: Table, table_map: TableMap) -> None:
+    known, sent = len(structure.columns), len(table_map.types)
+    if known != sent:
+        raise _misfit(member, f"the events have {sent} columns, the structure {known}")
+    optional = table_map.optional
+    for index, column in enumerate(structure.columns):
+        code = table_map.types[index]
+        allowed = WIRE_TYPES.get(column.base_type)
+        if allowed is None:
+            raise PlanError(
+                f"{member}: column {column.name} has the type {column.type}, which is not known."
+                " Leave the table out (block-allow-list), or change the column's type"
+            )
+        if code not in allowed:
+            raise _misfit(
+                member, f"column {column.name} is {column.type}, the events have type code {code}"
+            )
+        if optional.names and optional.names[index].lower() != column.name.lower():
+            name = optional.names[index]
+            raise _misfit(member, f"column {index + 1} is {column.name}, the events call it {name}")
+        sign = optional.unsigned[index] if optional.unsigned else None
+        if sign is not None and code != ColumnType.YEAR and sign != column.unsigned:
+            words = "unsigned" if sign else "signed"
+            raise _misfit(member, f"column {column.name} is {column.type}, the events' is {words}")
+        labels = optional.labels[index] if optional.labels else None
+        if labels is not None and labels != _labels(member, column, column.charset):
+            raise _misfit(member, f"column {column.name} has other labels in the events")
+
+
+def _misfit(member: str, detail: str) -> PlanError:
+    return PlanError(
+        f"{member}: the structure known for this table does not fit its row events: {detail}."
+        " The table was changed in a way that the task has not seen (a DDL that was skipped or"
+        " ran with sql_log_bin=0, or a start position older than the table's present structure)."
+        " Nothing was written. Start the task from a position after the change, or copy the"
+        " table anew with `run --remove-meta`"
+    )
+
+
+def _match_columns(member: str, structure: Table, target: Table) -> dict[int, Column]:
+    """The target's column for each column that is written, by the index in the row image."""
+    pairs: dict[int, Column] = {}
+    for index, column in enumerate(structure.columns):
+        counterpart = target.column(column.name)
+        if counterpart is None:
+            if column.generated:
+                continue
+            raise PlanError(
+                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}:"
+                " its values would be lost. Add the column to the target, or drop it from the"
+                " shard, and resume the task"
+            )
+        if counterpart.generated:
+            continue
+        if (column.base_type == "bit") != (counterpart.base_type == "bit"):
+            raise PlanError(
+                f"{member}: column {column.name} is {column.type}, in {target.schema}."
+                f"{target.name} it is {counterpart.type}: BIT cannot be converted. Give both the"
+                " same type"
+            )
+        pairs[index] = counterpart
+    return pairs
+
+
+def _column_format(
+    member: str, column: Column, target: Column | None, table_map: TableMap, index: int
+) -> ColumnFormat:
+    code = table_map.types[index]
+    written = target.charset if target is not None and target.charset else column.charset
+    labelled = column.base_type in _LABELLED
+    text = column.base_type if column.base_type in _SPECIAL_TEXT else ""
+    if code == ColumnType.JSON:
+        text = "json"
+    return ColumnFormat(
+        name=column.name,
+        type_code=code,
+        metadata=(fraction_digits(column) if code in OLD_TEMPORAL else table_map.metadata[index]),
+        unsigned=column.unsigned,
+        length=binary_length(column),
+        labels=_labels(member, column, written) if labelled else (),
+        separator=_encoded(member, column, ",", written) if labelled else b",",
+        text=text,
+        transcode=None if labelled or target is None else _transcode(member, column, target, text),
+    )
+
+
+def _labels(member: str, column: Column, charset: str) -> tuple[bytes, ...]:
+    return tuple(_encoded(member, column, label, charset) for label in labels_of(column))
+
+
+def _encoded(member: str, column: Column, label: str, charset: str) -> bytes:
+    try:
+        return encode_label(label, charset)
+    except BinlogError as error:
+        raise PlanError(f"{member}: column {column.name}: {error}") from error
+
+
+def _transcode(member: str, column: Column, target: Column, text: str) -> tuple[str, str] | None:
+    charset = "utf8mb4" if text == "json" else column.charset
+    if not charset or not target.charset or charset == target.charset:
+        return None
+    try:
+        source_codec, target_codec = codec(charset), codec(target.charset)
+    except BinlogError as error:
+        raise PlanError(f"{member}: column {column.name}: {error}") from error
+    return None if source_codec == target_codec else (source_codec, target_codec)
+
+
+def _target_column(column: Column) -> TargetColumn:
+    literal = literal_of(column)
+    charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
+    return TargetColumn(column.name, literal, charset)
+
+
+def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
+    """The row key as indexes into the row image; empty where a column of it is not written."""
+    if row_key is None:
+        return ()
+    by_name = {column.name.lower(): index for index, column in pairs.items()}
+    key = tuple(by_name.get(name.lower(), -1) for name in row_key.columns)
+    return () if -1 in key else key
+
+
+def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
+    """Those columns whose values are equal only when their bytes are."""
+    return tuple(i for i in candidates if literal_of(pairs[i]) in EXACT_LITERALS)

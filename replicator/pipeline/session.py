@@ -1,0 +1,128 @@
+"""The Spark session of a task: quiet, private to this process, quick with small jobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+JAVA_VERSIONS = (17, 21)
+"""The Java versions that Spark 4 runs on, the preferred one first."""
+
+_JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
+_LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+class JavaMissingError(Exception):
+    """No Java that Spark runs on was found; says which package has one."""
+
+
+def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> SparkSession:
+    """Start Spark, or return the session that runs already in this process.
+
+    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. Raises
+    JavaMissingError.
+    """
+    os.environ["JAVA_HOME"] = find_java_home()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    folder = tempfile.mkdtemp(prefix="replicator-spark-")
+    logging = Path(folder, "log4j2.properties")
+    logging.write_text(_LOGGING)
+    # The JVM reads these when it starts, before there is a session to configure.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        f"--driver-memory {conf.get('spark.driver.memory', '1g')}"
+        f" --driver-java-options -Dlog4j2.configurationFile={logging.as_uri()} pyspark-shell"
+    )
+    settings = {**_defaults(folder), **conf}
+    if master.startswith("local"):
+        settings.setdefault("spark.driver.host", "127.0.0.1")
+        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        # Beyond this, a failed task of a local master ends the job at once.
+        match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
+        if match:
+            master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
+    builder = SparkSession.builder.master(master).appName(f"replicator {task_name}")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def warm_up(session: SparkSession) -> None:
+    """Run a small job on every core, so that the first batch finds workers that are ready."""
+    cores = session.sparkContext.defaultParallelism
+    frame = session.createDataFrame(pa.table({"n": pa.array(range(max(cores, 2)), pa.int64())}))
+    frame.coalesce(1).mapInArrow(_pass_on, "n bigint").toArrow()
+    shuffled = frame.mapInArrow(_pass_on, "n bigint").repartitionById(cores, "n % 1")
+    shuffled.mapInArrow(_pass_on, "n bigint").toArrow()
+
+
+def find_java_home() -> str:
+    """JAVA_HOME if it is set, else the folder of an installed Java that Spark runs on.
+
+    Raises JavaMissingError.
+    """
+    given = os.environ.get("JAVA_HOME")
+    if given:
+        return given
+    for version in JAVA_VERSIONS:
+        for folder in _java_folders():
+            if re.search(rf"(^|\D){version}(\D|$)", folder.name):
+                return str(folder)
+    raise JavaMissingError(
+        "Spark needs Java 17 or 21, and none was found: install the package"
+        " openjdk-17-jre-headless (apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+        " to the folder of one that is installed elsewhere"
+    )
+
+
+def _java_folders() -> Iterator[Path]:
+    for parent in map(Path, _JVM_FOLDERS):
+        if parent.is_dir():
+            for folder in sorted(parent.iterdir()):
+                for home in (folder, folder / "Contents" / "Home"):
+                    if (home / "bin" / "java").exists():
+                        yield home
+
+
+def _defaults(folder: str) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": str(Path(folder, "warehouse")),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # Plans are tiny and known: adapting them costs more than the jobs do.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "replicator.pipeline.worker_daemon",
+        # What can be tried again is tried again inside a task.
+        "spark.task.maxFailures": "2",
+        "spark.cleaner.periodicGC.interval": "10min",
+        "spark.log.structuredLogging.enabled": "false",
+    }
+
+
+def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import replicator.pipeline.job  # noqa: F401  # what the batches need, loaded once
+
+    yield from batches

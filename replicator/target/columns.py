@@ -1,0 +1,64 @@
+"""The table that rows are written to, as the statements that write them need to know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Literal(StrEnum):
+    """What kind of value a column holds: how it is loaded, and how a predicate matches it."""
+
+    NUMBER = "number"
+    """Integers and DECIMAL: as they are."""
+    FLOAT = "float"
+    """FLOAT: compared as the double that the single precision number is."""
+    DOUBLE = "double"
+    """DOUBLE: compared as a double, not as the decimal of the same digits."""
+    BIT = "bit"
+    """BIT: rows carry its raw bytes, predicates the integer."""
+    QUOTED = "quoted"
+    """Temporal types and YEAR: compared as quoted text."""
+    PARSED = "parsed"
+    """UUID, INET4, INET6: text that the server parses, but takes for raw bytes when it comes in
+    the charset ``binary`` (a 16-character IPv6 address is then stored as another address)."""
+    JSON = "json"
+    """JSON as a type of its own (MySQL, TiDB): refused in the charset ``binary``."""
+    TEXT = "text"
+    """Character types and SET: the column's charset as introducer before a hex string."""
+    ENUM = "enum"
+    """ENUM: as TEXT; its empty value (index 0) is refused in strict mode."""
+    BINARY = "binary"
+    """BINARY, VARBINARY, BLOB types: a hex string."""
+    GEOMETRY = "geometry"
+    """Geometry: compared by its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    """A column of the target as rows are written to it."""
+
+    name: str
+    literal: Literal
+    charset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTable:
+    """The table rows are written to, and how its rows are told apart.
+
+    ``number`` is the target's number in the task. ``buckets`` is the number of parts of the key
+    space that are applied independently: 1 for a table where writes of different keys may
+    collide (a further unique key, a key compared by a collation). ``replace`` says whether an
+    existing row may be overwritten in place: only when the row key is the table's only unique
+    key; otherwise changed rows are deleted before any row is inserted.
+    """
+
+    number: int
+    schema: str
+    table: str
+    buckets: int
+    replace: bool
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
