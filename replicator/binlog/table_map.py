@@ -115,6 +115,8 @@ _PRIMARY_KEY_WITH_PREFIX = 9
 _LABELLED_DEFAULT_CHARSET = 10
 _LABELLED_COLUMN_CHARSET = 11
 
+_BINARY = 63  # the collation id of binary strings
+
 
 def parse_table_map(body: bytes) -> TableMap:
     """The table map in ``body``: the event without its 19-byte header and its checksum.
@@ -213,12 +215,13 @@ def _optional(data: bytes, types: tuple[int, ...]) -> OptionalMetadata:
         at += length
         if kind == _SIGNEDNESS:
             unsigned = _signedness(value, types)
-        elif kind in (_DEFAULT_CHARSET, _LABELLED_DEFAULT_CHARSET):
-            wanted = _LABELLED if kind == _LABELLED_DEFAULT_CHARSET else _CHARACTER
-            collations |= _default_charset(_integers(value), _indexes(types, wanted))
-        elif kind in (_COLUMN_CHARSET, _LABELLED_COLUMN_CHARSET):
-            wanted = _LABELLED if kind == _LABELLED_COLUMN_CHARSET else _CHARACTER
-            collations |= _pair(_indexes(types, wanted), _integers(value), "collations")
+        elif kind in (_DEFAULT_CHARSET, _COLUMN_CHARSET):
+            read = _default_charset if kind == _DEFAULT_CHARSET else _column_charset
+            collations |= _text_collations(read, _integers(value), types)
+        elif kind == _LABELLED_DEFAULT_CHARSET:
+            collations |= _default_charset(_integers(value), _indexes(types, _LABELLED))
+        elif kind == _LABELLED_COLUMN_CHARSET:
+            collations |= _column_charset(_integers(value), _indexes(types, _LABELLED))
         elif kind == _COLUMN_NAME:
             names = tuple(name.decode() for name in _all(value, _string))
             _pair(tuple(range(len(types))), names, "names")
@@ -315,6 +318,36 @@ def _flags(bits: bytes, indexes: tuple[int, ...], count: int) -> tuple[bool | No
     for n, index in enumerate(indexes):
         flags[index] = bool(bits[n >> 3] << (n & 7) & 0x80)
     return tuple(flags)
+
+
+def _text_collations(
+    read: Callable[[tuple[int, ...], tuple[int, ...]], dict[int, int]],
+    values: tuple[int, ...],
+    types: tuple[int, ...],
+) -> dict[int, int]:
+    """The collations of the text columns, by index.
+
+    MariaDB counts GEOMETRY among them, always binary; MySQL does not. Where the values allow both
+    readings and these differ, the collations are not known: empty.
+    """
+    text = _indexes(types, _CHARACTER)
+    if ColumnType.GEOMETRY not in types:
+        return read(values, text)
+    readings = []
+    for indexes in (text, _indexes(types, _CHARACTER | {ColumnType.GEOMETRY})):
+        try:
+            found = read(values, indexes)
+        except BinlogError:
+            continue
+        if all(found[i] == _BINARY for i in indexes if types[i] == ColumnType.GEOMETRY):
+            readings.append({i: found[i] for i in text})
+    if not readings:
+        raise BinlogError(f"the collations {values} do not fit the columns")
+    return readings[0] if all(reading == readings[0] for reading in readings) else {}
+
+
+def _column_charset(values: tuple[int, ...], indexes: tuple[int, ...]) -> dict[int, int]:
+    return _pair(indexes, values, "collations")
 
 
 def _default_charset(values: tuple[int, ...], indexes: tuple[int, ...]) -> dict[int, int]:
