@@ -87,17 +87,19 @@ def _head(status: TaskStatus) -> Text:
     )
 
 
-def _table(columns: Iterable[str], numeric: Iterable[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    right = set(numeric)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+def _table(left: Iterable[str], numeric: Iterable[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for column in left:
+        table.add_column(column, overflow="fold", min_width=len(column))
+    for column in numeric:
+        table.add_column(column, justify="right", no_wrap=True, min_width=len(column))
     return table
 
 
 def _sources(sources: tuple[SourceStatus, ...]) -> Table:
-    numeric = ("lag", "rows", "read", "reconnects")
-    table = _table(("source", "state", "read up to", "saved", *numeric), numeric)
+    table = _table(
+        ("source", "state", "read up to", "saved"), ("lag", "rows", "read", "reconnects")
+    )
     for source in sources:
         table.add_row(
             Text(source.source),
@@ -113,19 +115,21 @@ def _sources(sources: tuple[SourceStatus, ...]) -> Table:
 
 
 def _targets(targets: tuple[TargetStatus, ...]) -> Table:
-    numeric = ("shards", "version", "inserted", "overwritten", "deleted", "missing", "rows/s")
-    table = _table(("target", *numeric, "schema change"), numeric)
+    counts = ("shards", "inserted", "overwritten", "deleted", "missing", "rows/s")
+    changes = any(target.version or target.ddl for target in targets)
+    table = _table(("target",), (*counts, *(("version",) if changes else ())))
+    if changes:
+        table.add_column("schema change", overflow="fold", min_width=len("schema"))
     for target in targets:
         table.add_row(
             Text(target.target, style="red" if target.error else ""),
             number(target.members),
-            number(target.version),
             number(target.inserted),
             number(target.overwritten),
             number(target.deleted),
             number(target.missing),
             number(round(target.rows_per_second)),
-            Text(target.ddl),
+            *((number(target.version), Text(target.ddl)) if changes else ()),
         )
     return table
 

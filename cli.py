@@ -1,0 +1,291 @@
+"""The command line: one thin function per command.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running task.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import pymysql.err
+import structlog
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+import config
+from actors.control_client import NotRunningError, ask, wait_ended
+from actors.control_protocol import ControlError, Reply, Request
+from actors.control_server import AlreadyRunningError
+from replicator import logs
+from replicator.routing.routes import RouteError
+from replicator.schema.connection import DatabaseUnavailableError
+from replicator.status import StatusFormatError, TaskStatus
+from replicator.status_view import fault_panel, render
+
+FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
+WATCH_SECONDS = 1.0
+"""Time between two looks of ``status --watch``."""
+PAUSE_LOOK_SECONDS = 0.2
+
+app = typer.Typer(
+    name="replicator",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console()
+err = Console(stderr=True)
+
+TaskFile = Annotated[Path, typer.Argument(metavar="TASK.yaml", help="The task file.")]
+TaskName = Annotated[
+    str, typer.Argument(metavar="TASK", help="The name of a running task, or its task file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+class MissingProgramError(Exception):
+    """This machine lacks something; the message says how to get it."""
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class OnError(StrEnum):
+    """What a task does on an error that it can't get over by itself."""
+
+    PAUSE = "pause"
+    EXIT = "exit"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"replicator {importlib.metadata.version('replicator')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and end."
+        ),
+    ] = False,
+) -> None:
+    """Merge the tables of a sharded MySQL / MariaDB estate into one, and keep it merged."""
+
+
+@app.command()
+def run(
+    task_file: TaskFile,
+    log_file: Annotated[
+        Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    on_error: Annotated[
+        OnError, typer.Option(help="On an error that needs you: pause and wait, or exit with 1.")
+    ] = OnError.PAUSE,
+    remove_meta: Annotated[
+        bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
+    ] = False,
+) -> None:
+    """Run a task in the foreground. SIGTERM or Ctrl-C finishes the batch, saves and ends it."""
+    with _expected_errors():
+        task = config.load_task(task_file)
+        logs.configure(log_level.value, log_file, task=task.name)
+        log = structlog.get_logger()
+        for warning in task.warnings:
+            log.warning("task_file.no_effect", finding=warning)
+        if remove_meta:
+            task = task.model_copy(update={"remove_meta": True})
+        code = _run(task, exit_on_error=on_error is OnError.EXIT)
+    raise typer.Exit(code)
+
+
+@app.command()
+def check(task_file: TaskFile, as_json: AsJson = False) -> None:
+    """Try out everything a task needs, and say how to mend what is missing."""
+    raise NotImplementedError
+
+
+@app.command()
+def status(
+    task: TaskName,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep looking until Ctrl-C.")] = False,
+) -> None:
+    """Show what a running task does: its sources, targets, and what it waits for."""
+    if as_json and watch:
+        raise typer.BadParameter("--json and --watch don't go together: run --json repeatedly")
+    with _expected_errors():
+        name = _task_name(task)
+        if watch:
+            anyio.run(_watch, name)
+            return
+        found = anyio.run(_status, name)
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        out.print(render(found))
+
+
+@app.command()
+def pause(task: TaskName) -> None:
+    """Let a running task finish its batch and save, and wait until it has."""
+    with _expected_errors():
+        name = _task_name(task)
+        found = anyio.run(_pause, name)
+    if found.state != "paused":
+        err.print(f"task {name} is {found.state}", markup=False, highlight=False)
+        raise typer.Exit(FAILED)
+    out.print(f"task {name} is paused", markup=False, highlight=False)
+    if found.error:
+        out.print(fault_panel(found.error, f"task {name}"))
+
+
+@app.command()
+def resume(task: TaskName) -> None:
+    """Let a paused task go on from where it saved."""
+    with _expected_errors():
+        name = _task_name(task)
+        anyio.run(_command, name, "resume")
+    out.print(f"task {name} goes on", markup=False, highlight=False)
+
+
+@app.command()
+def stop(task: TaskName) -> None:
+    """Let a running task finish its batch, save and end, and wait until its process has ended."""
+    with _expected_errors():
+        name = _task_name(task)
+        anyio.run(_stop, name)
+    out.print(f"task {name} has ended", markup=False, highlight=False)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[int, typer.Option(min=1, help="How long the shards are written to.")] = 30,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave all running at the end, to look around.")
+    ] = False,
+) -> None:
+    """Start private databases, merge their shards while they are written to, and prove it."""
+    from replicator.demo.show import play
+
+    raise typer.Exit(play(run_seconds=seconds, keep=keep))
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+def _run(task: config.Task, *, exit_on_error: bool) -> int:
+    # Here, not above: Spark comes along, which the other commands need not wait for.
+    from actors.supervisor import TaskSupervisor
+    from replicator.pipeline.session import JavaMissingError, find_java_home
+
+    try:
+        find_java_home()
+    except JavaMissingError as error:
+        raise MissingProgramError(str(error)) from error
+    try:
+        return anyio.run(TaskSupervisor(task, exit_on_error=exit_on_error).run)
+    except Exception as error:
+        cause = _innermost(error)
+        structlog.get_logger().error(
+            "task.failed", error=str(cause), exc_info=_exit_code(cause) is None
+        )
+        raise
+
+
+async def _command(name: str, command: str) -> Reply:
+    reply = await ask(name, Request(command))
+    if not reply.ok:
+        raise ControlError(f"task {name} refused {command!r}: {reply.error}")
+    return reply
+
+
+async def _status(name: str) -> TaskStatus:
+    return TaskStatus.from_dict(dict((await _command(name, "status")).body))
+
+
+async def _pause(name: str) -> TaskStatus:
+    await _command(name, "pause")
+    while True:
+        found = await _status(name)
+        if found.state not in ("starting", "running", "pausing"):
+            return found
+        await anyio.sleep(PAUSE_LOOK_SECONDS)
+
+
+async def _stop(name: str) -> None:
+    reply = await _command(name, "stop")
+    await wait_ended(reply.pid)
+
+
+async def _watch(name: str) -> None:
+    with Live(render(await _status(name)), console=out, auto_refresh=False) as live:
+        while True:
+            await anyio.sleep(WATCH_SECONDS)
+            live.update(render(await _status(name)), refresh=True)
+
+
+def _task_name(task: str) -> str:
+    path = Path(task)
+    if path.suffix in (".yaml", ".yml") or path.is_file():
+        return config.load_task(path).name
+    return task
+
+
+@contextmanager
+def _expected_errors() -> Iterator[None]:
+    """Turn the errors that a user can do something about into a message and an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+    except Exception as error:
+        code = _exit_code(_innermost(error))
+        if code is None:
+            raise
+        err.print(Text.assemble(("error: ", "bold red"), str(_innermost(error))))
+        raise typer.Exit(code) from None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    # A task group wraps what its tasks raise, however few they are.
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _exit_code(error: BaseException) -> int | None:
+    match error:
+        case NotRunningError():
+            return NOT_RUNNING
+        case config.TaskFileError() | logs.LogFileError() | RouteError():
+            return WRONG_USAGE
+        case ControlError() | AlreadyRunningError() | StatusFormatError() | MissingProgramError():
+            return FAILED
+        case DatabaseUnavailableError() | pymysql.err.OperationalError():
+            return FAILED
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The demo's servers: two sources full of shards, and the target they are merged into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from replicator.binlog.position import BinlogPosition
+from replicator.demo.tables import (
+    ENTITIES,
+    META_SCHEMA,
+    SCHEMAS,
+    SOURCES,
+    TARGET_SCHEMA,
+    Entity,
+    quoted,
+    sql,
+)
+from replicator.sandbox.mariadb import MariaDBServer
+
+_ENDS: dict[str, str | None] = {"innodb_buffer_pool_size": "256M"}
+
+
+@dataclass(frozen=True)
+class Estate:
+    """The running servers: sources by their id, and the target."""
+
+    sources: dict[str, MariaDBServer]
+    target: MariaDBServer
+
+    def create_tables(self) -> None:
+        """Make the schemas, the empty shards and the empty target tables."""
+        for server in self.sources.values():
+            server.execute(*(sql("CREATE DATABASE", quoted(schema)) for schema in SCHEMAS))
+            server.execute(
+                *(
+                    sql("CREATE TABLE", table, "(", entity.definition, ")")
+                    for entity in ENTITIES
+                    for schema in SCHEMAS
+                    for table in entity.shard_tables(schema)
+                )
+            )
+        self.target.execute(
+            sql("CREATE DATABASE", quoted(TARGET_SCHEMA)),
+            sql("CREATE DATABASE", quoted(META_SCHEMA)),
+            *(
+                sql("CREATE TABLE", entity.target_table, "(", entity.definition, ")")
+                for entity in ENTITIES
+            ),
+        )
+
+    def binlog_ends(self) -> dict[str, BinlogPosition]:
+        """Where the binlog of each source ends now."""
+        ends = {}
+        for source, server in self.sources.items():
+            (row,) = server.execute("SHOW MASTER STATUS")
+            ends[source] = BinlogPosition(str(row[0]), int(row[1]))
+        return ends
+
+    def counts(self, entity: Entity) -> tuple[int, int]:
+        """The rows in all shards together, and in the target table."""
+        tables = [table for schema in SCHEMAS for table in entity.shard_tables(schema)]
+        total = " + ".join(f"(SELECT COUNT(*) FROM {table})" for table in tables)
+        in_shards = sum(
+            int(server.execute(sql("SELECT", total))[0][0]) for server in self.sources.values()
+        )
+        count = self.target.execute(sql("SELECT COUNT(*) FROM", entity.target_table))
+        return in_shards, int(count[0][0])
+
+
+@contextmanager
+def running_estate() -> Iterator[Estate]:
+    """Three servers on free loopback ports, with the tables in them; gone afterwards.
+
+    Raises replicator.sandbox.errors.SandboxError when a server can't be had or does not start.
+    """
+    servers = [MariaDBServer(_ENDS) for _ in range(len(SOURCES) + 1)]
+    with ExitStack() as stack:
+        for server in servers:
+            stack.callback(server.close)
+        with ThreadPoolExecutor(len(servers)) as pool:
+            list(pool.map(MariaDBServer.start, servers))
+        *sources, target = servers
+        estate = Estate(dict(zip(SOURCES, sources, strict=True)), target)
+        estate.create_tables()
+        yield estate

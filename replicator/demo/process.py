@@ -1,0 +1,143 @@
+"""The replicator of the demo: a process of its own, started as a user would."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from actors.control_client import NotRunningError, ask
+from actors.control_protocol import ControlError, Reply, Request
+from replicator.demo.task_file import TASK_NAME
+from replicator.status import Fault, StatusFormatError, TaskStatus
+
+STOP_SECONDS = 60.0
+ASK_SECONDS = 10.0
+LOG_LINES = 15
+
+
+class DemoError(Exception):
+    """The demo can't go on; the message is for the user, ``fault`` what the replicator said."""
+
+    def __init__(self, message: str, fault: Fault | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class ReplicatorProcess:
+    """``replicator run`` on a task file; ended when the context is left.
+
+    ``folder`` takes its log and console output. The control socket is found through
+    XDG_RUNTIME_DIR, which this process has to share.
+    """
+
+    def __init__(self, task_file: Path, folder: Path) -> None:
+        self._task_file = task_file
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log_file(self) -> Path:
+        """Its log, JSON lines."""
+        return self._folder / "replicator.log"
+
+    def __enter__(self) -> Self:
+        arguments = ["run", str(self._task_file), "--log-file", str(self.log_file)]
+        with (self._folder / "console.log").open("wb") as console:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "cli", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for the demo, which then ends this process in good order.
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        process = self._process
+        if process is None:
+            return
+        try:
+            if process.poll() is None and error is None:
+                process.terminate()
+                process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired as slow:
+            raise DemoError(f"the replicator did not end within {STOP_SECONDS:.0f} s") from slow
+        finally:
+            # Its whole process group, as a Java process may live on.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def status(self) -> TaskStatus | None:
+        """What it says of itself; None while it starts.
+
+        Raises DemoError when it has ended, does not answer, or reports an error.
+        """
+        try:
+            reply = anyio.run(self._ask_status)
+        except NotRunningError:
+            self._raise_if_ended()
+            return None
+        except ControlError as error:
+            self._raise_if_ended()
+            raise DemoError(str(error)) from error
+        if not reply.ok:
+            raise DemoError(f"the replicator does not tell its status: {reply.error}")
+        try:
+            status = TaskStatus.from_dict(dict(reply.body))
+        except StatusFormatError as error:
+            raise DemoError(str(error)) from error
+        for fault in _faults(status):
+            raise DemoError("The replicator reports an error.", fault)
+        if status.state in ("paused", "stopped"):
+            raise DemoError(f"The replicator has {status.state} by itself.")
+        return status
+
+    async def _ask_status(self) -> Reply:
+        return await ask(TASK_NAME, Request("status"), timeout=ASK_SECONDS)
+
+    def _raise_if_ended(self) -> None:
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        raise DemoError(
+            f"The replicator ended by itself with exit code {code}. The last it said:\n"
+            + _last_words(self._folder / "console.log")
+        )
+
+
+def _faults(status: TaskStatus) -> list[Fault]:
+    found = [status.error]
+    found += [source.error for source in status.sources]
+    found += [target.error for target in status.targets]
+    return [fault for fault in found if fault]
+
+
+def _last_words(console: Path) -> str:
+    lines = console.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+    return "\n".join(_readable(line) for line in lines)
+
+
+def _readable(line: str) -> str:
+    """A log line without its quotes and braces; other lines as they are."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(record, dict):
+        return line
+    return "  ".join(f"{key}={value}" for key, value in record.items() if key != "timestamp")

@@ -1,0 +1,255 @@
+"""The course of the demo, from the first server to the verdict."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.text import Text
+
+from replicator.binlog.position import BinlogPosition
+from replicator.demo.estate import Estate, running_estate
+from replicator.demo.process import DemoError, ReplicatorProcess
+from replicator.demo.proof import Verdict, prove
+from replicator.demo.tables import ENTITIES, TARGET_SCHEMA
+from replicator.demo.task_file import TASK_NAME, write_task_file
+from replicator.demo.view import Moment, Screen, introduction, verdict_table
+from replicator.demo.workload import Workload
+from replicator.sandbox.errors import SandboxError
+from replicator.status import TaskStatus
+from replicator.status_view import fault_panel, number, seconds
+
+START_SECONDS = 120.0
+CATCH_UP_SECONDS = 120.0
+LOOK_SECONDS = 0.5
+"""Time between two looks at the servers and the replicator."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What a run of the demo works with."""
+
+    console: Console
+    folder: Path
+    estate: Estate
+    replicator: ReplicatorProcess
+
+
+def play(*, run_seconds: int, keep: bool) -> int:
+    """Run the demo; 0 if every target equals its shards, otherwise 1.
+
+    ``run_seconds``: how long the shards are written to. With ``keep`` all goes on running at the
+    end until Ctrl-C. Everything is stopped and removed, whatever happens.
+    """
+    console = Console()
+    console.print(introduction(run_seconds))
+    try:
+        with _terminated_as_interrupted():
+            return _play(console, run_seconds, keep=keep)
+    except KeyboardInterrupt:
+        console.print("Interrupted. Everything was stopped and removed.")
+    except SandboxError as error:
+        console.print(_failure(str(error)))
+    return 1
+
+
+def _play(console: Console, run_seconds: int, *, keep: bool) -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="replicator-demo-")))
+        stack.enter_context(_runtime_dir(folder / "run"))
+        console.print("Starting three database servers …")
+        estate = stack.enter_context(running_estate())
+        task_file = folder / "demo.yaml"
+        write_task_file(task_file, estate, estate.binlog_ends())
+        console.print("Starting the replicator …")
+        replicator = ReplicatorProcess(task_file, folder)
+        stage = _Stage(console, folder, estate, replicator)
+        try:
+            stack.enter_context(replicator)
+            code = _write_and_prove(stage, run_seconds)
+        except DemoError as error:
+            console.print(_failure(str(error)))
+            if error.fault:
+                console.print(fault_panel(error.fault, f"task {TASK_NAME}"))
+            code = 1
+        if keep:
+            console.print(_directions(stage))
+            _wait_for_interrupt()
+            console.print("Stopping and removing everything …")
+    return code
+
+
+def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
+    with stage.console.status("waiting for it to follow both binlogs"):
+        _wait_running(stage)
+    workload = Workload(stage.estate, seed=int(time.time()))
+    begin = time.monotonic()
+    lags: list[float] = []
+    with Screen(stage.console) as screen:
+
+        def look(doing: str) -> TaskStatus | None:
+            moment = _look(stage, workload, doing, time.monotonic() - begin)
+            if moment is None:
+                return None
+            lags.append(moment.lag or 0.0)
+            screen.show(moment)
+            return moment.status
+
+        workload.start()
+        try:
+            while time.monotonic() < begin + run_seconds:
+                look("writing to the shards")
+                time.sleep(LOOK_SECONDS)
+        finally:
+            workload.stop()
+        written = time.monotonic()
+        _wait_caught_up(stage.estate.binlog_ends(), lambda: look("catching up"))
+        caught_up = time.monotonic()
+    with stage.console.status("comparing every row"):
+        verdicts = [prove(stage.estate, entity) for entity in ENTITIES]
+    facts = (
+        f"{number(workload.changes)} rows were changed in {number(workload.transactions)} "
+        f"transactions within {seconds(written - begin)}. The replicator was at most "
+        f"{seconds(max(lags, default=0.0))} behind, and {seconds(caught_up - written)} after the "
+        "last of them everything was merged and saved."
+    )
+    stage.console.print(_result(verdicts, facts))
+    return 0 if all(verdict.equal for verdict in verdicts) else 1
+
+
+def _wait_running(stage: _Stage) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while (status := stage.replicator.status()) is None or status.state != "running":
+        if time.monotonic() > deadline:
+            state = status.state if status else "not to be reached"
+            raise DemoError(
+                f"The replicator is still {state} after {START_SECONDS:.0f} s. "
+                f"With --keep its log stays to be read."
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _look(stage: _Stage, workload: Workload, doing: str, elapsed: float) -> Moment | None:
+    if failure := workload.failure():
+        raise DemoError(f"The application of the demo failed: {failure}")
+    status = stage.replicator.status()
+    if status is None:
+        return None
+    counts = tuple((entity, *stage.estate.counts(entity)) for entity in ENTITIES)
+    return Moment(doing, elapsed, workload.changes, workload.transactions, status, counts)
+
+
+def _wait_caught_up(ends: dict[str, BinlogPosition], look: Callable[[], TaskStatus | None]) -> None:
+    """Wait until all that stands before these positions is applied and saved."""
+    deadline = time.monotonic() + CATCH_UP_SECONDS
+    while behind := _behind(look(), ends):
+        if time.monotonic() > deadline:
+            raise DemoError(
+                f"The replicator did not catch up within {CATCH_UP_SECONDS:.0f} s: " + behind
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _behind(status: TaskStatus | None, ends: dict[str, BinlogPosition]) -> str:
+    """Which sources are not saved up to their end, in words; empty when all are."""
+    if status is None:
+        return "it can't be asked"
+    saved = {source.source: source.saved_position for source in status.sources}
+    return "; ".join(
+        f"{source} is saved up to {saved.get(source) or 'nothing'} of {end}"
+        for source, end in ends.items()
+        if not _reached(saved.get(source, ""), end)
+    )
+
+
+def _reached(position: str, end: BinlogPosition) -> bool:
+    file, _, offset = position.partition(" ")[0].rpartition(":")  # a GTID set may follow
+    return bool(file) and BinlogPosition(file, int(offset)).key >= end.key
+
+
+def _result(verdicts: list[Verdict], facts: str) -> Panel:
+    equal = all(verdict.equal for verdict in verdicts)
+    text = Text(facts + "\n\n")
+    if equal:
+        text.append("Every target equals the union of its shards, row for row.", "bold green")
+    else:
+        text.append("The targets do not equal their shards.", "bold red")
+        for verdict in verdicts:
+            for difference in verdict.differences:
+                text.append(f"\n{verdict.entity.name}: {difference}")
+    return Panel(
+        Group(verdict_table(verdicts), text),
+        title="[bold]exact" if equal else "[bold]NOT EXACT",
+        title_align="left",
+        border_style="green" if equal else "red",
+    )
+
+
+def _failure(message: str) -> Panel:
+    return Panel(
+        Text(message), title="[bold]the demo failed", title_align="left", border_style="red"
+    )
+
+
+def _directions(stage: _Stage) -> Panel:
+    servers = {**stage.estate.sources, TARGET_SCHEMA: stage.estate.target}
+    lines = [
+        *(
+            f"mariadb -h {server.host} -P {server.port} -u {server.user}    # {name}"
+            for name, server in servers.items()
+        ),
+        f"XDG_RUNTIME_DIR={stage.folder / 'run'} replicator status {TASK_NAME} --watch",
+        f"less {stage.folder / 'demo.yaml'}    # the task file",
+        f"less {stage.replicator.log_file}    # the log",
+        "",
+        "What you write to the shards arrives in the target. Ctrl-C stops and removes everything.",
+    ]
+    return Panel(
+        Text("\n".join(lines)), title="[bold]look around", title_align="left", border_style="cyan"
+    )
+
+
+def _wait_for_interrupt() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def _runtime_dir(path: Path) -> Iterator[None]:
+    """A folder for control sockets of our own: a task named as ours may run already."""
+    path.mkdir(mode=0o700)
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = str(path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["XDG_RUNTIME_DIR"]
+        else:
+            os.environ["XDG_RUNTIME_DIR"] = before
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM clean up as Ctrl-C does."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
