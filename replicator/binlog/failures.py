@@ -1,0 +1,115 @@
+"""What the server's error numbers mean for a binlog stream: try again, or stop and tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+
+_MASTER_FATAL = 1236
+"""ER_MASTER_FATAL_ERROR_READING_BINLOG: the dump thread's only error number."""
+
+_TRANSIENT = frozenset(
+    {
+        0,  # the server ended the stream
+        1040,  # too many connections
+        1053,  # shutting down
+        1077,  # shutting down, normally
+        1079,  # shutting down, complete
+        1152,  # aborted connection
+        1153,  # packet lost its sequence
+        1158,  # network read error
+        1159,  # network read timed out
+        1160,  # network write error
+        1161,  # network write timed out
+        1203,  # too many connections of this user
+        1226,  # resource limit of this user
+        1317,  # interrupted
+        1927,  # killed (MariaDB)
+        2002,
+        2003,  # cannot connect
+        2006,  # server gone
+        2013,  # lost connection
+        2055,  # lost connection
+        3169,  # killed (MySQL 8)
+        4031,  # inactivity (MySQL 8)
+    }
+)
+
+_ADVICE = {
+    1044: "Check the grants of the user.",
+    1045: "Check user and password of the source.",
+    1130: "The server does not let this host in: create the user for this host.",
+    1142: "Check the grants of the user.",
+    1193: "The server is too old: MySQL 5.6 or MariaDB 10.2 is the oldest that is supported.",
+    1227: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user (MariaDB 10.5+: "
+    "REPLICATION SLAVE, BINLOG MONITOR).",
+    1381: "The server writes no binlog: start it with --log-bin.",
+    1698: "Check user and password of the source.",
+    2026: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the source.",
+    2059: "The user's authentication plugin is not supported by this client.",
+}
+
+_PURGED_TEXT = (
+    "could not find first log file",
+    "could not find gtid state",
+    "purged",
+    "position > file size",
+    "impossible position",
+    "not in the master's binlog",
+    "more gtids than the master",
+    "more gtids than the source",
+    "could not find",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """What was asked of which server, for messages: ``host:port``, the start, the server id."""
+
+    server: str
+    start: str
+    server_id: int
+
+
+def translate(
+    code: int, message: str, request: StreamRequest, available: str = ""
+) -> BinlogError | StreamLostError:
+    """The exception to raise for a server's (or client's) error number and text.
+
+    ``available`` says which binlogs the server has, for a start that it does not have.
+    StreamLostError when reconnecting can help, BinlogError when it cannot.
+    """
+    where = f"{request.server}: {message} (error {code})"
+    if code in _TRANSIENT:
+        return StreamLostError(f"The binlog stream was lost. {where}")
+    if code == _MASTER_FATAL:
+        return _translate_dump_error(message, request, available)
+    advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
+    return BinlogError(f"The binlog can't be read from {where}. {advice}")
+
+
+def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:
+    """Tell the many meanings of the dump thread's error by its text."""
+    text = message.lower()
+    if "server_uuid" in text or "server_id" in text or "server id" in text:
+        return BinlogError(
+            f"{request.server} dropped this stream because another replica connected with the same "
+            f"server id {request.server_id}: {message}. Give each replica its own server-id."
+        )
+    if "max_allowed_packet" in text:
+        return BinlogError(
+            f"{request.server} can't send an event that is larger than its max_allowed_packet: "
+            f"{message}. SET GLOBAL max_allowed_packet=1073741824 there and resume."
+        )
+    if any(part in text for part in _PURGED_TEXT):
+        return PurgedError(
+            f"{request.server} does not have the binlog position that was asked for, "
+            f"{request.start}: {message}. {available} "
+            "Start from a position that the server has, or copy the data anew (the changes in "
+            "between are not available); keep binlogs longer on the source to prevent it."
+        )
+    return BinlogError(
+        f"{request.server} can't read its own binlog, asked from {request.start}: {message}. "
+        "Check the server's error log and disk; data after this position may be damaged."
+    )

@@ -1,0 +1,131 @@
+"""What the events between transactions say: file, position, checksums, executed GTIDs."""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from replicator.binlog.errors import ChecksumError
+from replicator.binlog.events import (
+    CHECKSUM_SIZE,
+    FLAG_ARTIFICIAL,
+    FLAGS,
+    HEAD,
+    HEADER_SIZE,
+    EventType,
+    describe,
+)
+from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
+from replicator.binlog.headers import Checksum, read_checksum, read_rotate
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.read_position import ReadPosition
+
+CRC_RESIDUE: Final = 0x2144DF1C
+"""CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
+
+
+class FileState:
+    """The state of the binlog file that is being read.
+
+    ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
+    where the file has no checksums.
+    """
+
+    __slots__ = ("_gtids", "cut", "position")
+
+    def __init__(
+        self,
+        start: SourcePosition | None,
+        gtids: MariaDBGtids | MySQLGtids | None,
+        *,
+        checksums: bool,
+    ) -> None:
+        self.position = ReadPosition(start.binlog if start else None)
+        self.cut = -CHECKSUM_SIZE if checksums else None
+        self._gtids = gtids
+
+    @property
+    def boundary(self) -> SourcePosition:
+        """The last transaction boundary, with the GTIDs executed up to it."""
+        gtid = "" if self._gtids is None else str(self._gtids)
+        return SourcePosition(self.position.boundary, gtid)
+
+    def executed(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
+        """Record a finished transaction; ``gtid`` is None where it has none."""
+        if gtid is not None and self._gtids is not None:
+            self._gtids.add(gtid)
+
+    def content(self, event: bytes) -> bytes:
+        """The event without its header and its checksum."""
+        return event[HEADER_SIZE : self.cut]
+
+    def on_format_description(self, event: bytes) -> None:
+        """A file begins. Its checksum algorithm holds from here on."""
+        checksum = read_checksum(event)
+        if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
+            self._raise_checksum(event)
+        self.cut = -CHECKSUM_SIZE if checksum is Checksum.CRC32 else None
+        # At the start of a stream it stands before the position that was asked for.
+        self.position.offset = max(self.position.before, HEAD.unpack_from(event)[2])
+
+    def on_rotate(self, event: bytes) -> bool:
+        """Another file follows; True when one was left.
+
+        Made-up events only name the file that the events come from.
+        """
+        position = self.position
+        file, offset = read_rotate(self.content(event))
+        left = position.file
+        if file != left:
+            position.rotate(file, offset)
+        elif is_artificial(event):
+            position.stay()
+        return bool(left) and file != left
+
+    def on_heartbeat(self, event: bytes) -> bool:
+        """The source is idle, and between transactions it stands at the event's position.
+
+        True when it stood there before.
+        """
+        position = self.position
+        position.stay()
+        end = HEAD.unpack_from(event)[2]
+        if event[4] != EventType.HEARTBEAT or not end:
+            return False
+        if self.content(event).decode("utf-8", "replace") != position.file:
+            return False
+        position.settle(end)
+        position.pass_boundary()
+        return position.offset == position.before
+
+    def on_previous_gtids(self, event: bytes) -> None:
+        """MySQL: the GTIDs of all earlier files."""
+        if self._gtids is None:
+            self._gtids = MySQLGtids.decode(self.content(event))
+
+    def on_gtid_list(self, event: bytes) -> None:
+        """MariaDB: the GTIDs of all earlier files."""
+        if is_artificial(event):
+            self.position.stay()
+        elif self._gtids is None:
+            self._gtids = MariaDBGtids.from_list_event(self.content(event))
+
+    def check_failed(self, event: bytes) -> None:
+        """The checksum does not match; in a format description that may be meant so.
+
+        Raises ChecksumError in all other cases.
+        """
+        if event[4] != EventType.FORMAT_DESCRIPTION or read_checksum(event) is Checksum.CRC32:
+            self._raise_checksum(event)
+
+    def _raise_checksum(self, event: bytes) -> None:
+        raise ChecksumError(
+            f"The checksum of a {describe(event[4])} event does not match its bytes: the file or "
+            "the network damaged it. Check the file with mysqlbinlog --verify-binlog-checksum on "
+            "the source."
+        )
+
+
+def is_artificial(event: bytes) -> bool:
+    """Whether the server made the event up for this connection."""
+    return bool(FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL)

@@ -1,0 +1,99 @@
+"""TRANSACTION_PAYLOAD_EVENT: a whole transaction compressed by the source (MySQL 8.0.20+).
+
+Source of the format: MySQL's comments on Transaction_payload_event
+(``binlog_transaction_compression``). The body is a list of fields, each type, length and value as
+length-encoded integers, ended by type 0; the payload follows: events without checksums, one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import zstandard
+
+from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.events import HEADER_SIZE
+
+_END_OF_FIELDS = 0
+_COMPRESSION_FIELD = 2
+_ZSTD = 0
+_NOT_COMPRESSED = 255
+_STEP = 1 << 20
+"""Compressed bytes expanded at a time, so that a huge transaction is never in memory whole."""
+
+
+def expand_payload(body: bytes) -> Iterator[bytes]:
+    """The events inside a payload event, each from its header on; they have no checksum.
+
+    ``body`` is the event without its 19-byte header and its checksum. Raises
+    UnsupportedEventError for an unknown compression, BinlogError when the content is damaged.
+    """
+    compression, at = _read_fields(body)
+    if compression == _ZSTD:
+        pieces = _decompress(body[at:])
+    elif compression == _NOT_COMPRESSED:
+        pieces = iter((body[at:],))
+    else:
+        raise UnsupportedEventError(
+            f"A transaction is compressed with algorithm {compression}, which is not known here. "
+            "Set binlog_transaction_compression=OFF on the source."
+        )
+    return _split(pieces)
+
+
+def _read_fields(body: bytes) -> tuple[int, int]:
+    """The compression algorithm, and where the payload begins."""
+    compression = _ZSTD
+    at = 0
+    try:
+        while True:
+            kind, at = _read_integer(body, at)
+            if kind == _END_OF_FIELDS:
+                return compression, at
+            length, at = _read_integer(body, at)
+            if kind == _COMPRESSION_FIELD:
+                compression = _read_integer(body, at)[0]
+            at += length
+    except IndexError as error:
+        raise BinlogError("A compressed transaction ends inside its own header.") from error
+
+
+def _read_integer(body: bytes, at: int) -> tuple[int, int]:
+    """A length-encoded integer and the offset after it (MySQL internals manual, "Integer")."""
+    first = body[at]
+    if first < 0xFB:
+        return first, at + 1
+    width = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first] if first in (0xFC, 0xFD, 0xFE) else 0
+    if not width or at + 1 + width > len(body):
+        raise IndexError(at)
+    return int.from_bytes(body[at + 1 : at + 1 + width], "little"), at + 1 + width
+
+
+def _decompress(data: bytes) -> Iterator[bytes]:
+    """The content of all zstd frames in ``data``, in pieces."""
+    expander = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
+    try:
+        for at in range(0, len(data), _STEP):
+            yield expander.decompress(data[at : at + _STEP])
+    except zstandard.ZstdError as error:
+        raise BinlogError(f"A compressed transaction can't be expanded: {error}.") from error
+
+
+def _split(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut running bytes into events by the size in each header."""
+    rest = b""
+    for piece in pieces:
+        data = rest + piece
+        at = 0
+        while len(data) - at >= HEADER_SIZE:
+            size = int.from_bytes(data[at + 9 : at + 13], "little")
+            if size < HEADER_SIZE:
+                raise BinlogError(f"A compressed transaction holds an event of {size} bytes.")
+            if at + size > len(data):
+                break
+            yield data[at : at + size]
+            at += size
+        rest = data[at:]
+    if rest:
+        raise BinlogError(f"A compressed transaction ends inside an event ({len(rest)} bytes).")

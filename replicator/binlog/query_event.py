@@ -1,0 +1,173 @@
+"""QUERY_EVENT: a statement with the session settings that it ran with.
+
+Source of the format: MySQL internals manual, "QUERY_EVENT" (status variables), and the comments
+on Query_event in MySQL's statement_events.h; MariaDB KB, "QUERY_EVENT" and
+"QUERY_COMPRESSED_EVENT".
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from dataclasses import dataclass
+from enum import Enum, auto
+from struct import Struct
+
+from pymysql.charset import charset_by_id
+
+from replicator.binlog.errors import BinlogError
+
+_POST_HEADER = Struct("<8xB2xH")
+"""Thread id 4, seconds 4, length of the schema 1, error code 2, length of the variables 2."""
+_SQL_MODE = 1
+_CHARSET = 4
+_TIME_ZONE = 5
+_FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1} | {
+    20: 1,
+    128: 3,
+    129: 8,
+}
+"""Lengths of the status variables of fixed length, by code (from 128 on MariaDB's)."""
+_CATALOG = 2
+_CATALOG_NZ = 6
+_INVOKER = 11
+_UPDATED_SCHEMAS = 12
+_TOO_MANY_SCHEMAS = 254
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEvent:
+    """The parsed event; ``sql_mode`` and ``time_zone`` are None where it does not carry them."""
+
+    schema: str
+    sql: str
+    sql_mode: int | None
+    time_zone: str | None
+
+
+class TransactionControl(Enum):
+    """What a statement that begins, divides or ends a transaction does."""
+
+    BEGIN = auto()
+    COMMIT = auto()
+    ROLLBACK = auto()
+    ROLLBACK_TO = auto()
+    SAVEPOINT = auto()
+    XA_SECTION = auto()
+    """XA START and XA END: brackets around the rows, no effect of their own."""
+    XA_OUTCOME = auto()
+    """XA PREPARE, XA COMMIT and XA ROLLBACK: the fate of rows that came earlier."""
+
+
+_CONTROL = re.compile(
+    r"(?:\s+|/\*(?!!|M!).*?\*/|(?:#|--\s)[^\n]*\n)*"
+    r"(?:(?P<BEGIN>BEGIN(?:\s+WORK)?\s*;?\s*\Z|START\s+TRANSACTION\b)"
+    r"|(?P<COMMIT>COMMIT\b)"
+    r"|(?P<ROLLBACK_TO>ROLLBACK\s+(?:WORK\s+)?TO\b)"
+    r"|(?P<ROLLBACK>ROLLBACK\b)"
+    r"|(?P<SAVEPOINT>(?:RELEASE\s+)?SAVEPOINT\b)"
+    r"|(?P<XA_SECTION>XA\s+(?:START|BEGIN|END)\b)"
+    r"|(?P<XA_OUTCOME>XA\s+(?:PREPARE|COMMIT|ROLLBACK)\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def transaction_control(sql: str) -> TransactionControl | None:
+    """What ``sql`` does to its transaction; None for every other statement."""
+    match = _CONTROL.match(sql)
+    return TransactionControl[match.lastgroup] if match and match.lastgroup else None
+
+
+def sql_offset(body: bytes) -> int:
+    """Where the statement begins in the body of a query event."""
+    schema, variables = _POST_HEADER.unpack_from(body)
+    return int(_POST_HEADER.size + variables + schema + 1)
+
+
+def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
+    """The statement in ``body``: the event without its 19-byte header and its checksum.
+
+    ``compressed`` for MariaDB's QUERY_COMPRESSED. The text is decoded with the session's client
+    charset, or UTF-8 where that is not known; bytes that do not fit become surrogates
+    (``surrogateescape``), so that none is lost. Raises BinlogError when the event is damaged.
+    """
+    try:
+        schema_length, variables_length = _POST_HEADER.unpack_from(body)
+        start = _POST_HEADER.size
+        variables = _read_variables(body[start : start + variables_length])
+        start += variables_length
+        schema = body[start : start + schema_length].decode("utf-8", "surrogateescape")
+        text = body[start + schema_length + 1 :]
+        if compressed:
+            text = expand_compressed(text)
+    except (IndexError, ValueError, zlib.error) as error:
+        raise BinlogError(f"A query event can't be read: {error}.") from error
+    return QueryEvent(
+        schema,
+        text.decode(_codec(variables.get(_CHARSET)), "surrogateescape"),
+        int.from_bytes(variables[_SQL_MODE], "little") if _SQL_MODE in variables else None,
+        variables[_TIME_ZONE].decode("utf-8", "replace") if _TIME_ZONE in variables else None,
+    )
+
+
+def expand_compressed(data: bytes) -> bytes:
+    """MariaDB's compressed event content: a byte with algorithm and width, the length, zlib.
+
+    Raises ValueError (or zlib.error) when the content is damaged or the algorithm is not known.
+    """
+    algorithm = data[0] >> 4 & 7
+    width = data[0] & 7
+    if algorithm or not data[0] & 0x80:
+        raise ValueError(f"unknown compression header {data[0]:#x}")
+    length = int.from_bytes(data[1 : 1 + width], "big")
+    content = zlib.decompress(data[1 + width :])
+    if len(content) != length:
+        raise ValueError(f"{len(content)} bytes after expanding, {length} were announced")
+    return content
+
+
+def _read_variables(data: bytes) -> dict[int, bytes]:
+    """Status variables by code, up to the first unknown code: its length can't be known."""
+    found: dict[int, bytes] = {}
+    at = 0
+    while at < len(data):
+        code = data[at]
+        at += 1
+        if code in _FIXED:
+            length = _FIXED[code]
+        elif code in (_TIME_ZONE, _CATALOG_NZ):
+            length = data[at]
+            at += 1
+        elif code == _CATALOG:
+            length = data[at] + 2
+        elif code == _INVOKER:
+            user = data[at] + 1
+            length = user + data[at + user] + 1
+        elif code == _UPDATED_SCHEMAS:
+            length = _updated_schemas_length(data, at)
+        else:
+            break
+        found[code] = data[at : at + length]
+        at += length
+    return found
+
+
+def _updated_schemas_length(data: bytes, at: int) -> int:
+    """Bytes of a count and that many names, each ended by a zero byte."""
+    count = data[at]
+    end = at + 1
+    if count < _TOO_MANY_SCHEMAS:
+        for _ in range(count):
+            end = data.index(0, end) + 1
+    return end - at
+
+
+def _codec(charset: bytes | None) -> str:
+    """The Python codec of the client charset: the first of three collation ids."""
+    if charset is None:
+        return "utf-8"
+    try:
+        return codecs.lookup(charset_by_id(int.from_bytes(charset[:2], "little")).encoding).name
+    except (KeyError, LookupError):
+        return "utf-8"

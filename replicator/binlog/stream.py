@@ -1,0 +1,106 @@
+"""One source's binlog as a sequence of chunks. Blocking: give it a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from replicator.binlog.assembler import ChunkAssembler, RowPosition
+from replicator.binlog.chunk import Chunk, RouteSlot
+from replicator.binlog.chunk_builder import ChunkLimits
+from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.errors import StreamLostError
+from replicator.binlog.framing import EventSplitter
+from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.server import Flavor, ServerInfo
+
+
+class BinlogStream:
+    """Reads from ``start`` on, over one connection.
+
+    After StreamLostError make a new one that starts at the ``end`` of the last chunk; when that
+    chunk was not complete, with ``resume_after`` at the last row event that was handed on (of any
+    target), so that none comes twice. A statement inside an unfinished transaction may come
+    again: its `Statement.transaction` tells.
+    """
+
+    def __init__(
+        self,
+        address: SourceAddress,
+        start: SourcePosition | GtidStart,
+        *,
+        server_id: int,
+        route: Callable[[str, str], RouteSlot | None],
+        limits: ChunkLimits,
+        resume_after: RowPosition | None = None,
+        heartbeat: float = 2.0,
+        read_timeout: float = 20.0,
+    ) -> None:
+        """``server_id`` must be unique among the source and its replicas.
+
+        ``route`` is called in the reading thread, once per distinct table map between two
+        statements; None means that the table is not replicated. ``heartbeat`` is after how many
+        seconds an idle source reports its position, ``read_timeout`` after how many a silent
+        connection counts as lost.
+        """
+        if read_timeout <= heartbeat:
+            raise ValueError("the read timeout must be longer than the heartbeat period")
+        self._start = start
+        self._route = route
+        self._limits = limits
+        self._resume = resume_after
+        self._splitter = EventSplitter()
+        self._assembler: ChunkAssembler | None = None
+        self._connection = BinlogConnection(
+            address, start, server_id=server_id, heartbeat=heartbeat, read_timeout=read_timeout
+        )
+
+    def open(self) -> ServerInfo:
+        """Connect and ask for the binlog.
+
+        Raises StreamLostError when trying again can help, BinlogError when it cannot.
+        """
+        info, gtid = self._connection.open()
+        self._assembler = ChunkAssembler(
+            self._start if isinstance(self._start, SourcePosition) else None,
+            gtids=self._known_gtids(info, gtid),
+            route=self._route,
+            limits=self._limits,
+            resume_after=self._resume,
+            checksums=info.checksum == "CRC32",
+        )
+        return info
+
+    def read_chunk(self) -> Chunk:
+        """The next chunk; waits until there is one.
+
+        A chunk ends at a statement, at its limits, or as soon as the source has no more data at
+        a boundary. An idle source gives an empty chunk per heartbeat.
+
+        Raises StreamLostError when the connection was lost, was silent for the read timeout, or
+        `close` was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) when
+        the binlog can't be followed.
+        """
+        assembler = self._assembler
+        if assembler is None:
+            raise StreamLostError("The binlog stream is not open.")
+        while not assembler.run():
+            failure = self._splitter.failure
+            if failure is not None:
+                raise self._connection.failure(failure.code, failure.message)
+            may_end = assembler.moved and not assembler.in_transaction
+            data = self._connection.receive(wait=not may_end)
+            if data is None:
+                break
+            assembler.push(self._splitter.feed(data))
+        return assembler.take()
+
+    def close(self) -> None:
+        """End the stream, from any thread; a `read_chunk` under way raises StreamLostError."""
+        self._connection.close()
+
+    def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:
+        """The set at the start, or None: then the binlog tells it where a file begins."""
+        if not gtid and isinstance(self._start, SourcePosition):
+            return None
+        return MariaDBGtids(gtid) if info.flavor is Flavor.MARIADB else MySQLGtids(gtid)
