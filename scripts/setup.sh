@@ -14,7 +14,8 @@ need() { # package, what it is for
 }
 
 available() { # package
-    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
+    # No pipe into grep -q: it ends at the first match, and apt-cache then fails on the closed pipe.
+    [[ $(apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [0-9] ]]
 }
 
 find_python() {
