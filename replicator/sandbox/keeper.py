@@ -78,14 +78,23 @@ class Keeper:
         self._ask("kill")
 
     def close(self) -> None:
-        """Kill the program, remove the folder; returns when both are done. Idempotent."""
+        """Kill the program, remove the folder; returns when both are done. Idempotent.
+
+        Raises SandboxError when the keeper could not do that.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         # A request that a killed keeper never read may still be in the buffer.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._process.wait()
+        status = self._process.wait()
         self._process.stdout.close()
+        if status != 0:
+            raise SandboxError(
+                f"The keeper process of {self.folder} ended with status {status}, its error is on"
+                " standard error. Its server may still run: look for one with that folder among"
+                " its arguments, end it, and remove the folder."
+            )
 
     def _ask(self, *request: Any) -> Any:
         assert self._process.stdin is not None

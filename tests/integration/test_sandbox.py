@@ -169,6 +169,18 @@ def test_what_a_keeper_started_ends_with_it(tmp_path: Path) -> None:
     assert not keeper.folder.exists()
 
 
+def test_a_keeper_that_failed_is_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keeper = Keeper()
+    with pytest.raises(SandboxError, match="ended unexpectedly"):
+        keeper.start(["/no/such/program"], os.environ, tmp_path / "log")
+    assert not keeper.folder.exists()
+    with pytest.raises(SandboxError, match="may still run"):
+        keeper.close()
+    assert "/no/such/program" in capfd.readouterr().err
+
+
 def test_a_cached_folder_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     built = []
