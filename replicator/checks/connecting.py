@@ -1,0 +1,137 @@
+"""Logging in, and what each kind of refusal means to the operator."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+
+import pymysql.err
+
+from replicator.checks.items import CONNECTION
+from replicator.checks.result import CheckResult, Place
+from replicator.schema.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+
+ACCESS_DENIED = frozenset({1045, 1698, 1862, 1820})
+HOST_REFUSED = frozenset({1130, 1129})
+TOO_MANY = frozenset({1040, 1203, 1226})
+SESSION_SETTING = frozenset({1193, 1227, 1231, 1232, 1238, 1298})
+
+
+async def check_login(place: Place, connection: Connection) -> CheckResult:
+    """Connect, log in and run the first statement."""
+    address = connection.address
+    try:
+        await connection.fetch("SELECT 1")
+    except (DatabaseUnavailableError, pymysql.err.MySQLError, OSError) as error:
+        finding, fix = explain(address, error)
+        return place.failed(CONNECTION, finding, fix)
+    return place.passed(CONNECTION, f"logged in as {address}")
+
+
+def explain(address: DatabaseAddress, error: BaseException) -> tuple[str, str]:
+    """What a failure to log in means, and the way out of it."""
+    causes = list(_causes(error))
+    return (
+        _of_tls(address, causes) or _of_server(address, causes) or _of_network(address, causes)
+    ) or (f"{address} cannot be used: {error}", f"Try: {_client(address)}")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _of_tls(address: DatabaseAddress, causes: list[BaseException]) -> tuple[str, str] | None:
+    text = str(causes[0])
+    files = [name for name in (address.ssl_ca, address.ssl_cert, address.ssl_key) if name]
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError):
+            return (
+                f"no TLS connection to {address}: {cause}",
+                "Put the certificate of the authority that signed the server's certificate into "
+                f"security.ssl-ca (now {address.ssl_ca or 'not set'}); look at the server's with: "
+                f"openssl s_client -starttls mysql -connect {address.host}:{address.port}",
+            )
+        if files and isinstance(cause, FileNotFoundError | PermissionError):
+            return (
+                f"a file of 'security:' cannot be read: {cause}",
+                f"Make these readable on this host: ls -l {' '.join(files)}",
+            )
+    if files and ("SSL" in text or "ssl" in text):
+        return (
+            f"{address} does not offer TLS, and 'security:' asks for it: {text}",
+            "Set ssl_cert and ssl_key in the server's my.cnf and restart it, or take 'security:' "
+            "out of the task file",
+        )
+    return None
+
+
+def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[str, str] | None:
+    found = next(
+        (
+            cause
+            for cause in causes
+            if isinstance(cause, pymysql.err.MySQLError)
+            and cause.args
+            and isinstance(cause.args[0], int)
+        ),
+        None,
+    )
+    if found is None:
+        return None
+    code = found.args[0]
+    text = str(found.args[1]) if len(found.args) > 1 else str(found)
+    if code in ACCESS_DENIED:
+        return (
+            f"{address} refuses the login: {text} ({code})",
+            "Correct user and password in the task file ('replicator encrypt' makes the password's "
+            f"text), or at the server: ALTER USER '{address.user}'@'%' IDENTIFIED BY '…'; "
+            f"try with: {_client(address)}",
+        )
+    if code in HOST_REFUSED:
+        return (
+            f"{address} does not let this host in: {text} ({code})",
+            f"At the server: CREATE USER '{address.user}'@'<this host>' IDENTIFIED BY '…'; "
+            "if the host is blocked: FLUSH HOSTS;",
+        )
+    if code in TOO_MANY:
+        return (
+            f"{address} has no connection left: {text} ({code})",
+            "At the server: SET GLOBAL max_connections = 500; or end idle clients",
+        )
+    if code in SESSION_SETTING:
+        names = ", ".join(name for name, _ in address.session) or "time_zone, sql_mode"
+        return (
+            f"{address} refuses a session setting: {text} ({code})",
+            f"Correct or remove it under 'session:' in the task file (there: {names})",
+        )
+    return None
+
+
+def _of_network(address: DatabaseAddress, causes: list[BaseException]) -> tuple[str, str] | None:
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return (
+                f"the host name {address.host!r} is not known here: {cause}",
+                f"Correct 'host:' in the task file; try with: getent hosts {address.host}",
+            )
+        if isinstance(cause, ConnectionRefusedError):
+            return (
+                f"nothing listens at {address.host}:{address.port}",
+                "Start the server or correct 'host:' and 'port:'; if it runs there, look at its "
+                f"bind-address and skip-networking; try with: {_client(address)}",
+            )
+        if isinstance(cause, TimeoutError):
+            return (
+                f"{address.host}:{address.port} does not answer",
+                "Look for a firewall between this host and the server; try with: "
+                f"nc -vz -w 5 {address.host} {address.port}",
+            )
+    return None
+
+
+def _client(address: DatabaseAddress) -> str:
+    return f"mysql -h {address.host} -P {address.port} -u {address.user} -p"

@@ -1,0 +1,75 @@
+"""Asking a source for its binlog to see whether it gives it: one dump request, one event, done.
+
+Source of the packets: MySQL internals manual, "Replication Protocol" (COM_BINLOG_DUMP; with flag
+0x01 the server ends the stream instead of waiting for news). MariaDB takes a GTID position from
+``@slave_connect_state`` (MariaDB KB, "Global Transaction ID").
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import uuid
+from typing import Any
+
+import pymysql
+
+from replicator.binlog.position import BinlogPosition
+from replicator.schema.connection import CONNECT_TIMEOUT, DatabaseAddress
+
+_COM_BINLOG_DUMP = 0x12
+_NON_BLOCK = 1
+_READ_SECONDS = 30
+_END_OF_STREAM = 0xFE
+_HEADS = frozenset({4, 15, 27, 163})
+"""Event types that come before those of the position: rotate, format, heartbeat, GTID list."""
+_MAX_HEADS = 1000
+
+
+def try_dump(
+    address: DatabaseAddress, position: BinlogPosition | None, mariadb_gtid: str = ""
+) -> None:
+    """Read from the binlog until the first event that stands at the position, or its end.
+
+    Without a position the stream starts at ``mariadb_gtid``. It runs under a random server id:
+    a server ends the stream of another replica that has the same one. Raises pymysql's errors,
+    1236 when the position does not exist, 1227 and 1045 when the privilege is missing.
+    """
+    connection: Any = pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        ssl=address.tls(),
+        connect_timeout=int(CONNECT_TIMEOUT),
+        read_timeout=_READ_SECONDS,
+        write_timeout=_READ_SECONDS,
+    )
+    try:
+        _negotiate(connection, mariadb_gtid)
+        file, offset = (position.file, position.offset) if position else ("", 4)
+        server_id = random.randrange(1 << 31, 1 << 32)
+        body = struct.pack("<IHI", min(offset, (1 << 32) - 1), _NON_BLOCK, server_id)
+        connection._execute_command(_COM_BINLOG_DUMP, body + file.encode())
+        for _ in range(_MAX_HEADS):
+            # An error packet raises; others begin with a status byte, then the event's header:
+            # timestamp (4 bytes), then its type.
+            packet = connection._read_packet().get_all_data()
+            if packet[0] == _END_OF_STREAM or packet[5] not in _HEADS:
+                return
+    finally:
+        connection._force_close()
+
+
+def _negotiate(connection: Any, mariadb_gtid: str) -> None:
+    settings: list[tuple[str, object]] = [
+        ("mariadb_slave_capability", 4),
+        ("slave_uuid", str(uuid.uuid4())),
+        ("master_heartbeat_period", 5_000_000_000),
+    ]
+    if mariadb_gtid:
+        settings.append(("slave_connect_state", mariadb_gtid))
+    with connection.cursor() as cursor:
+        cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+        for name, value in settings:
+            cursor.execute(f"SET @{name} = %s", (value,))

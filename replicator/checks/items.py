@@ -1,0 +1,73 @@
+"""The names of the checks, as ``ignore-checking-items`` uses them.
+
+The names of DM (TiDB Data Migration, "Migration Task Precheck") stand for the same here; further
+names are ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from replicator.checks.result import CheckResult, Place
+
+ALL = "all"
+CONNECTION = "connection"
+
+CHECKS: dict[str, str] = {
+    ALL: "leaves out every check",
+    CONNECTION: "the server can be reached and lets us in; cannot be left out alone",
+    "version": "a server and version that is supported, at each source and at the target",
+    "binlog_enable": "the source writes a binlog",
+    "binlog_format": "the binlog holds rows, not statements",
+    "binlog_row_image": "row events hold all columns",
+    "binlog_row_metadata": "whether row events name their columns",
+    "binlog_expire": "binlogs are kept for long enough to survive a pause of the task",
+    "binlog_db": "no replicated schema is kept out of the binlog",
+    "server_id": "the source has a server id, and the one that we use there is free",
+    "replication_privilege": "the binlog can be read, found out by reading it",
+    "dump_privilege": "the rows and structures of the tables can be read",
+    "meta_position": "the binlog position that the task starts from still exists",
+    "routes": "each source has tables to replicate, and each route matches some",
+    "target_privilege": "tables can be made, changed and written in the target, by trying",
+    "read_only": "the target takes writes",
+    "local_infile": "the target takes the fast way to load rows",
+    "sql_mode": "the session settings of the target can be set",
+    "max_allowed_packet": "the target takes statements of a useful size",
+    "table_schema": "each table fits the target's table that it is merged into",
+    "schema_of_shard_tables": "the tables that are merged into one have the same structure",
+    "auto_increment_ID": "merged tables do not make the same key values",
+    "target_keys": "the target's keys, foreign keys and triggers suit a merge",
+    "ignore-checking-items": "the names in the task file are names of this list",
+}
+"""Name of each check and what it makes sure of."""
+
+WITHOUT_EFFECT = frozenset(
+    {
+        "conn_number",
+        "online_ddl",
+        "empty_region",
+        "region_distribution",
+        "downstream_version",
+        "free_space",
+        "downstream_mutex_features",
+    }
+)
+"""Items of DM that have nothing to look at here; naming them is no mistake."""
+
+
+def unknown_items(ignore: Iterable[str]) -> list[CheckResult]:
+    """A warning for each name that is no check's."""
+    known = [*CHECKS, *WITHOUT_EFFECT]
+    results = []
+    for name in sorted(set(ignore) - set(known)):
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        results.append(
+            Place("task").warning(
+                "ignore-checking-items",
+                f"{name!r} is not the name of a check, so it leaves nothing out",
+                f"{hint}The names are: {', '.join(CHECKS)}",
+            )
+        )
+    return results

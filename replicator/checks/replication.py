@@ -1,0 +1,216 @@
+"""Whether a source lets us follow its binlog, found out by doing it rather than by privilege names.
+
+MariaDB 10.5 split and renamed the privileges that MySQL has, so names say little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import pymysql.err
+
+from replicator.binlog.position import BinlogPosition
+from replicator.checks.dump import try_dump
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.task import SourceToCheck
+from replicator.checks.versions import parse_version
+from replicator.schema.connection import Connection
+from replicator.schema.names import TableName
+
+_NOT_UNDERSTOOD = 1064
+_STATUS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
+_REPLICAS = ("SHOW SLAVE HOSTS", "SHOW REPLICAS")
+_FIRST_OFFSET = 4
+"""Where the first event of a binlog file stands, after its magic number."""
+
+
+async def check_replication(source: SourceToCheck, connection: Connection) -> list[CheckResult]:
+    """Ask for the current position and read the binlog from there."""
+    place = Place(source.source_id)
+    user = source.address.user
+    try:
+        status = await _first_understood(connection, _STATUS)
+    except pymysql.err.MySQLError as error:
+        return [
+            place.failed(
+                "replication_privilege",
+                f"the binlog position cannot be asked for: {error.args[-1]}",
+                f"GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO '{user}'@'%';",
+            )
+        ]
+    position = BinlogPosition(str(status[0][0]), int(status[0][1]))
+    try:
+        await anyio.to_thread.run_sync(partial(try_dump, source.address, position))
+    except (pymysql.err.MySQLError, OSError) as error:
+        return [
+            place.failed(
+                "replication_privilege",
+                f"the binlog cannot be read: {error.args[-1] if error.args else error}",
+                f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%';",
+            )
+        ]
+    return [place.passed("replication_privilege", f"the binlog was read at {position}")]
+
+
+async def check_binlog_databases(
+    source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
+) -> list[CheckResult]:
+    """Whether binlog-do-db or binlog-ignore-db keep a replicated schema out of the binlog."""
+    try:
+        status = await _first_understood(connection, _STATUS)
+    except pymysql.err.MySQLError:
+        return []  # told by check_replication
+    wanted, ignored = (set(filter(None, str(text).split(","))) for text in status[0][2:4])
+    schemas = {name.schema for name in tables}
+    missing = sorted((schemas - wanted if wanted else set()) | schemas & ignored)
+    if not missing:
+        return []
+    return [
+        Place(source.source_id).failed(
+            "binlog_db",
+            f"the source leaves {', '.join(missing)} out of its binlog (binlog-do-db, "
+            "binlog-ignore-db)",
+            "Remove binlog-do-db and binlog-ignore-db from the server's my.cnf and restart it",
+        )
+    ]
+
+
+async def check_server_id_free(
+    source: SourceToCheck, connection: Connection, own_id: int
+) -> list[CheckResult]:
+    """Whether the id that we register with belongs to the source or to another replica."""
+    place = Place(source.source_id)
+    wanted = source.server_id
+    fix = (
+        f"Set another 'server-id:' for the source {source.source_id!r} in the task file, "
+        f"for example {wanted % 4_000_000_000 + 1001}"
+    )
+    if wanted == own_id:
+        return [place.failed("server_id", f"server-id {wanted} is the source's own", fix)]
+    try:
+        replicas = await _first_understood(connection, _REPLICAS)
+    except pymysql.err.MySQLError as error:
+        return [
+            place.warning(
+                "server_id",
+                f"whether server-id {wanted} is free cannot be seen: {error.args[-1]}",
+                "GRANT REPLICATION SLAVE ON *.* TO "
+                f"'{source.address.user}'@'%'; (MariaDB 10.5 and newer: GRANT REPLICATION MASTER "
+                "ADMIN)",
+            )
+        ]
+    host = next((str(row[1]) for row in replicas if int(row[0]) == wanted), None)
+    if host is None:
+        return [place.passed("server_id", f"server-id {wanted} is free at the source")]
+    if host == source.registered_as:
+        return [
+            place.warning(
+                "server_id",
+                f"server-id {wanted} is in use by a reader named {host!r}: this task runs, or "
+                "ended a moment ago, or another task has the same id",
+                f"If this task is not running: {fix}",
+            )
+        ]
+    return [
+        place.failed(
+            "server_id",
+            f"server-id {wanted} is in use by the replica {host or '(no name)'!r}: the source "
+            "would end its stream whenever ours begins",
+            fix,
+        )
+    ]
+
+
+async def check_start(
+    source: SourceToCheck, connection: Connection, version: str
+) -> list[CheckResult]:
+    """Whether the position that the task starts from still exists."""
+    if source.start is None:
+        return []
+    place = Place(source.source_id)
+    parsed = parse_version(version)
+    mariadb = parsed is not None and parsed.flavour == "MariaDB"
+    if source.start.gtid and not mariadb:
+        return [await _mysql_gtid(place, connection, source.start.gtid)]
+    binlog = source.start.binlog
+    position = BinlogPosition(binlog.file, max(binlog.offset, _FIRST_OFFSET))
+    gtid = source.start.gtid
+    try:
+        await anyio.to_thread.run_sync(
+            partial(try_dump, source.address, None if gtid else position, gtid)
+        )
+    except (pymysql.err.MySQLError, OSError) as error:
+        if not _position_refused(error):
+            return []  # told by check_replication
+        return [
+            place.failed(
+                "meta_position",
+                f"the source cannot give its binlog from {gtid or position}: {error.args[-1]}; "
+                f"it has {await _files(connection)}",
+                "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
+                "changes since then are lost to the task: start anew with task-mode: all and "
+                "'replicator run --remove-meta'",
+            )
+        ]
+    return [place.passed("meta_position", f"the source has its binlog from {gtid or position}")]
+
+
+def _position_refused(error: Exception) -> bool:
+    return isinstance(error, pymysql.err.MySQLError) and error.args[0] in {1236, 1220}
+
+
+async def _mysql_gtid(place: Place, connection: Connection, gtid: str) -> CheckResult:
+    try:
+        rows = await connection.fetch(
+            "SELECT GTID_SUBSET(@@GLOBAL.gtid_purged, %s), @@GLOBAL.gtid_mode,"
+            " @@GLOBAL.gtid_purged",
+            (gtid,),
+        )
+    except pymysql.err.MySQLError as error:
+        return place.failed(
+            "meta_position",
+            f"binlog-gtid {gtid!r} is not usable: {error.args[-1]}",
+            "Write it as the source does: SELECT @@GLOBAL.gtid_executed;",
+        )
+    complete, mode, purged = rows[0]
+    if str(mode).upper() != "ON":
+        return place.failed(
+            "meta_position",
+            f"the start is a GTID set, and the source's gtid_mode is {mode}",
+            "Give binlog-name and binlog-pos under 'meta:' (SHOW MASTER STATUS;), or turn "
+            "gtid_mode on at the source",
+        )
+    if not complete:
+        return place.failed(
+            "meta_position",
+            f"the source has purged transactions that come after {gtid}: {purged}",
+            "Start anew with task-mode: all and 'replicator run --remove-meta', or from a GTID "
+            "set that contains @@GLOBAL.gtid_purged",
+        )
+    return place.passed("meta_position", f"the source has its binlog from {gtid}")
+
+
+async def _files(connection: Connection) -> str:
+    try:
+        rows = await connection.fetch("SHOW BINARY LOGS")
+    except pymysql.err.MySQLError as error:
+        return f"files that cannot be listed ({error.args[-1]})"
+    if not rows:
+        return "no binlog"
+    return f"{rows[0][0]} to {rows[-1][0]} (up to {rows[-1][1]})"
+
+
+async def _first_understood(
+    connection: Connection, statements: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """The rows of the first statement that the server's grammar knows."""
+    for statement in statements[:-1]:
+        try:
+            return await connection.fetch(statement)
+        except pymysql.err.ProgrammingError as error:
+            if error.args[0] != _NOT_UNDERSTOOD:
+                raise
+    return await connection.fetch(statements[-1])

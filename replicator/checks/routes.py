@@ -1,0 +1,73 @@
+"""Whether the routes of a source take any table anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.task import SourceToCheck
+from replicator.routing import RouteError, unused_routes
+from replicator.schema.names import TableName
+
+SHOWN = 10
+"""Names listed in a message before it says how many more there are."""
+
+
+def routed_tables(
+    source: SourceToCheck, tables: Sequence[TableName]
+) -> list[tuple[TableName, TableName]]:
+    """Pairs of a replicated table and its target. Raises RouteError when two routes claim one."""
+    pairs = []
+    for name in tables:
+        target = source.router.route(name.schema, name.table)
+        if target is not None:
+            pairs.append((name, TableName(*target)))
+    return pairs
+
+
+def check_routes(source: SourceToCheck, tables: Sequence[TableName]) -> list[CheckResult]:
+    """At least one table is replicated; no table is claimed twice; no route is idle."""
+    place = Place(source.source_id)
+    try:
+        pairs = routed_tables(source, tables)
+        idle = unused_routes(source.routes, [(t.schema, t.table) for t in tables])
+    except RouteError as error:
+        return [
+            place.failed(
+                "routes", str(error), "Narrow the patterns under 'routes:' so that one matches"
+            )
+        ]
+    results = [
+        place.warning(
+            "routes",
+            unused.message,
+            f"Under 'routes:', {unused.rule.name}: set schema-pattern and table-pattern to match "
+            + (f"{unused.nearest[0]}" if unused.nearest else "tables of this source"),
+        )
+        for unused in idle
+    ]
+    if pairs:
+        targets = len({target for _, target in pairs})
+        results.insert(
+            0, place.passed("routes", f"tables replicated: {len(pairs)}, into targets: {targets}")
+        )
+        return results
+    return [
+        place.failed(
+            "routes",
+            f"no table of this source is replicated; the user sees {listed(tables)}",
+            "Correct the block-allow-list and routes in the task file. If a table is missing in "
+            "this list, the user has no privilege on it: GRANT SELECT ON `<schema>`.* TO "
+            f"'{source.address.user}'@'%';",
+        ),
+        *results,
+    ]
+
+
+def listed(names: Sequence[TableName]) -> str:
+    """The first names, and how many more there are."""
+    if not names:
+        return "no table at all"
+    text = ", ".join(str(name) for name in names[:SHOWN])
+    more = len(names) - SHOWN
+    return f"{text} and {more} more" if more > 0 else text

@@ -1,0 +1,108 @@
+"""The checks of one source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pymysql.err
+
+from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
+from replicator.checks.connecting import check_login
+from replicator.checks.replication import (
+    check_binlog_databases,
+    check_replication,
+    check_server_id_free,
+    check_start,
+)
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.routes import check_routes, listed, routed_tables
+from replicator.checks.task import SourceToCheck
+from replicator.checks.versions import check_version
+from replicator.routing import RouteError
+from replicator.schema.connection import Connection, DatabaseUnavailableError, quote
+from replicator.schema.inspection import list_tables
+from replicator.schema.names import TableName
+
+
+async def check_source(source: SourceToCheck) -> list[CheckResult]:
+    """All checks of one source, in the order in which they build on one another."""
+    place = Place(source.source_id)
+    connection = Connection(source.address)
+    try:
+        login = await check_login(place, connection)
+        if login.state == "failed":
+            return [login]
+        results = [login]
+        try:
+            await _look(source, connection, results)
+        except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
+            results.append(
+                place.failed(
+                    "connection",
+                    f"checking ended early, on an error of the server: {error}",
+                    "Look at the server's error log, then run the check again",
+                )
+            )
+        return results
+    finally:
+        connection.close()
+
+
+async def _look(source: SourceToCheck, connection: Connection, results: list[CheckResult]) -> None:
+    place = Place(source.source_id)
+    version = str((await connection.fetch("SELECT VERSION()"))[0][0])
+    results.append(check_version(place, version, as_source=True))
+    tables = await list_tables(connection)
+    results += check_routes(source, tables)
+    try:
+        replicated = [name for name, _ in routed_tables(source, tables)]
+    except RouteError:
+        replicated = []
+    if replicated:
+        results.append(await _reading(source, connection, replicated))
+    if not source.reads_binlog:
+        return
+    variables = await global_variables(connection)
+    settings = check_binlog_settings(place, variables)
+    results += settings
+    if settings[0].state == "failed":
+        return
+    results += await check_replication(source, connection)
+    results += await check_binlog_databases(source, connection, replicated)
+    results += await check_server_id_free(source, connection, int(variables.get("server_id", 0)))
+    results += await check_start(source, connection, version)
+
+
+async def global_variables(connection: Connection) -> dict[str, str]:
+    """The variables that matter, by lower-case name; those that the server lacks are missing."""
+    rows = await connection.fetch(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (tuple(VARIABLES),)
+    )
+    return {str(name).lower(): str(value) for name, value in rows}
+
+
+async def _reading(
+    source: SourceToCheck, connection: Connection, names: Sequence[TableName]
+) -> CheckResult:
+    """Read from each replicated table, and its structure."""
+    place = Place(source.source_id)
+    refused: list[TableName] = []
+    text = ""
+    for name in names:
+        qualified = f"{quote(name.schema)}.{quote(name.table)}"
+        try:
+            await connection.fetch(f"SHOW CREATE TABLE {qualified}")
+            # A filter that is never true: the privilege is asked for, no row is read.
+            await connection.fetch("SELECT * FROM " + qualified + " LIMIT 0")
+        except pymysql.err.MySQLError as error:
+            refused.append(name)
+            text = text or str(error.args[-1])
+    if not refused:
+        return place.passed("dump_privilege", f"all {len(names)} replicated tables can be read")
+    schemas = sorted({name.schema for name in refused})
+    user = source.address.user
+    return place.failed(
+        "dump_privilege",
+        f"{listed(refused)} cannot be read: {text}",
+        " ".join(f"GRANT SELECT ON {quote(schema)}.* TO '{user}'@'%';" for schema in schemas),
+    )

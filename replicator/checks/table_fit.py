@@ -1,0 +1,170 @@
+"""Whether a member fits the target's table, and whether the members of a target agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.checks.type_fit import Misfit, charset_misfit, type_misfit
+from replicator.schema.connection import quote
+from replicator.schema.names import TableName
+from replicator.schema.structure import Column, Table
+
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One reason why rows of a member do not go into the target as they are."""
+
+    state: Literal["warning", "failed"]
+    text: str
+    fix: str
+
+
+def member_differences(
+    member: Table, target: Table, extracted: frozenset[str] = frozenset()
+) -> list[Difference]:
+    """Compare a member with its target; ``extracted``: columns that routes fill in the target."""
+    table = f"{quote(target.schema)}.{quote(target.name)}"
+    found: list[Difference] = []
+    for column in member.columns:
+        its = target.column(column.name)
+        if its is None:
+            definition = definition_of(member, column.name)
+            found.append(
+                Difference(
+                    "failed",
+                    f"the target has no column {quote(column.name)}",
+                    f"ALTER TABLE {table} ADD COLUMN {definition};",
+                )
+            )
+            continue
+        modify = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+        found += [
+            Difference(misfit.state, f"{quote(column.name)}: {misfit.text}", modify)
+            for misfit in _misfits(column, its, target)
+        ]
+    found += _unfilled(member, target, extracted, table)
+    return found
+
+
+def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
+    found = [type_misfit(column, its), charset_misfit(column, its)]
+    if column.nullable and not its.nullable:
+        found.append(Misfit("failed", "the target is NOT NULL, the shard's column may be NULL"))
+    if its.generated and not column.generated:
+        found.append(Misfit("warning", "the target computes this column, the shard stores it"))
+    in_key = any(column.name.lower() in map(str.lower, key.columns) for key in target.keys)
+    if in_key and column.collation and its.collation and column.collation != its.collation:
+        found.append(
+            Misfit(
+                "warning",
+                f"a unique key compares by {its.collation} in the target and by "
+                f"{column.collation} in the shard: keys may be equal there that differ here",
+            )
+        )
+    return [misfit for misfit in found if misfit]
+
+
+def _unfilled(
+    member: Table, target: Table, extracted: frozenset[str], table: str
+) -> list[Difference]:
+    """Columns of the target alone: each needs a way to get a value."""
+    filled = {name.lower() for name in extracted}
+    return [
+        Difference(
+            "failed",
+            f"the target's column {quote(column.name)} is missing in the shard and has no default",
+            f"ALTER TABLE {table} MODIFY COLUMN {quote(column.name)} {column.type} NULL;",
+        )
+        for column in target.columns
+        if member.column(column.name) is None
+        and column.name.lower() not in filled
+        and not (column.nullable or column.generated or column.auto_increment)
+        and not has_default(target, column.name)
+    ]
+
+
+def has_default(table: Table, column: str) -> bool:
+    """Whether a column has a DEFAULT, by the CREATE TABLE statement of the server."""
+    return re.search(r"\bDEFAULT\b", _masked_line(table, column)) is not None
+
+
+def definition_of(table: Table, column: str) -> str:
+    """A column's definition as SHOW CREATE TABLE writes it; its name and type when not found."""
+    for line in table.create_sql.splitlines():
+        match = re.match(r"\s*`((?:[^`]|``)*)`", line)
+        if match and match.group(1).replace("``", "`").lower() == column.lower():
+            return line.strip().removesuffix(",")
+    found = table.column(column)
+    return f"{quote(column)} {found.type if found else ''}"
+
+
+def _masked_line(table: Table, column: str) -> str:
+    """A column's definition without what stands in quotes."""
+    return _QUOTED.sub(" ", definition_of(table, column))
+
+
+def member_disagreements(first: Table, other: Table) -> list[str]:
+    """How two members of one target differ in columns and unique keys, in words."""
+    found = []
+    for column in first.columns:
+        its = other.column(column.name)
+        if its is None:
+            found.append(f"{quote(column.name)} is missing in the second")
+        elif (its.type, its.nullable, its.charset) != (
+            column.type,
+            column.nullable,
+            column.charset,
+        ):
+            found.append(f"{quote(column.name)} is {_described(column)} and {_described(its)}")
+    found += [
+        f"{quote(column.name)} is missing in the first"
+        for column in other.columns
+        if first.column(column.name) is None
+    ]
+    if _key_columns(first) != _key_columns(other):
+        found.append(f"unique keys are {_described_keys(first)} and {_described_keys(other)}")
+    return found
+
+
+def _key_columns(table: Table) -> set[tuple[str, ...]]:
+    return {tuple(map(str.lower, key.columns)) for key in table.keys}
+
+
+def _described_keys(table: Table) -> str:
+    return ", ".join(f"({', '.join(key.columns)})" for key in table.keys) or "none"
+
+
+def _described(column: Column) -> str:
+    charset = f" {column.charset}" if column.charset else ""
+    return f"{column.type}{charset}{'' if column.nullable else ' NOT NULL'}"
+
+
+def colliding_column(members: Sequence[Table], target: Table | None) -> str:
+    """The auto-increment key column of a member that may make equal keys in the target, or ''.
+
+    A unique key of the target that holds a further column, which no member has (the name of the
+    shard, say), keeps equal values apart.
+    """
+    member = members[0]
+    column = next((c.name for c in member.columns if c.auto_increment), "")
+    keys = (target or member).keys
+    for key in keys:
+        names = {name.lower() for name in key.columns}
+        if column.lower() in names and all(member.column(name) for name in names):
+            return column
+    return ""
+
+
+def create_statement(member: Table, target: TableName) -> str:
+    """The statement that makes the target's table as the member's."""
+    text = re.sub(r"\sAUTO_INCREMENT=\d+", "", member.create_sql)
+    name = f"{quote(target.schema)}.{quote(target.table)}"
+    text = re.sub(
+        r"^CREATE TABLE `(?:[^`]|``)*`", lambda _: f"CREATE TABLE IF NOT EXISTS {name}", text
+    )
+    return f"CREATE DATABASE IF NOT EXISTS {quote(target.schema)}; {text};"

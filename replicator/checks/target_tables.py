@@ -1,0 +1,103 @@
+"""What is looked at in a target table itself: writing to it, keys, triggers, foreign keys."""
+
+from __future__ import annotations
+
+import pymysql.err
+
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.target import READ_ONLY
+from replicator.schema.connection import Connection, quote
+from replicator.schema.structure import Table
+
+_PLACE = Place("target")
+
+_TRIGGERS = """
+SELECT TRIGGER_NAME FROM information_schema.TRIGGERS
+WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s ORDER BY 1
+"""
+_FOREIGN_KEYS = """
+SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_TYPE = 'FOREIGN KEY' ORDER BY 1
+"""
+
+
+async def check_target_table(connection: Connection, table: Table) -> list[CheckResult]:
+    """Look at an existing target table."""
+    return [
+        *await _writable(connection, table),
+        *key_notes(table),
+        *await _extras(connection, table),
+    ]
+
+
+async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
+    """Statements that write no row need the same privileges as those that do."""
+    name = f"{quote(table.schema)}.{quote(table.name)}"
+    columns = ", ".join(quote(column.name) for column in table.columns if not column.generated)
+    statements = (
+        "INSERT INTO " + name + f" ({columns}) SELECT {columns} FROM {name} WHERE FALSE",
+        "DELETE FROM " + name + " WHERE FALSE",
+    )
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    except pymysql.err.MySQLError as error:
+        if error.args[0] in READ_ONLY:
+            return []  # told by check_target
+        return [
+            _PLACE.failed(
+                "target_privilege",
+                f"{table.schema}.{table.name} cannot be written: {error.args[-1]}",
+                "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON "
+                f"{quote(table.schema)}.* TO '{connection.address.user}'@'%';",
+            )
+        ]
+    return []
+
+
+def key_notes(table: Table) -> list[CheckResult]:
+    """What the table's unique keys mean for writing its rows."""
+    name = f"{table.schema}.{table.name}"
+    if not table.keys:
+        return [
+            _PLACE.warning(
+                "target_keys",
+                f"{name} has no unique key: rows are found by all their columns, which is slow "
+                "for UPDATE and DELETE",
+                f"ALTER TABLE {quote(table.schema)}.{quote(table.name)} ADD PRIMARY KEY "
+                "(<the columns that identify a row in all shards>);",
+            )
+        ]
+    row_key = table.row_key
+    if row_key is None:
+        return [
+            _PLACE.passed(
+                "target_keys",
+                f"no key of {name} identifies every row (its columns may be NULL, or it covers "
+                "only their beginning): rows are found by all their columns",
+            )
+        ]
+    others = [key.name for key in table.keys if key is not row_key]
+    if others:
+        return [
+            _PLACE.passed(
+                "target_keys",
+                f"{name} has further unique keys ({', '.join(others)}): rows that agree in one "
+                "of them collide",
+            )
+        ]
+    return []
+
+
+async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
+    results = []
+    for query, what in (
+        (_TRIGGERS, "triggers, which fire for the rows that the task writes"),
+        (_FOREIGN_KEYS, "foreign keys, which are not enforced for the rows that the task writes"),
+    ):
+        rows = await connection.fetch(query, (table.schema, table.name))
+        if rows:
+            names = ", ".join(str(row[0]) for row in rows)
+            finding = f"{table.schema}.{table.name} has {what}: {names}"
+            results.append(_PLACE.passed("target_keys", finding))
+    return results

@@ -1,0 +1,66 @@
+"""What is checked, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from replicator.binlog.position import SourcePosition
+from replicator.routing import Routes, TargetName
+from replicator.schema.connection import DatabaseAddress
+from replicator.schema.names import TableName
+
+
+class RoutesTables(Protocol):
+    """What the checks need of `replicator.routing.Router`."""
+
+    def route(self, schema: str, table: str) -> TargetName | None:
+        """The target of a table; None when it is not replicated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceToCheck:
+    """One upstream server.
+
+    ``server_id`` is the one that we register with there. ``start`` is the position that reading
+    starts from, from the task file or a checkpoint, None for the current one; its ``gtid`` decides
+    where it is not empty, its file may then be empty. ``reads_binlog`` is false when only a full
+    copy is made. ``registered_as`` is the host name that our own reader registers with there: an
+    entry under that name is a reader of ours that the server has not noticed to be gone.
+    """
+
+    source_id: str
+    address: DatabaseAddress
+    router: RoutesTables
+    routes: Routes
+    server_id: int
+    start: SourcePosition | None = None
+    reads_binlog: bool = True
+    registered_as: str = "replicator"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetToCheck:
+    """The downstream server, the schema of the meta tables and the prefix of their names."""
+
+    address: DatabaseAddress
+    meta_schema: str
+    task_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToCheck:
+    """A whole task.
+
+    ``extracted`` names the columns of a target that routes fill (``extract-table`` and so on).
+    ``resuming``: the task has a checkpoint, so its members may rightly be in the middle of a
+    schema change and structures are not compared.
+    """
+
+    sources: tuple[SourceToCheck, ...]
+    target: TargetToCheck
+    task_mode: Literal["full", "incremental", "all"] = "all"
+    pessimistic: bool = True
+    extracted: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
+    resuming: bool = False
