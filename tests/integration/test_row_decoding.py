@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ import pytest
 
 from replicator.binlog.charsets import codec, encode_label
 from replicator.binlog.columns import ColumnFormat
+from replicator.binlog.errors import BinlogError
 from replicator.binlog.rows import Change, RowImages, compile_decoder
 from replicator.binlog.table_map import TableMap, parse_table_map
 from replicator.binlog.types import ColumnType
 from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 
 TABLE_MAP = 19
@@ -100,8 +100,8 @@ STRINGS = {
     "ENUM(" + ",".join(f"'l{n}'" for n in range(300)) + ")": ["'l0'", "'l255'", "'l299'"],
     "SET('a','é') CHARACTER SET utf8mb4": ["''", "'a'", "'é'", "'a,é'"],
     "SET('a','é','c') CHARACTER SET utf16": ["''", "'a,é,c'", "'é'"],
-    "SET(" + ",".join(f"'s{n}'" for n in range(64)) + ")": ["'s0'", "'s63'", "'s9,s63'", str(2**64 - 1)],
-    "GEOMETRY": ["ST_GeomFromText('POINT(1 -2.5)', 4326)", "ST_GeomFromText('LINESTRING(0 0,9 9)')"],
+    "SET(" + ",".join(f"'s{n}'" for n in range(64)) + ")": ["'s0'", "'s9,s63'", str(2**64 - 1)],
+    "GEOMETRY": ["ST_GeomFromText('POINT(1 -2.5)', 4326)", "ST_GeomFromText('LINESTRING(0 0,9 9)')"],  # noqa: E501
     "POINT": ["ST_GeomFromText('POINT(0 10)')"],
 }  # fmt: skip
 MARIADB_ONLY = {
@@ -264,9 +264,7 @@ def assert_equal(server: DatabaseServer, database: str, read: Read) -> None:
             assert one == other, column
 
 
-def check(
-    server: DatabaseServer, database: str, types: dict[str, list[str]], *more: str
-) -> RowImages:
+def check(server: DatabaseServer, database: str, types: dict[str, list[str]], *more: str) -> Read:
     """Insert every value, run ``more``, and build the table anew from the binlog alone."""
     create(server, database, types)
     read = changes(server, database, [*inserts(types), *more])
@@ -282,7 +280,7 @@ def check(
             table[after_key] = after
     load(server, database, read, list(table.values()))
     assert_equal(server, database, read)
-    return images
+    return read
 
 
 @pytest.mark.parametrize("types", [NUMBERS, TEMPORAL, STRINGS], ids=["numbers", "temporal", "text"])
@@ -297,7 +295,7 @@ def test_every_type(
         types,
         "UPDATE source SET id = id + 1000 WHERE id IN (0, 1)",
         "DELETE FROM source WHERE id = 2",
-    )
+    ).images()
     assert images.change.count(Change.UPDATE) == 2
     assert images.change.count(Change.DELETE) == 1
 
@@ -307,3 +305,106 @@ def test_types_of_mariadb(
     types: dict[str, list[str]], mariadb_source: DatabaseServer, database_name: str
 ) -> None:
     check(mariadb_source, database_name, types, "UPDATE source SET c0 = NULL WHERE id = 1")
+
+
+def test_generated_columns_are_in_the_image(
+    mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    create(mariadb_source, database_name, {"INT": [], **GENERATED})
+    read = changes(
+        mariadb_source,
+        database_name,
+        [
+            "INSERT INTO source (id, c0) VALUES (1, 5)",
+            "UPDATE source SET c0 = 6",
+            "DELETE FROM source",
+        ],
+    )
+    everything = (0, 1, 2, 3)
+    images = compile_decoder(read.formats, everything, (), (), frozenset()).decode(read.events)
+    assert read.written == (0, 1)
+    assert images.after == [b"1\t5\t2\tg1", b"1\t6\t2\tg1", None]
+    assert images.before == [None, b"1\t5\t2\tg1", b"1\t6\t2\tg1"]
+
+
+def test_compressed_events(start_server: Any, database_name: str) -> None:
+    server = start_server(
+        MariaDBServer, {"log_bin_compress": "1", "log_bin_compress_min_len": "10"}
+    )
+    read = check(
+        server,
+        database_name,
+        STRINGS,
+        "UPDATE source SET id = id + 100",
+        "DELETE FROM source WHERE id = 102",
+    )
+    assert {event[4] for event in read.events} >= {166, 167, 168}
+
+
+def test_temporal_format_of_old_mariadb(start_server: Any, database_name: str) -> None:
+    server = start_server(MariaDBServer, {"mysql56_temporal_format": "OFF"})
+    read = check(server, database_name, TEMPORAL, "UPDATE source SET id = id + 100")
+    assert {*read.table_map.types} >= OLD_TEMPORAL
+
+
+@pytest.mark.parametrize("row_image", ["MINIMAL", "NOBLOB"])
+def test_partial_row_images_are_refused(
+    row_image: str, mariadb_source: DatabaseServer, database_name: str
+) -> None:
+    create(mariadb_source, database_name, {"INT": [], "BLOB": []})
+    read = changes(
+        mariadb_source,
+        database_name,
+        [
+            "INSERT INTO source VALUES (1, 2, 'x')",
+            f"SET binlog_row_image = {row_image}",
+            "UPDATE source SET c0 = 3",
+        ],
+    )
+    assert compile_decoder(read.formats, read.written, (0,), (), frozenset()).decode(
+        read.events[:1]
+    )
+    with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL.*c1"):
+        read.images()
+
+
+def test_text_of_uuid_and_inet(mariadb_source: DatabaseServer, database_name: str) -> None:
+    types = {kind: MARIADB_ONLY[kind] for kind in ("UUID", "INET6", "INET4")}
+    create(mariadb_source, database_name, types)
+    read = changes(mariadb_source, database_name, inserts(types))
+    formats = (
+        read.formats[0],
+        *(
+            replace(column, text=kind.lower())
+            for column, kind in zip(read.formats[1:], types, strict=True)
+        ),
+    )
+    images = compile_decoder(formats, (1, 2, 3), (0,), (), frozenset()).decode(read.events)
+    found = mariadb_source.execute(
+        f"SELECT CONCAT_WS('\t', c0, c1, c2) FROM {database_name}.source"
+        " WHERE c0 IS NOT NULL ORDER BY id"
+    )
+    assert [line.encode() for (line,) in found] == images.after[:-1]
+
+
+def test_transcoded_text(mariadb_source: DatabaseServer, database_name: str) -> None:
+    types = {
+        "VARCHAR(300) CHARACTER SET latin1": [f"_latin1 {LATIN1}"],
+        "CHAR(9) CHARACTER SET gbk": ["_gbk 0xD55CE55C"],
+        "TEXT CHARACTER SET utf16 COMPRESSED": ["REPEAT(_utf16 0xD83DDE00005C, 99)"],
+    }
+    create(mariadb_source, database_name, types)
+    read = changes(mariadb_source, database_name, inserts(types)[:1])
+    formats = list(read.formats)
+    for n, charset in enumerate(("latin1", "gbk", "utf16"), 1):
+        formats[n] = replace(formats[n], transcode=(codec(charset), codec("utf8mb4")))
+    read = replace(read, formats=tuple(formats))
+    mariadb_source.execute(f"ALTER TABLE {database_name}.target CONVERT TO CHARACTER SET utf8mb4")
+    load(mariadb_source, database_name, read, [line for line in read.images().after if line])
+    both = "CONVERT(CONCAT_WS('|', CONVERT({0}.c0 USING utf8mb4), CONVERT({0}.c1 USING utf8mb4),"
+    both += " CONVERT({0}.c2 USING utf8mb4)) USING binary)"
+    [(source, target)] = mariadb_source.execute(
+        f"SELECT {both.format('s')}, {both.format('t')}"
+        f" FROM {database_name}.source s, {database_name}.target t"
+    )
+    assert source == target
