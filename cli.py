@@ -21,10 +21,13 @@ from rich.live import Live
 from rich.text import Text
 
 import config
+from actors.checking import task_to_check
 from actors.control_client import NotRunningError, ask, wait_ended
 from actors.control_protocol import ControlError, Reply, Request
 from actors.control_server import AlreadyRunningError
 from replicator import logs
+from replicator.check_view import checks_json, render_checks
+from replicator.checks import CheckResult, run_checks
 from replicator.routing.routes import RouteError
 from replicator.schema.connection import DatabaseUnavailableError
 from replicator.status import StatusFormatError, TaskStatus
@@ -120,7 +123,17 @@ def run(
 @app.command()
 def check(task_file: TaskFile, as_json: AsJson = False) -> None:
     """Try out everything a task needs, and say how to mend what is missing."""
-    raise NotImplementedError
+    with _expected_errors():
+        task = config.load_task(task_file)
+        results = anyio.run(_check, task)
+        if as_json:
+            typer.echo(checks_json(task.name, results))
+        else:
+            for warning in task.warnings:
+                out.print(Text.assemble(("! ", "yellow"), warning))
+            out.print(render_checks(results))
+    if any(result.state == "failed" for result in results):
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -192,6 +205,10 @@ def demo(
 def main() -> None:
     """The console script."""
     app()
+
+
+async def _check(task: config.Task) -> list[CheckResult]:
+    return await run_checks(await task_to_check(task), frozenset(task.ignore_checking_items))
 
 
 def _run(task: config.Task, *, exit_on_error: bool) -> int:

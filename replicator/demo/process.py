@@ -35,7 +35,7 @@ class DemoError(Exception):
 class ReplicatorProcess:
     """``replicator run`` on a task file; ended when the context is left.
 
-    ``folder`` takes its log and console output. The control socket is found through
+    ``folder`` takes its log, console output and temporary files. The control socket is found through
     XDG_RUNTIME_DIR, which this process has to share.
     """
 
@@ -57,6 +57,8 @@ class ReplicatorProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
+                # What it leaves behind when it is killed goes with our folder.
+                env={**os.environ, "TMPDIR": str(self._folder)},
                 # Ctrl-C is for the demo, which then ends this process in good order.
                 start_new_session=True,
             )
@@ -116,7 +118,7 @@ class ReplicatorProcess:
             return
         raise DemoError(
             f"The replicator ended by itself with exit code {code}. The last it said:\n"
-            + _last_words(self._folder / "console.log")
+            + (_last_error(self.log_file) or _last_words(self._folder / "console.log"))
         )
 
 
@@ -127,17 +129,20 @@ def _faults(status: TaskStatus) -> list[Fault]:
     return [fault for fault in found if fault]
 
 
+def _last_error(log: Path) -> str:
+    """The last error in a log of JSON lines, in words; empty when there is none."""
+    if not log.exists():
+        return ""
+    for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("level") in ("error", "critical"):
+            return f"{record.get('event')}: {record.get('error') or line}"
+    return ""
+
+
 def _last_words(console: Path) -> str:
-    lines = console.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
-    return "\n".join(_readable(line) for line in lines)
-
-
-def _readable(line: str) -> str:
-    """A log line without its quotes and braces; other lines as they are."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return line
-    if not isinstance(record, dict):
-        return line
-    return "  ".join(f"{key}={value}" for key, value in record.items() if key != "timestamp")
+    lines = console.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-LOG_LINES:])

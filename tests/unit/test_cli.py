@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import cli
 from actors.control_protocol import Reply, Request
 from actors.control_server import AlreadyRunningError, ControlServer
+from replicator.checks import CheckResult
 from replicator.status import Fault, TaskStatus, now
 
 TASK = """\
@@ -248,3 +249,45 @@ def test_the_error_inside_nested_groups_decides() -> None:
     assert cli._innermost(group) is inner
     assert cli._exit_code(inner) == 1
     assert cli._exit_code(KeyError()) is None
+
+
+def test_check_of_servers_that_are_away(task_file: Path) -> None:
+    code, out, _ = invoke("check", task_file)
+    assert code == 1
+    assert "can't run" in out
+    code, out, _ = invoke("check", task_file, "--json")
+    assert code == 1
+    found = json.loads(out)
+    assert (found["task"], found["passed"]) == ("orders", False)
+    assert {check["where"] for check in found["checks"]} == {"a", "target"}
+    assert set(found["checks"][0]) == {"name", "where", "state", "finding", "fix"}
+
+
+def test_check_shows_what_passed_and_what_to_mend(
+    task_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(task: object, ignore: frozenset[str]) -> list[CheckResult]:
+        assert ignore == {"version"}
+        return [
+            CheckResult("binlog_enable", "a", "passed", "it [does]"),
+            CheckResult("server_id", "a", "warning", "is 0", "SET it"),
+        ]
+
+    monkeypatch.setattr(cli, "run_checks", found)
+    task_file.write_text(TASK + "ignore-checking-items: [version]\n")
+    code, out, _ = invoke("check", task_file)
+    assert code == 0
+    for expected in ("it [does]", "SET it", "1 passed, 1 with a warning, 0 failed", "can run"):
+        assert expected in out
+
+
+def test_a_machine_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from replicator.pipeline import session
+
+    def missing() -> str:
+        raise session.JavaMissingError("install openjdk")
+
+    monkeypatch.setattr(session, "find_java_home", missing)
+    code, _, err = invoke("run", task_file)
+    assert code == 1
+    assert "install openjdk" in err

@@ -1,0 +1,51 @@
+"""The results of the prechecks, as lines on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from replicator.checks.result import CheckResult
+
+_MARKS = {"passed": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "bold red")}
+
+
+def render_checks(results: Sequence[CheckResult]) -> RenderableType:
+    """Each result with its fix, below the server that it is about, and a summary at the end."""
+    parts: list[RenderableType] = []
+    for where, group in groupby(results, key=lambda result: result.where):
+        parts.append(Text(where, style="bold"))
+        for result in group:
+            mark, style = _MARKS[result.state]
+            line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
+            parts.append(Padding(line, (0, 0, 0, 2)))
+            if result.fix:
+                parts.append(Padding(Text(result.fix, style="cyan"), (0, 0, 0, 6)))
+    parts.append(_summary(results))
+    return Group(*parts)
+
+
+def checks_json(task: str, results: Sequence[CheckResult]) -> str:
+    """The stable JSON form: ``task``, ``passed``, and ``checks`` with the fields of a result."""
+    values = {
+        "task": task,
+        "passed": not any(result.state == "failed" for result in results),
+        "checks": [asdict(result) for result in results],
+    }
+    return json.dumps(values, indent=2, ensure_ascii=False)
+
+
+def _summary(results: Sequence[CheckResult]) -> Text:
+    failed = sum(result.state == "failed" for result in results)
+    warnings = sum(result.state == "warning" for result in results)
+    passed = len(results) - failed - warnings
+    text = Text(f"\n{passed} passed, {warnings} with a warning, {failed} failed: ")
+    if failed:
+        return text.append("the task can't run before this is mended.", "bold red")
+    return text.append("the task can run.", "bold green")
