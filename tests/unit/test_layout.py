@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "replicator.demo": {"replicator", "actors", "config"},
     # Single modules, which import nothing of ours unless they are named here.
     "replicator.status_view": {"replicator.status"},
+    "replicator.check_view": {"replicator.checks"},
 }
 EVERYONE_MAY_IMPORT = "replicator.crashpoints"
 
