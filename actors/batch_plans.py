@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from actors.batching import PendingChunk
 from actors.faults import FatalError
 from actors.messages import Part
+from replicator.binlog.chunk import RowEvents
 from replicator.binlog.table_map import TableMap
-from replicator.pipeline.apply import Batch
+from replicator.pipeline.batch import Batch
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
 from replicator.schema.connection import Connection
@@ -38,37 +39,36 @@ class BatchPlanner:
 
     async def batch(self, chunks: Iterable[PendingChunk]) -> Batch:
         """The rows of whole chunks as one batch. Raises FatalError where rows have no plan."""
-        batch = Batch()
-        numbers: dict[TablePlan, int] = {}
+        plans: dict[TablePlan, int] = {}
+        sources: dict[str, int] = {}
+        batch = Batch((), ())
         for chunk in chunks:
             for part in chunk.parts.values():
                 if part.rows:
-                    await self._add(batch, numbers, part)
+                    source = sources.setdefault(part.source, len(sources))
+                    await self._add(batch, plans, source, part, part.rows)
+        batch.plans = tuple(plans)
+        batch.sources = tuple(sources)
         return batch
 
-    async def _add(self, batch: Batch, numbers: dict[TablePlan, int], part: Part) -> None:
-        rows = part.rows
-        assert rows is not None
+    async def _add(
+        self, batch: Batch, plans: dict[TablePlan, int], source: int, part: Part, rows: RowEvents
+    ) -> None:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
         # Table maps are few objects shared by many events: told apart by identity they cost little.
-        plan_of: dict[tuple[int, int], int] = {}
-        for member, table_map in {
-            (m, id(t)): (m, t) for m, t in zip(rows.member, rows.table_map, strict=True)
-        }.values():
-            plan = self._plan(part, member, table_map)
-            if plan not in numbers:
-                numbers[plan] = len(numbers)
-                batch.plans.append(plan)
-            plan_of[member, id(table_map)] = numbers[plan]
-        batch.extend(
-            source=part.source,
-            version=part.version,
-            plans=[plan_of[m, id(t)] for m, t in zip(rows.member, rows.table_map, strict=True)],
-            transactions=rows.transaction,
-            ordinals=rows.ordinal,
-            events=rows.event,
-        )
+        kinds = list(zip(rows.member, map(id, rows.table_map), strict=True))
+        maps = dict(zip(kinds, rows.table_map, strict=True))
+        numbers = {
+            kind: plans.setdefault(self._plan(part, kind[0], table_map), len(plans))
+            for kind, table_map in maps.items()
+        }
+        batch.plan += [numbers[kind] for kind in kinds]
+        batch.source += [source] * len(rows)
+        batch.version += [part.version] * len(rows)
+        batch.transaction += rows.transaction
+        batch.ordinal += rows.ordinal
+        batch.event += rows.event
 
     def _plan(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
         key = (member, part.version, table_map)

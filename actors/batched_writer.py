@@ -18,7 +18,7 @@ from actors.job_runner import JobRunner
 from actors.messages import BatchDone, ChunkEnd, DdlDone, DdlItem, Flush, Part, WriterMessage
 from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.pipeline.apply import Batch
+from replicator.pipeline.batch import Batch
 from replicator.schema.registry import SchemaRegistry
 from replicator.target.meta import Checkpoint, MetaStore
 
@@ -97,6 +97,10 @@ class BatchedWriter(Actor[WriterMessage]):
     def queued_bytes(self) -> int:
         """Bytes of row events that have arrived and are not finished."""
         return sum(book.queued_bytes for book in self._books.values())
+
+    def applied(self, source: str) -> SourcePosition | None:
+        """The boundary up to which everything of a source is applied; None before it is known."""
+        return self._books[source].resume
 
     async def on_start(self) -> None:
         """Save the start itself, so that a crash before the first checkpoint changes nothing."""
@@ -194,7 +198,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
         self.progress.batches += 1
         self.progress.last_batch_seconds = done.seconds
-        for bucket in done.result.buckets:
+        for bucket in done.result.outcomes:
             totals = self.progress.totals.setdefault(bucket.target, TargetTotals())
             totals.inserted += bucket.inserted
             totals.overwritten += bucket.overwritten
@@ -223,7 +227,7 @@ class BatchedWriter(Actor[WriterMessage]):
         checkpoints = [self._checkpoint(book, book.resume) for book in books if book.resume]
         for book in books:
             book.members_changed = False
-            self.progress.saved[book.source] = str(book.resume)
+            self.progress.saved[book.source] = str(book.resume.binlog) if book.resume else ""
         await self._meta.save(checkpoints, members=changed)
         self.progress.saved_at = time.monotonic()
 

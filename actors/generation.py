@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import structlog
 from pyspark.sql import SparkSession
 
@@ -29,15 +30,18 @@ from actors.task_setup import (
     source_setups,
 )
 from config.models import Task
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.chunk_builder import ChunkLimits
+from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.binlog.position import Point
-from replicator.binlog.stream import ChunkLimits
-from replicator.pipeline.apply import ApplySettings
-from replicator.schema.connection import Connection
+from replicator.pipeline.batch import ApplySettings
+from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.target.ddl_execution import DdlExecutor
+from replicator.target.load_data import probe_load_data
 from replicator.target.meta import MetaStore
+from replicator.target.points import point_table
+from replicator.target.session import Session
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -60,6 +64,7 @@ class Generation:
         self._floors: dict[tuple[str, int], Point] = {}
         self._versions: dict[tuple[str, int], int] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._load_data = False
         self._log = structlog.get_logger()
 
     async def run(self, stop: anyio.Event, running: anyio.Event) -> None:
@@ -70,6 +75,9 @@ class Generation:
         """
         try:
             await self._meta.prepare()
+            self._load_data = await anyio.to_thread.run_sync(
+                _takes_load_data, address_of(self.task.target_database), self.task.meta_schema
+            )
             starts = {
                 source: await load_start(setup, self.registry, self._meta)
                 for source, setup in self._setups.items()
@@ -129,8 +137,8 @@ class Generation:
         }
         settings = ApplySettings(
             address=address,
-            meta_schema=task.meta_schema,
-            task=task.name,
+            point_table=point_table(task.meta_schema, task.name),
+            load_data=self._load_data,
             safe_mode=safe_mode,
         )
         executor = DdlExecutor(self._ddl_connection, self._meta)
@@ -166,9 +174,9 @@ class Generation:
                     port=address.port,
                     user=address.user,
                     password=address.password,
-                    ssl_ca=address.ssl_ca,
-                    ssl_cert=address.ssl_cert,
-                    ssl_key=address.ssl_key,
+                    tls=TlsFiles(address.ssl_ca, address.ssl_cert, address.ssl_key)
+                    if address.ssl_ca or address.ssl_cert
+                    else None,
                 ),
                 server_id=setup.server_id,
                 limits=ChunkLimits(target_bytes=CHUNK_TARGET_BYTES, max_bytes=CHUNK_MAX_BYTES),
@@ -189,3 +197,12 @@ class Generation:
         if waiting.cancelled_caught:
             # What is not saved is read again at the next start; the points keep it exact.
             self._log.warning("task.stopped-unsaved", seconds=STOP_PATIENCE)
+
+
+def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
+    """Whether the target takes LOAD DATA into a transaction. Blocks; for a thread."""
+    session = Session(address)
+    try:
+        return probe_load_data(session, schema)
+    finally:
+        session.close()

@@ -9,14 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actors.faults import FatalError, TransientError
-from replicator.pipeline.apply import (
-    ApplySettings,
-    Batch,
-    BatchResult,
-    BucketResult,
-    Outcome,
-    apply_batch,
-)
+from replicator.pipeline.apply import apply_batch
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
 from replicator.schema.registry import SchemaRegistry
 
 RETRY_WAIT = (0.2, 15.0)
@@ -59,20 +53,19 @@ class JobRunner:
                     raise TransientError(f"Spark failed {failures} times: {error}") from error
                 trouble = "Spark failed"
             else:
-                failed = [b for b in result.buckets if b.outcome is not Outcome.DONE]
-                if not failed:
+                if not result.failures:
                     self.state = "idle"
                     return result
-                fatal = [b for b in failed if b.outcome is not Outcome.UNREACHABLE]
-                if fatal:
-                    raise self._fault(fatal[0])
-                trouble = failed[0].message
+                for bucket in result.failures:
+                    if bucket.outcome is not Outcome.UNREACHABLE:
+                        raise self._fault(bucket)
+                trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
             self._log.warning("batch.retry", reason=trouble, seconds=round(wait, 1))
             await anyio.sleep(wait)
             wait = min(2 * wait, longest)
 
-    def _fault(self, bucket: BucketResult) -> FatalError:
+    def _fault(self, bucket: BucketOutcome) -> FatalError:
         target = self._registry.target_name(bucket.target)
         ways = {
             Outcome.DUPLICATE: (
@@ -85,7 +78,7 @@ class JobRunner:
         return FatalError(
             f"rows.{bucket.outcome.value}",
             bucket.message,
-            where=f"target {target}",
+            where="; ".join([*bucket.members, f"target {target}"]),
             ways_out=ways.get(
                 bucket.outcome,
                 ("remove what the error names from the target, then `replicator resume`",),

@@ -8,7 +8,7 @@ import anyio
 
 from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import SourcePosition
-from replicator.pipeline.apply import BatchResult
+from replicator.pipeline.batch import BatchResult
 from replicator.schema.ddl_effects import Effect
 
 

@@ -17,11 +17,14 @@ from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import ChunkEnd, TargetRows, WriterMessage
 from actors.sharding_group import ShardingGroup
+from replicator.binlog.assembler import RowPosition
 from replicator.binlog.chunk import Chunk, RouteSlot, Statement
+from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.stream import BinlogStream, ChunkLimits, GtidStart
+from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.recognise import recognise
 from replicator.routing.router import Router
@@ -94,7 +97,7 @@ class SourceReader(Actor[Never]):
         self._group_of = group_of
         self._epoch = epoch
         self._next_chunk = 0
-        self._resume_after: tuple[int, int] | None = None
+        self._resume_after: RowPosition | None = None
         self._stream: BinlogStream | None = None
         self._limiter = anyio.CapacityLimiter(1)
         self._log = structlog.get_logger().bind(source=settings.source)
@@ -196,7 +199,7 @@ class SourceReader(Actor[Never]):
         if chunk.complete:
             self._resume_after = None
         elif dealt:
-            self._resume_after = max([*dealt, self._resume_after or (0, 0)])
+            self._resume_after = RowPosition(*max(dealt))
         progress = self.progress
         progress.position = chunk.end
         progress.timestamp = chunk.timestamp or progress.timestamp

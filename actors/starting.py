@@ -8,8 +8,8 @@ import structlog
 
 from actors.faults import FatalError
 from actors.task_setup import SourceSetup
+from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, Point, SourcePosition
-from replicator.binlog.stream import GtidStart
 from replicator.routing.report import unused_routes
 from replicator.schema.connection import Connection
 from replicator.schema.inspection import list_tables, read_table

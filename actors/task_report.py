@@ -91,13 +91,16 @@ def task_status(
 
 def _source(generation: Generation, source: str) -> SourceStatus:
     progress = generation.readers[source].progress
-    saved = generation.writer.progress.saved.get(source, "") if generation.writer else ""
+    assert generation.writer is not None
+    saved = generation.writer.progress.saved.get(source, "")
+    applied = generation.writer.applied(source)
     lag = progress.lag()
     return SourceStatus(
         source=source,
         state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
         position=str(progress.position.binlog) if progress.position else "",
         gtid=progress.position.gtid if progress.position else "",
+        applied_position=str(applied.binlog) if applied else "",
         saved_position=saved,
         lag_seconds=None if lag is None else round(lag, 1),
         rows=progress.rows,

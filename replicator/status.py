@@ -44,8 +44,8 @@ class Fault:
 class SourceStatus:
     """One source.
 
-    ``position`` and ``gtid``: read up to here; ``saved_position``: a transaction boundary up to
-    which everything is applied and saved, where a restart begins. ``lag_seconds``: the age of the
+    ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
+    which everything is applied; ``saved_position``: one that is saved too, where a restart begins. ``lag_seconds``: the age of the
     newest event read, 0 when all is read, None before the first one. ``rows`` and ``bytes``: read
     since the process started.
     """
@@ -54,6 +54,7 @@ class SourceStatus:
     state: str
     position: str = ""
     gtid: str = ""
+    applied_position: str = ""
     saved_position: str = ""
     lag_seconds: float | None = None
     rows: int = 0

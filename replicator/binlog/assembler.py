@@ -30,14 +30,13 @@ from replicator.binlog.events import (
     ROW_EVENTS,
     SERVER_ID,
     TIMESTAMP,
-    U32,
     EventType,
     describe,
 )
 from replicator.binlog.file_state import CRC_RESIDUE, FileState
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
 from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid
-from replicator.binlog.payload import expand_payload
+from replicator.binlog.payload import as_outside, expand_payload
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.query_event import (
     TransactionControl,
@@ -335,20 +334,11 @@ class ChunkAssembler:
         return self._end_group(event)
 
     def _on_payload(self, event: bytes) -> bool:
-        """Put the events inside before the next ones, in the form of events outside.
-
-        Their end position becomes that of the payload: they stand nowhere else in the file.
-        """
-        end = U32.pack(self._position.offset & 0xFFFFFFFF)
-        body = self._files.content(event)
+        """Put the events inside before the next ones."""
+        inner = expand_payload(self._files.content(event))
         checksums = self._files.cut is not None
-
-        def as_sent() -> Iterator[bytes]:
-            for inner in expand_payload(body):
-                whole = inner[:13] + end + inner[17:]
-                yield whole + U32.pack(crc32(whole)) if checksums else whole
-
-        self._events = chain(as_sent(), self._events)
+        outside = as_outside(inner, self._position.offset, checksums=checksums)
+        self._events = chain(outside, self._events)
         self._expanded = True
         return True
 

@@ -21,7 +21,7 @@ from uuid import UUID
 import pymysql
 
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.failures import StreamRequest, translate
+from replicator.binlog.failures import DUMP_FAILED, StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
@@ -127,7 +127,13 @@ class BinlogConnection:
 
     def failure(self, code: int, message: str) -> BinlogError | StreamLostError:
         """The exception for an error packet in the stream."""
-        return translate(code, message, self._request, self._available() if code == 1236 else "")
+        return translate(
+            code,
+            message,
+            self._request,
+            logged_in=self._connection is not None,
+            available=self._available() if code == DUMP_FAILED else "",
+        )
 
     def close(self) -> None:
         """Close the connection, from any thread and at any time; never blocks."""

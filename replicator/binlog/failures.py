@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 
-_MASTER_FATAL = 1236
-"""ER_MASTER_FATAL_ERROR_READING_BINLOG: the dump thread's only error number."""
+DUMP_FAILED = 1236
+"""ERDUMP_FAILED_ERROR_READING_BINLOG: the dump thread's only error number."""
+_ACCESS_DENIED = 1045
+_PRIVILEGE_NEEDED = 1227
 
 _TRANSIENT = frozenset(
     {
@@ -38,11 +40,11 @@ _TRANSIENT = frozenset(
 
 _ADVICE = {
     1044: "Check the grants of the user.",
-    1045: "Check user and password of the source.",
+    _ACCESS_DENIED: "Check user and password of the source.",
     1130: "The server does not let this host in: create the user for this host.",
     1142: "Check the grants of the user.",
     1193: "The server is too old: MySQL 5.6 or MariaDB 10.2 is the oldest that is supported.",
-    1227: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user (MariaDB 10.5+: "
+    _PRIVILEGE_NEEDED: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user (MariaDB 10.5+: "
     "REPLICATION SLAVE, BINLOG MONITOR).",
     1381: "The server writes no binlog: start it with --log-bin.",
     1698: "Check user and password of the source.",
@@ -73,18 +75,21 @@ class StreamRequest:
 
 
 def translate(
-    code: int, message: str, request: StreamRequest, available: str = ""
+    code: int, message: str, request: StreamRequest, *, logged_in: bool, available: str = ""
 ) -> BinlogError | StreamLostError:
     """The exception to raise for a server's (or client's) error number and text.
 
     ``available`` says which binlogs the server has, for a start that it does not have.
+    ``logged_in``: some servers answer to a missing privilege as they do to a wrong password.
     StreamLostError when reconnecting can help, BinlogError when it cannot.
     """
     where = f"{request.server}: {message} (error {code})"
     if code in _TRANSIENT:
         return StreamLostError(f"The binlog stream was lost. {where}")
-    if code == _MASTER_FATAL:
+    if code == DUMP_FAILED:
         return _translate_dump_error(message, request, available)
+    if logged_in and code == _ACCESS_DENIED:
+        code = _PRIVILEGE_NEEDED
     advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
     return BinlogError(f"The binlog can't be read from {where}. {advice}")
 

@@ -6,15 +6,14 @@ internals manual; MariaDB KB, "GTID_EVENT" and the comments on Gtid_log_event in
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from enum import Enum
-from struct import Struct
-from struct import error as StructError
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
 
-_MARIADB = Struct("<QIB")
+_MARIADB = struct.Struct("<QIB")
 _STANDALONE = 1
 _GROUP_COMMIT_ID = 2
 _PREPARED_XA = 64
@@ -23,8 +22,8 @@ _MULTI_ENGINE = 1
 _START_ALTER = 2
 _ROLLBACK_ALTER = 8
 _GROUP_COMMIT_SIZE = 8
-_MYSQL = Struct("<x16sQ")
-_ROTATE = Struct("<Q")
+_MYSQL = struct.Struct("<x16sQ")
+_ROTATE = struct.Struct("<Q")
 
 
 class Checksum(Enum):
@@ -54,7 +53,7 @@ def read_mariadb_gtid(body: bytes, server_id: int) -> MariaDBGroup:
         at = _MARIADB.size + (_GROUP_COMMIT_SIZE if flags & _GROUP_COMMIT_ID else 0)
         xa = bool(flags & (_PREPARED_XA | _COMPLETED_XA))
         extra = body[at] if at < len(body) and not xa else 0
-    except StructError as error:
+    except struct.error as error:
         raise BinlogError("A GTID event is too short.") from error
     return MariaDBGroup(
         gtid=MariaDBGtid(domain, server_id, sequence),
@@ -68,7 +67,7 @@ def read_mysql_gtid(body: bytes) -> MySQLGtid:
     """Parse MySQL's GTID event (without tag). Raises BinlogError when it is too short."""
     try:
         source, number = _MYSQL.unpack_from(body)
-    except StructError as error:
+    except struct.error as error:
         raise BinlogError("A GTID event is too short.") from error
     return MySQLGtid(source, number)
 
@@ -77,7 +76,7 @@ def read_rotate(body: bytes) -> tuple[str, int]:
     """The next file's name and the offset to go on at."""
     try:
         return body[_ROTATE.size :].decode(), _ROTATE.unpack_from(body)[0]
-    except (StructError, UnicodeDecodeError) as error:
+    except (struct.error, UnicodeDecodeError) as error:
         raise BinlogError("A ROTATE event can't be read.") from error
 
 

@@ -9,11 +9,12 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from zlib import crc32
 
 import zstandard
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.events import HEADER_SIZE
+from replicator.binlog.events import HEADER_SIZE, U32
 
 _END_OF_FIELDS = 0
 _COMPRESSION_FIELD = 2
@@ -40,6 +41,18 @@ def expand_payload(body: bytes) -> Iterator[bytes]:
             "Set binlog_transaction_compression=OFF on the source."
         )
     return _split(pieces)
+
+
+def as_outside(events: Iterator[bytes], end: int, *, checksums: bool) -> Iterator[bytes]:
+    """The events of a payload as if they stood outside of one.
+
+    Their end position becomes ``end``, that of the payload: they stand nowhere else in the file.
+    With ``checksums`` each gets one.
+    """
+    position = U32.pack(end & 0xFFFFFFFF)
+    for event in events:
+        whole = event[:13] + position + event[17:]
+        yield whole + U32.pack(crc32(whole)) if checksums else whole
 
 
 def _read_fields(body: bytes) -> tuple[int, int]:

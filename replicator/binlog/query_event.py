@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import codecs
 import re
-import zlib
+import struct
 from dataclasses import dataclass
 from enum import Enum, auto
-from struct import Struct
 
 from pymysql.charset import charset_by_id
 
+from replicator.binlog.compression import expand_rows
 from replicator.binlog.errors import BinlogError
 
-_POST_HEADER = Struct("<8xB2xH")
+_POST_HEADER = struct.Struct("<8xB2xH")
 """Thread id 4, seconds 4, length of the schema 1, error code 2, length of the variables 2."""
 _SQL_MODE = 1
 _CHARSET = 4
@@ -100,8 +100,8 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
         schema = body[start : start + schema_length].decode("utf-8", "surrogateescape")
         text = body[start + schema_length + 1 :]
         if compressed:
-            text = expand_compressed(text)
-    except (IndexError, ValueError, zlib.error) as error:
+            text = expand_rows(text)
+    except (IndexError, struct.error, ValueError) as error:
         raise BinlogError(f"A query event can't be read: {error}.") from error
     return QueryEvent(
         schema,
@@ -109,22 +109,6 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
         int.from_bytes(variables[_SQL_MODE], "little") if _SQL_MODE in variables else None,
         variables[_TIME_ZONE].decode("utf-8", "replace") if _TIME_ZONE in variables else None,
     )
-
-
-def expand_compressed(data: bytes) -> bytes:
-    """MariaDB's compressed event content: a byte with algorithm and width, the length, zlib.
-
-    Raises ValueError (or zlib.error) when the content is damaged or the algorithm is not known.
-    """
-    algorithm = data[0] >> 4 & 7
-    width = data[0] & 7
-    if algorithm or not data[0] & 0x80:
-        raise ValueError(f"unknown compression header {data[0]:#x}")
-    length = int.from_bytes(data[1 : 1 + width], "big")
-    content = zlib.decompress(data[1 + width :])
-    if len(content) != length:
-        raise ValueError(f"{len(content)} bytes after expanding, {length} were announced")
-    return content
 
 
 def _read_variables(data: bytes) -> dict[int, bytes]:

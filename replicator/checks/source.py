@@ -17,6 +17,7 @@ from replicator.checks.replication import (
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import check_routes, listed, routed_tables
 from replicator.checks.task import SourceToCheck
+from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.routing import RouteError
 from replicator.schema.connection import Connection, DatabaseUnavailableError, quote
@@ -62,7 +63,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
         results.append(await _reading(source, connection, replicated))
     if not source.reads_binlog:
         return
-    variables = await global_variables(connection)
+    variables = await global_variables(connection, VARIABLES)
     settings = check_binlog_settings(place, variables)
     results += settings
     if settings[0].state == "failed":
@@ -71,14 +72,6 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     results += await check_binlog_databases(source, connection, replicated)
     results += await check_server_id_free(source, connection, int(variables.get("server_id", 0)))
     results += await check_start(source, connection, version)
-
-
-async def global_variables(connection: Connection) -> dict[str, str]:
-    """The variables that matter, by lower-case name; those that the server lacks are missing."""
-    rows = await connection.fetch(
-        "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (tuple(VARIABLES),)
-    )
-    return {str(name).lower(): str(value) for name, value in rows}
 
 
 async def _reading(

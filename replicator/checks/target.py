@@ -9,6 +9,7 @@ import pymysql.err
 from replicator.checks.connecting import check_login
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import TargetToCheck
+from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.schema.connection import Connection, DatabaseUnavailableError, quote
 
@@ -50,8 +51,7 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
 
 
 async def _settings(connection: Connection) -> list[CheckResult]:
-    rows = await connection.fetch("SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (_VARIABLES,))
-    values = {str(name).lower(): str(value) for name, value in rows}
+    values = await global_variables(connection, _VARIABLES)
     results = [await _sql_mode(connection)]
     if values.get("local_infile", "OFF").upper() in {"ON", "1"}:
         results.append(_PLACE.passed("local_infile", "LOAD DATA LOCAL is allowed"))

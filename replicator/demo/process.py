@@ -35,8 +35,8 @@ class DemoError(Exception):
 class ReplicatorProcess:
     """``replicator run`` on a task file; ended when the context is left.
 
-    ``folder`` takes its log, console output and temporary files. The control socket is found through
-    XDG_RUNTIME_DIR, which this process has to share.
+    ``folder`` takes its log, console output and temporary files. The control socket is found
+    through XDG_RUNTIME_DIR, which this process has to share.
     """
 
     def __init__(self, task_file: Path, folder: Path) -> None:

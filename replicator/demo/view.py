@@ -53,6 +53,11 @@ class Moment:
         known = [s.lag_seconds for s in self.status.sources if s.lag_seconds is not None]
         return max(known, default=None)
 
+    @property
+    def merged_per_second(self) -> int:
+        """Rows per second written to all targets together."""
+        return round(sum(target.rows_per_second for target in self.status.targets))
+
 
 class Screen:
     """Shows one moment after the other."""
@@ -117,7 +122,7 @@ def picture(moment: Moment) -> RenderableType:
         ("application  ", "dim"),
         f"{number(moment.changes)} rows changed in {number(moment.transactions)} transactions\n",
         ("replicator   ", "dim"),
-        (f"{number(round(writer.rows_per_second))} rows/s", "bold"),
+        (f"{number(moment.merged_per_second)} rows/s", "bold"),
         f", lag {seconds(moment.lag)}, {number(writer.batches)} batches, "
         f"last batch {seconds(writer.last_batch_seconds)}",
     )
@@ -133,7 +138,7 @@ def plain_line(moment: Moment) -> Text:
     )
     return Text(
         f"{moment.elapsed:4.0f} s  {moment.doing}: {number(moment.changes)} rows changed, "
-        f"{number(round(moment.status.writer.rows_per_second))} rows/s merged, "
+        f"{number(moment.merged_per_second)} rows/s merged, "
         f"lag {seconds(moment.lag)}; in target/shards: {counts}"
     )
 

@@ -67,10 +67,10 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
 def warm_up(session: SparkSession) -> None:
     """Run a small job on every core, so that the first batch finds workers that are ready."""
     cores = session.sparkContext.defaultParallelism
-    frame = session.createDataFrame(pa.table({"n": pa.array(range(max(cores, 2)), pa.int64())}))
-    frame.coalesce(1).mapInArrow(_pass_on, "n bigint").toArrow()
-    shuffled = frame.mapInArrow(_pass_on, "n bigint").repartitionById(cores, "n % 1")
-    shuffled.mapInArrow(_pass_on, "n bigint").toArrow()
+    frame = session.createDataFrame(pa.table({"n": pa.array(range(max(cores, 2)), pa.int32())}))
+    frame.coalesce(1).mapInArrow(_pass_on, "n int").toArrow()
+    shuffled = frame.mapInArrow(_pass_on, "n int").repartitionById(cores, "n")
+    shuffled.mapInArrow(_pass_on, "n int").toArrow()
 
 
 def find_java_home() -> str:

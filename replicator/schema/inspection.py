@@ -26,13 +26,13 @@ ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
-AND TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
+AND TABLE_SCHEMA NOT IN (%s, %s, %s, %s, %s) ORDER BY 1, 2
 """
 
 
 async def list_tables(connection: Connection) -> list[TableName]:
     """All base tables of a server but those of its system schemas."""
-    return [TableName(*row) for row in await connection.fetch(_TABLES, (SYSTEM_SCHEMAS,))]
+    return [TableName(*row) for row in await connection.fetch(_TABLES, SYSTEM_SCHEMAS)]
 
 
 async def read_table(connection: Connection, name: TableName) -> Table | None:

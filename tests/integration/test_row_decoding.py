@@ -256,14 +256,6 @@ def rows(server: DatabaseServer, database: str, table: str) -> list[tuple[Any, .
         return list(cursor.fetchall())
 
 
-def assert_equal(server: DatabaseServer, database: str, read: Read) -> None:
-    source, target = rows(server, database, "source"), rows(server, database, "target")
-    assert len(source) == len(target)
-    for wanted, found in zip(source, target, strict=True):
-        for column, one, other in zip(read.formats, wanted, found, strict=True):
-            assert one == other, column
-
-
 def check(server: DatabaseServer, database: str, types: dict[str, list[str]], *more: str) -> Read:
     """Insert every value, run ``more``, and build the table anew from the binlog alone."""
     create(server, database, types)
@@ -279,7 +271,10 @@ def check(server: DatabaseServer, database: str, types: dict[str, list[str]], *m
             assert after is not None
             table[after_key] = after
     load(server, database, read, list(table.values()))
-    assert_equal(server, database, read)
+    source, target = rows(server, database, "source"), rows(server, database, "target")
+    for wanted, found in zip(source, target, strict=True):
+        for column, one, other in zip(read.formats, wanted, found, strict=True):
+            assert one == other, column
     return read
 
 

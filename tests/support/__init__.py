@@ -1,0 +1,1 @@
+"""What tests share: tasks run in this process or in one of their own, and comparing tables."""

@@ -1,0 +1,51 @@
+"""Running a task's actors inside the test, on a Spark session that tests share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+from pyspark.sql import SparkSession
+
+import config
+from actors.generation import Generation
+from replicator.binlog.position import BinlogPosition
+from replicator.sandbox.server import DatabaseServer
+
+LOOK_SECONDS = 0.02
+PATIENCE = 60.0
+
+
+@asynccontextmanager
+async def running(task: config.Task, session: SparkSession) -> AsyncIterator[Generation]:
+    """One generation of the task, stopped in order at the end of the block."""
+    generation = Generation(task, session)
+    stop, started = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(generation.run, stop, started)
+        await started.wait()
+        yield generation
+        stop.set()
+
+
+async def caught_up(generation: Generation, sources: Mapping[str, DatabaseServer]) -> None:
+    """Wait until everything that the sources have logged up to now is applied."""
+    ends = {source: end_of(server) for source, server in sources.items()}
+    with anyio.fail_after(PATIENCE):
+        while not all(reached(generation, source, end) for source, end in ends.items()):
+            await anyio.sleep(LOOK_SECONDS)
+
+
+def reached(generation: Generation, source: str, end: BinlogPosition) -> bool:
+    assert generation.writer is not None
+    applied = generation.writer.applied(source)
+    return applied is not None and applied.binlog.key >= end.key
+
+
+def end_of(server: DatabaseServer) -> BinlogPosition:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        row = cursor.fetchone()
+    assert row is not None
+    return BinlogPosition(row[0], row[1])

@@ -1,0 +1,27 @@
+"""Comparing tables of different servers byte for byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from replicator.sandbox.server import DatabaseServer
+
+
+def rows_of(server: DatabaseServer, table: str, columns: str = "*") -> Counter[tuple[object, ...]]:
+    """The rows of a table with how often each is there, as the bytes that a client receives."""
+    connection = server.connect(charset="latin1", use_unicode=False, conv={})
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SET NAMES binary")
+        cursor.execute("SET time_zone = '+00:00'")
+        cursor.execute(f"SELECT {columns} FROM {table}")
+        return Counter(cursor.fetchall())
+
+
+def union_of(
+    shards: list[tuple[DatabaseServer, str]], columns: str = "*"
+) -> Counter[tuple[object, ...]]:
+    """The rows of several tables together."""
+    total: Counter[tuple[object, ...]] = Counter()
+    for server, table in shards:
+        total += rows_of(server, table, columns)
+    return total
