@@ -92,9 +92,19 @@ def encode_label(label: str, charset: str) -> bytes:
 def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
     """A conversion between two codecs that `codec` named.
 
-    It raises UnicodeError for bytes that are not text in ``source`` or have no counterpart.
+    It raises BinlogError for bytes that are not text in ``source`` or have no counterpart.
     """
-    return lambda value: value.decode(source).encode(target)
+
+    def convert(value: bytes) -> bytes:
+        try:
+            return value.decode(source).encode(target)
+        except UnicodeError as error:
+            raise BinlogError(
+                f"a text cannot be converted from {source} to {target}: {error}; give the "
+                "target's column the same character set as the shards'"
+            ) from error
+
+    return convert
 
 
 def _patched(name: str) -> codecs.CodecInfo | None:

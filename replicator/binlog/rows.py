@@ -95,6 +95,10 @@ _Row = tuple[bytes, bytes, int, int]
 _ReadRow = Callable[[bytes, int], _Row]
 _Pick = Callable[[list[bytes]], bytes]
 _DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
+_HINT = (
+    "the table structure that the task knows is not the one the event was written with, "
+    "or the event is damaged"
+)
 
 
 def compile_decoder(
@@ -151,8 +155,7 @@ class _Decoder:
         count, at = packed_integer(event, at)
         if count != len(self._columns):
             raise BinlogError(
-                f"it has {count} columns, the table structure {len(self._columns)}: the structure "
-                "that the task knows is not the one the event was written with"
+                f"it has {count} columns, the table structure {len(self._columns)}; {_HINT}"
             )
         width = (count + 7) // 8
         bitmap = event[at : at + width]
@@ -275,12 +278,18 @@ class _Decoder:
                     for read in readers:
                         value, at = read(data, at)
                         add(value)
-            except _DAMAGE as error:
+            except BinlogError as error:
                 raise BinlogError(
                     f"column {names[len(fields)]} of the row at byte {start}: {error}"
                 ) from error
+            except _DAMAGE as error:
+                raise BinlogError(
+                    f"column {names[len(fields)]} of the row at byte {start}: {error}; {_HINT}"
+                ) from error
             if at > len(data):
-                raise BinlogError(f"the row at byte {start} ends {at - len(data)} bytes behind it")
+                raise BinlogError(
+                    f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
+                )
             line = line_of(fields)
             key = key_of(fields) if has_key else line
             if not has_hash:
