@@ -221,14 +221,13 @@ class ChunkAssembler:
 
     # Groups ----------------------------------------------------------------------------------
 
-    def _begin_group(self) -> None:
+    def _begin_group(self, event: bytes) -> None:
         self._discard_unfinished()
         self._located = True
         self._open = True
         self._begun = False
         self._without_effect = False
-        self._position.begin_group()
-        self._transaction = self._position.key_before
+        self._transaction = self._position.begin_group(len(event))
         self._ordinal = 0
         self._skip = 0
         self._routed = 0
@@ -264,7 +263,7 @@ class ChunkAssembler:
             self._refuse(refusals.UNFINISHED)
 
     def _on_mariadb_gtid(self, event: bytes) -> bool:
-        self._begin_group()
+        self._begin_group(event)
         server_id = SERVER_ID.unpack_from(event, 5)[0]
         group = read_mariadb_gtid(self._files.content(event), server_id)
         if group.xa:
@@ -275,7 +274,7 @@ class ChunkAssembler:
         return False
 
     def _on_mysql_gtid(self, event: bytes) -> bool:
-        self._begin_group()
+        self._begin_group(event)
         if event[4] == EventType.GTID:
             self._gtid = read_mysql_gtid(self._files.content(event))
         return False
@@ -287,14 +286,14 @@ class ChunkAssembler:
         start = HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER])
         if event[start : self._files.cut] == b"BEGIN":
             if not self._open:
-                self._begin_group()
+                self._begin_group(event)
             self._begun = True
             return False
         return self._on_statement(event)
 
     def _on_statement(self, event: bytes) -> bool:
         if not self._open:
-            self._begin_group()
+            self._begin_group(event)
         compressed = event[4] == EventType.MARIADB_QUERY_COMPRESSED
         query = parse_query_event(self._files.content(event), compressed=compressed)
         control = transaction_control(query.sql)

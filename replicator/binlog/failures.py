@@ -44,8 +44,8 @@ _ADVICE = {
     1130: "The server does not let this host in: create the user for this host.",
     1142: "Check the grants of the user.",
     1193: "The server is too old: MySQL 5.6 or MariaDB 10.2 is the oldest that is supported.",
-    _PRIVILEGE_NEEDED: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user (MariaDB 10.5+: "
-    "REPLICATION SLAVE, BINLOG MONITOR).",
+    _PRIVILEGE_NEEDED: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user "
+    "(MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
     1381: "The server writes no binlog: start it with --log-bin.",
     1698: "Check user and password of the source.",
     2026: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the source.",

@@ -29,11 +29,6 @@ class ReadPosition:
         if start is not None:
             self.rotate(start.file, start.offset)
 
-    @property
-    def key_before(self) -> int:
-        """`BinlogPosition.key` of the beginning of the current event."""
-        return self.file_key | self.before
-
     def settle(self, end: int) -> None:
         """Take an event's written end position, unless it is missing (0).
 
@@ -66,9 +61,15 @@ class ReadPosition:
         """Everything up to the end of the current event is complete."""
         self.boundary = BinlogPosition(self.file, self.offset)
 
-    def begin_group(self) -> None:
-        """A group begins with the current event."""
-        self.boundary = BinlogPosition(self.file, self.before)
+    def begin_group(self, size: int) -> int:
+        """A group begins with the current event, of ``size`` bytes.
+
+        Returns the key (`BinlogPosition.key`) of its beginning. That is not always the end of the
+        event before, which the server may have left out.
+        """
+        begin = self.offset - size
+        self.boundary = BinlogPosition(self.file, begin)
+        return self.file_key | begin
 
     def __str__(self) -> str:
         return f"{self.file}:{self.before}"

@@ -1,0 +1,626 @@
+"""The binlog stream against real servers: what comes out is what was committed, once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from replicator.binlog.assembler import RowPosition
+from replicator.binlog.chunk import Chunk, RouteSlot
+from replicator.binlog.chunk_builder import ChunkLimits
+from replicator.binlog.connection import SourceAddress
+from replicator.binlog.errors import (
+    BinlogError,
+    PurgedError,
+    StreamLostError,
+    UnsupportedEventError,
+)
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.stream import BinlogStream
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
+from replicator.sandbox.server import DatabaseServer
+
+INSERTS = {23, 30, 166}
+UPDATES = {24, 31, 167}
+DELETES = {25, 32, 168}
+LONG = "x" * 500
+EVERY_ROW = ChunkLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events=1, max_events=1)
+
+
+@pytest.fixture(params=["mariadb_source", "mysql56_source"])
+def source(request: pytest.FixtureRequest, database_name: str) -> DatabaseServer:
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    server.execute(f"CREATE DATABASE {database_name}")
+    return server
+
+
+@pytest.fixture
+def mariadb(mariadb_source: DatabaseServer, database_name: str) -> DatabaseServer:
+    mariadb_source.execute(f"CREATE DATABASE {database_name}")
+    return mariadb_source
+
+
+def here(server: DatabaseServer) -> SourcePosition:
+    """Where the server's binlog ends."""
+    file, offset = server.execute("SHOW MASTER STATUS")[0][:2]
+    if isinstance(server, MariaDBServer):
+        gtid = server.execute("SELECT @@gtid_binlog_pos")[0][0]
+    else:
+        gtid = server.execute("SELECT @@global.gtid_executed")[0][0].replace("\n", "")
+    return SourcePosition(BinlogPosition(file, int(offset)), gtid)
+
+
+@contextmanager
+def following(
+    server: DatabaseServer,
+    start: SourcePosition | GtidStart,
+    schema: str,
+    *,
+    limits: ChunkLimits | None = None,
+    resume_after: RowPosition | None = None,
+    heartbeat: float = 0.2,
+    read_timeout: float = 10.0,
+    server_id: int = 4711,
+    user: str = "root",
+) -> Iterator[BinlogStream]:
+    """An open stream that replicates the tables of one schema."""
+    stream = BinlogStream(
+        SourceAddress(server.host, server.port, user),
+        start,
+        server_id=server_id,
+        route=lambda name, _: RouteSlot(1, 1) if name == schema else None,
+        limits=limits or ChunkLimits(),
+        resume_after=resume_after,
+        heartbeat=heartbeat,
+        read_timeout=read_timeout,
+    )
+    try:
+        stream.open()
+        yield stream
+    finally:
+        stream.close()
+
+
+def read_to(stream: BinlogStream, end: SourcePosition) -> list[Chunk]:
+    """The chunks up to a boundary, without empty ones."""
+    chunks: list[Chunk] = []
+    while True:
+        chunk = stream.read_chunk()
+        chunks.append(chunk)
+        if chunk.complete and chunk.end.binlog.key >= end.binlog.key:
+            return [chunk for chunk in chunks if chunk.rows or chunk.statement]
+
+
+def read_on(stream: BinlogStream) -> None:
+    """Read until an error ends it."""
+    while True:
+        stream.read_chunk()
+
+
+def open_and_read(server: DatabaseServer, start: SourcePosition, schema: str, user: str) -> None:
+    """Open a stream as a user, and read until an error ends it."""
+    with following(server, start, schema, user=user) as stream:
+        read_on(stream)
+
+
+def row_events(chunks: list[Chunk]) -> list[tuple[str, int, int, int]]:
+    """(table, event type, transaction, ordinal) of all row events."""
+    return [
+        (table.table, event[4], transaction, ordinal)
+        for chunk in chunks
+        for rows in chunk.rows.values()
+        for table, event, transaction, ordinal in zip(
+            rows.table_map, rows.event, rows.transaction, rows.ordinal, strict=True
+        )
+    ]
+
+
+def statements(chunks: list[Chunk]) -> list[str]:
+    return [chunk.statement.sql for chunk in chunks if chunk.statement]
+
+
+def work(server: DatabaseServer, schema: str) -> None:
+    """A table, a transaction over two tables, a statement that ends a chunk, a last row."""
+    server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))",
+        "CREATE TABLE u (id INT PRIMARY KEY)",
+        "BEGIN",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO u VALUES (1)",
+        "UPDATE t SET a = 'c' WHERE id = 1",
+        "COMMIT",
+        "ALTER TABLE t ADD c INT",
+        "DELETE FROM t WHERE id = 2",
+        database=schema,
+    )
+
+
+@pytest.mark.parametrize("by_gtid", [False, True])
+def test_rows_and_statements_come_in_order(
+    source: DatabaseServer, database_name: str, by_gtid: bool
+) -> None:
+    source.execute("CREATE TABLE before_start (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    work(source, database_name)
+    end = here(source)
+    with following(source, GtidStart(start.gtid) if by_gtid else start, database_name) as stream:
+        chunks = read_to(stream, end)
+    assert [sql.split()[:3] for sql in statements(chunks)] == [
+        ["CREATE", "TABLE", "t"],
+        ["CREATE", "TABLE", "u"],
+        ["ALTER", "TABLE", "t"],
+    ]
+    assert {chunk.statement.schema for chunk in chunks if chunk.statement} == {database_name}
+    tables, kinds, transactions, ordinals = zip(*row_events(chunks), strict=True)
+    assert tables == ("t", "u", "t", "t")
+    assert [kind in INSERTS for kind in kinds] == [True, True, False, False]
+    assert kinds[2] in UPDATES
+    assert kinds[3] in DELETES
+    assert ordinals == (1, 2, 3, 1)
+    assert transactions[0] == transactions[2] == chunks[1].end.binlog.key
+    assert transactions[3] == chunks[2].end.binlog.key
+    assert chunks[0].statement
+    assert chunks[0].statement.transaction == start.binlog.key
+    assert chunks[0].statement.sql_mode is not None
+    assert abs(chunks[0].timestamp - time.time()) < 60
+    assert all(chunk.complete for chunk in chunks)
+    assert chunks[-1].end == end
+
+
+def test_live_rows_come_at_once(source: DatabaseServer, database_name: str) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    with following(source, start, database_name, heartbeat=5, read_timeout=10) as stream:
+        for number in range(3):
+            source.execute(f"INSERT INTO t VALUES ({number})", database=database_name)
+            began = time.monotonic()
+            assert len(row_events([stream.read_chunk()])) == 1
+            assert time.monotonic() - began < 2
+
+
+def test_both_kinds_of_start_give_the_same_transactions(
+    source: DatabaseServer, database_name: str
+) -> None:
+    start = here(source)
+    work(source, database_name)
+    end = here(source)
+    found = []
+    for first in (start, GtidStart(start.gtid)):
+        with following(source, first, database_name) as stream:
+            found.append(row_events(read_to(stream, end)))
+    assert found[0] == found[1]
+
+
+def test_rotation(source: DatabaseServer, database_name: str) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    for number in range(3):
+        source.execute(f"INSERT INTO t VALUES ({number})", "FLUSH LOGS", database=database_name)
+    source.execute("INSERT INTO t VALUES (9)", database=database_name)
+    end = here(source)
+    with following(source, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    transactions = [transaction for _, _, transaction, _ in row_events(chunks)]
+    assert [key >> 40 for key in transactions] == [
+        start.binlog.sequence + number for number in range(4)
+    ]
+    assert chunks[-1].end == end
+
+
+def dump_threads(server: DatabaseServer) -> list[int]:
+    rows = server.execute(
+        "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
+    )
+    return [row[0] for row in rows]
+
+
+def kill_dumps(server: DatabaseServer) -> None:
+    for thread in dump_threads(server):
+        server.execute(f"KILL {thread}")
+
+
+def test_a_lost_stream_resumes_at_the_exact_event(
+    source: DatabaseServer, database_name: str
+) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY, a MEDIUMTEXT)", database=database_name)
+    start = here(source)
+    # More than the buffers of both sockets hold: the source is still sending when it is cut off.
+    inserts = [f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000000))" for number in range(40)]
+    source.execute("BEGIN", *inserts, "COMMIT", database=database_name)
+    source.execute("INSERT INTO t VALUES (100, '')", database=database_name)
+    end = here(source)
+    taken: list[Chunk] = []
+    lost = 0
+    resume: RowPosition | None = None
+    position = start
+    while not taken or taken[-1].end.binlog.key < end.binlog.key:
+        with following(
+            source, position, database_name, limits=EVERY_ROW, resume_after=resume
+        ) as stream:
+            try:
+                for number in range(200):
+                    chunk = stream.read_chunk()
+                    taken.append(chunk)
+                    if number == 3 and lost < 3:
+                        kill_dumps(source)
+                    if chunk.end.binlog.key >= end.binlog.key:
+                        break
+            except StreamLostError:
+                lost += 1
+                _, _, transaction, ordinal = row_events(taken)[-1]
+                position, resume = taken[-1].end, RowPosition(transaction, ordinal)
+    assert lost == 3
+    found = [(transaction, ordinal) for _, _, transaction, ordinal in row_events(taken)]
+    assert [ordinal for _, ordinal in found] == [*range(1, 41), 1]
+    assert all(first < second for first, second in pairwise(found))
+    assert taken[-1].end == end
+
+
+def test_a_chunk_is_cut_inside_a_transaction_only_at_the_maximum(
+    source: DatabaseServer, database_name: str
+) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    rows = [f"INSERT INTO t VALUES ({number})" for number in range(10)]
+    source.execute(
+        "BEGIN", *rows[:6], "COMMIT", "BEGIN", *rows[6:], "COMMIT", database=database_name
+    )
+    end = here(source)
+    limits = ChunkLimits(1 << 30, 1 << 30, target_events=1, max_events=5)
+    with following(source, start, database_name, limits=limits) as stream:
+        chunks = read_to(stream, end)
+    assert [len(row_events([chunk])) for chunk in chunks] == [5, 1, 4]
+    assert [chunk.complete for chunk in chunks] == [False, True, True]
+    assert chunks[0].end == start
+
+
+def test_compressed_binlog(mariadb: DatabaseServer, database_name: str) -> None:
+    mariadb.execute("SET GLOBAL log_bin_compress = 1", "SET GLOBAL log_bin_compress_min_len = 10")
+    try:
+        start = here(mariadb)
+        mariadb.execute(
+            f"CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(600) DEFAULT '{LONG}')",
+            f"INSERT INTO t VALUES (1, '{LONG}')",
+            "UPDATE t SET id = 2",
+            "DELETE FROM t",
+            database=database_name,
+        )
+        end = here(mariadb)
+    finally:
+        mariadb.execute(
+            "SET GLOBAL log_bin_compress = 0", "SET GLOBAL log_bin_compress_min_len = DEFAULT"
+        )
+    with following(mariadb, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    assert LONG in statements(chunks)[0]
+    assert [kind for _, kind, _, _ in row_events(chunks)] == [166, 167, 168]
+
+
+def test_checksums_are_switched_while_reading(source: DatabaseServer, database_name: str) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    ends = []
+    try:
+        for number, algorithm in enumerate(("NONE", "CRC32", "NONE")):
+            source.execute(f"SET GLOBAL binlog_checksum = {algorithm}")
+            source.execute(f"INSERT INTO t VALUES ({number})", database=database_name)
+            ends.append(here(source))
+        sizes = set()
+        for first in (start, ends[0], ends[1]):
+            with following(source, first, database_name) as stream:
+                chunks = read_to(stream, ends[-1])
+            sizes |= {len(chunk.rows[1].event[0]) for chunk in chunks}
+            assert len(row_events(chunks)) == 3 - [start, *ends].index(first)
+    finally:
+        source.execute("SET GLOBAL binlog_checksum = CRC32")
+    assert len(sizes) == 1, "no checksum is left in an event, nothing else is cut off"
+
+
+def test_tables_without_transactions(source: DatabaseServer, database_name: str) -> None:
+    source.execute("CREATE TABLE m (id INT) ENGINE=MyISAM", database=database_name)
+    start = here(source)
+    source.execute("INSERT INTO m VALUES (1)", "INSERT INTO m VALUES (2)", database=database_name)
+    end = here(source)
+    with following(source, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    assert [ordinal for _, _, _, ordinal in row_events(chunks)] == [1, 1]
+    assert chunks[-1].end == end
+
+
+def test_rows_that_could_not_be_rolled_back_are_refused(
+    mariadb: DatabaseServer, database_name: str
+) -> None:
+    mariadb.execute(
+        "CREATE TABLE m (id INT) ENGINE=MyISAM", "CREATE TABLE t (id INT)", database=database_name
+    )
+    start = here(mariadb)
+    mariadb.execute(
+        "BEGIN",
+        "INSERT INTO t VALUES (1)",
+        "SAVEPOINT s",
+        "INSERT INTO t VALUES (2)",
+        "INSERT INTO m VALUES (1)",
+        "ROLLBACK TO SAVEPOINT s",
+        "COMMIT",
+        database=database_name,
+    )
+    end = here(mariadb)
+    with (
+        following(mariadb, start, database_name) as stream,
+        pytest.raises(UnsupportedEventError, match="rolled back in part"),
+    ):
+        read_to(stream, end)
+    with following(mariadb, start, "another_schema") as stream:
+        assert read_to(stream, end) == []
+
+
+def test_statement_format(source: DatabaseServer, database_name: str) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    source.execute(
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "SET SESSION time_zone = '+03:00'",
+        "BEGIN",
+        "INSERT INTO t VALUES (1)",
+        "COMMIT",
+        database=database_name,
+    )
+    end = here(source)
+    with following(source, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    (chunk,) = chunks
+    assert statements(chunks) == ["INSERT INTO t VALUES (1)"]
+    assert not chunk.complete
+    assert chunk.end == start
+
+
+def test_create_table_select(mariadb: DatabaseServer, database_name: str) -> None:
+    mariadb.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database=database_name
+    )
+    start = here(mariadb)
+    mariadb.execute("CREATE TABLE c SELECT * FROM t", database=database_name)
+    end = here(mariadb)
+    with following(mariadb, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    first, second = chunks
+    assert first.statement
+    assert first.statement.sql.startswith("CREATE TABLE `c`")
+    assert not first.complete
+    assert first.end == start
+    assert row_events([second]) == [("c", 23, first.statement.transaction, 1)]
+    assert second.end == end
+
+
+def test_rows_logged_with_their_statement(mariadb: DatabaseServer, database_name: str) -> None:
+    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(mariadb)
+    mariadb.execute(
+        "SET SESSION binlog_annotate_row_events = 1",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t VALUES (2)",
+        database=database_name,
+    )
+    end = here(mariadb)
+    with following(mariadb, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    assert len(row_events(chunks)) == 2
+    assert chunks[-1].end == end
+
+
+def test_an_alter_written_in_two_halves_comes_once(
+    mariadb: DatabaseServer, database_name: str
+) -> None:
+    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(mariadb)
+    mariadb.execute(
+        "SET SESSION binlog_alter_two_phase = 1", "ALTER TABLE t ADD a INT", database=database_name
+    )
+    end = here(mariadb)
+    with following(mariadb, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    assert statements(chunks) == ["ALTER TABLE t ADD a INT"]
+    assert chunks[-1].end == end
+
+
+def test_prepared_transactions_are_refused(mariadb: DatabaseServer, database_name: str) -> None:
+    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(mariadb)
+    try:
+        mariadb.execute(
+            "XA START 'x'",
+            "INSERT INTO t VALUES (1)",
+            "XA END 'x'",
+            "XA PREPARE 'x'",
+            database=database_name,
+        )
+    finally:
+        mariadb.execute("XA COMMIT 'x'")
+    with (
+        following(mariadb, start, database_name) as stream,
+        pytest.raises(UnsupportedEventError, match="XA"),
+    ):
+        read_to(stream, here(mariadb))
+
+
+def test_an_event_of_many_packets(mariadb: DatabaseServer, database_name: str) -> None:
+    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB)", database=database_name)
+    start = here(mariadb)
+    size = 36_000_000
+    mariadb.execute(f"INSERT INTO t VALUES (1, REPEAT('y', {size}))", database=database_name)
+    end = here(mariadb)
+    with following(mariadb, start, database_name) as stream:
+        chunks = read_to(stream, end)
+    (event,) = chunks[0].rows[1].event
+    assert event.count(b"y") >= size
+
+
+def test_an_idle_source_tells_its_position(source: DatabaseServer, database_name: str) -> None:
+    work(source, database_name)
+    end = here(source)
+    for start in (end, GtidStart(end.gtid)):
+        with following(source, start, database_name) as stream:
+            chunk = stream.read_chunk()
+            while chunk.end != end:
+                chunk = stream.read_chunk()
+            assert not chunk.rows
+            assert chunk.complete
+
+
+def test_changes_of_other_tables_move_the_position(
+    source: DatabaseServer, database_name: str
+) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    start = here(source)
+    source.execute("INSERT INTO t VALUES (1)", database=database_name)
+    end = here(source)
+    with following(source, start, "another_schema") as stream:
+        chunk = stream.read_chunk()
+    assert not chunk.rows
+    assert chunk.end == end
+
+
+def test_close_from_another_thread(source: DatabaseServer, database_name: str) -> None:
+    with following(source, here(source), database_name, heartbeat=100, read_timeout=200) as stream:
+        closer = threading.Timer(0.3, stream.close)
+        closer.start()
+        with pytest.raises(StreamLostError, match="closed"):
+            read_on(stream)
+        closer.join()
+
+
+def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: str) -> None:
+    stream = BinlogStream(
+        SourceAddress(source.host, source.port, source.user),
+        here(source),
+        server_id=4712,
+        route=lambda _, __: None,
+        limits=ChunkLimits(),
+        heartbeat=0.5,
+        read_timeout=0.6,
+    )
+    # The heartbeat that was agreed is far longer than the time this end waits.
+    stream._connection._heartbeat = 100
+    try:
+        stream.open()
+        with pytest.raises(StreamLostError, match="sent nothing"):
+            read_on(stream)
+    finally:
+        stream.close()
+
+
+def test_a_purged_file(source: DatabaseServer, database_name: str) -> None:
+    old = here(source)
+    source.execute("FLUSH LOGS")
+    kill_dumps(source)
+    oldest = here(source).binlog.file
+    source.execute(f"PURGE BINARY LOGS TO '{oldest}'")
+    with (
+        following(source, old, database_name) as stream,
+        pytest.raises(PurgedError) as caught,
+    ):
+        stream.read_chunk()
+    assert str(old.binlog) in str(caught.value)
+    assert oldest in str(caught.value)
+
+
+def test_purged_gtids(source: DatabaseServer, database_name: str) -> None:
+    for _ in range(2):
+        work(source, database_name)
+        source.execute("DROP TABLE t, u", database=database_name)
+        source.execute("FLUSH LOGS")
+    kill_dumps(source)
+    source.execute(f"PURGE BINARY LOGS TO '{here(source).binlog.file}'")
+    with (
+        following(source, GtidStart(""), database_name) as stream,
+        pytest.raises(PurgedError, match="GTID"),
+    ):
+        stream.read_chunk()
+
+
+def test_a_position_beyond_the_end(source: DatabaseServer, database_name: str) -> None:
+    end = here(source).binlog
+    start = SourcePosition(BinlogPosition(end.file, end.offset + 10_000))
+    with (
+        following(source, start, database_name) as stream,
+        pytest.raises(PurgedError, match="position"),
+    ):
+        stream.read_chunk()
+
+
+def test_another_replica_with_the_same_server_id(
+    source: DatabaseServer, database_name: str
+) -> None:
+    with following(source, here(source), database_name) as first:
+        first.read_chunk()
+        with following(source, here(source), database_name) as second:
+            second.read_chunk()
+            with pytest.raises((BinlogError, StreamLostError)):
+                read_on(first)
+
+
+def test_a_wrong_password_is_fatal(source: DatabaseServer, database_name: str) -> None:
+    with pytest.raises(BinlogError, match="password"):
+        open_and_read(source, here(source), database_name, "nobody")
+
+
+def test_a_missing_privilege_is_named(source: DatabaseServer, database_name: str) -> None:
+    user = database_name
+    source.execute(f"CREATE USER {user}@'127.0.0.1'")
+    try:
+        with pytest.raises(BinlogError, match="REPLICATION SLAVE"):
+            open_and_read(source, here(source), database_name, user)
+    finally:
+        source.execute(f"DROP USER {user}@'127.0.0.1'")
+
+
+StartServer = Callable[..., DatabaseServer]
+
+
+def test_a_source_that_restarts(start_server: StartServer) -> None:
+    server = start_server(MariaDBServer)
+    server.execute("CREATE DATABASE s", "CREATE TABLE s.t (id INT PRIMARY KEY)")
+    start = here(server)
+    with following(server, start, "s") as stream:
+        server.execute("INSERT INTO s.t VALUES (1)")
+        taken = [stream.read_chunk()]
+        server.kill()
+        with pytest.raises(StreamLostError):
+            read_on(stream)
+    with pytest.raises(StreamLostError), following(server, start, "s"):
+        pass
+    server.start()
+    server.execute("INSERT INTO s.t VALUES (2)")
+    with following(server, taken[-1].end, "s") as stream:
+        taken += read_to(stream, here(server))
+    assert len(row_events(taken)) == 2
+
+
+@pytest.mark.parametrize("options", [None, GTID_OPTIONS])
+def test_mysql_from_the_beginning(start_server: StartServer, options: Any) -> None:
+    server = start_server(MySQL56Server, options)
+    server.execute("CREATE DATABASE s")
+    work(server, "s")
+    server.execute("FLUSH LOGS", "INSERT INTO s.u VALUES (2)")
+    end = here(server)
+    first = server.execute("SHOW BINARY LOGS")[0][0]
+    with following(server, SourcePosition(BinlogPosition(first, 4)), "s") as stream:
+        chunks = read_to(stream, end)
+    assert len(row_events(chunks)) == 5
+    assert chunks[-1].end.binlog == end.binlog
+    assert chunks[-1].end.gtid == end.gtid
+    assert bool(end.gtid) == bool(options)
+
+
+def test_mariadb_tells_the_gtid_set_of_a_position(mariadb: DatabaseServer) -> None:
+    end = here(mariadb)
+    with following(mariadb, SourcePosition(end.binlog), "s") as stream:
+        assert stream.read_chunk().end == end
