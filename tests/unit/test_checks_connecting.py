@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import ssl
+
+import pymysql.err
+import pytest
+
+from replicator.checks.connecting import explain
+from replicator.schema.connection import DatabaseAddress, DatabaseUnavailableError
+
+ADDRESS = DatabaseAddress("db1", 3306, "app", "hidden", session=(("no_such_thing", "1"),))
+
+
+@pytest.mark.parametrize(
+    ("error", "finding", "fix"),
+    [
+        (pymysql.err.OperationalError(1045, "Access denied"), "refuses the login", "ALTER USER"),
+        (pymysql.err.OperationalError(1130, "Host not allowed"), "this host", "CREATE USER"),
+        (pymysql.err.OperationalError(1040, "Too many"), "no connection left", "max_connections"),
+        (pymysql.err.OperationalError(1193, "Unknown"), "session setting", "no_such_thing"),
+        (ssl.SSLError("bad certificate"), "no TLS connection", "ssl-ca"),
+        (TimeoutError(), "does not answer", "nc -vz"),
+        (ConnectionRefusedError(), "nothing listens", "mysql -h db1 -P 3306 -u app -p"),
+        (pymysql.err.OperationalError(9999, "odd"), "odd", "mysql -h db1"),
+    ],
+)
+def test_each_kind_of_failure_has_its_fix(error: Exception, finding: str, fix: str) -> None:
+    lost = DatabaseUnavailableError(f"{ADDRESS}: {error}")
+    lost.__cause__ = error
+    for raised in (error, lost):
+        found = explain(ADDRESS, raised)
+        assert finding in found[0]
+        assert fix in found[1]
+        assert "hidden" not in "".join(found)
