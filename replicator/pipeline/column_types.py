@@ -60,6 +60,7 @@ WIRE_TYPES: dict[str, frozenset[int]] = {
 }
 """The wire types that a column can have, by the first word of its type."""
 
+_TEMPORAL_TYPES = frozenset({"time", "datetime", "timestamp"})
 OLD_TEMPORAL = frozenset({Wire.TIME, Wire.DATETIME, Wire.TIMESTAMP})
 """Formats before MySQL 5.6 and MariaDB 10.1: the table map does not tell the fraction's digits."""
 
@@ -107,6 +108,25 @@ def fraction_digits(column: Column) -> int:
     """The declared digits of a temporal type's fraction: 3 for ``time(3)``, 0 for ``time``."""
     match = re.match(r"(?:time|datetime|timestamp)\((\d)\)", column.type.lower())
     return int(match[1]) if match else 0
+
+
+def loses_silently(column: Column, target: Column) -> bool:
+    """Whether a server may change a value of ``column`` on its way to ``target`` with no warning.
+
+    That is so for fractions of a second (MariaDB cuts them off), for doubles that become single
+    precision, for bytes that are padded to BINARY(n), and where BIT is read as text or the
+    other way round.
+    """
+    ours, theirs = column.base_type, target.base_type
+    if (ours == "bit") != (theirs == "bit"):
+        return True
+    if theirs in _TEMPORAL_TYPES and ours in _TEMPORAL_TYPES:
+        return fraction_digits(column) > fraction_digits(target)
+    if theirs == "float":
+        return ours in ("double", "int", "bigint", "decimal")
+    if theirs == "binary":
+        return binary_length(column) != binary_length(target)
+    return False
 
 
 def labels_of(column: Column) -> tuple[str, ...]:

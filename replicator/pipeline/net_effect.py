@@ -35,12 +35,14 @@ class _Row:
 
     __slots__ = ("existed", "first", "line", "others", "plan")
 
-    def __init__(self, plan: TablePlan, existed: bool, first: bytes | None) -> None:
+    def __init__(
+        self, plan: TablePlan, existed: bool, first: bytes | None, line: bytes | None
+    ) -> None:
         self.plan = plan
         self.existed = existed
         self.first = first
-        self.line: bytes | None = None
-        self.others: dict[str, tuple[TablePlan, bytes | None]] = {}
+        self.line = line
+        self.others: dict[str, tuple[TablePlan, bytes | None]] | None = None
 
 
 def net_effect(
@@ -55,9 +57,12 @@ def net_effect(
     """
     rows: dict[bytes, _Row] = {}
     counts: dict[TablePlan, dict[bytes, int]] = {}
+    current = -1
     for event, change, old_key, new_key, before, after in entries:
-        plan = plan_of(event)
-        if not plan.key:
+        if event != current:
+            current, plan = event, plan_of(event)
+            keyed = bool(plan.key)
+        if not keyed:
             _count(counts, plan, before, after)
         elif change == INSERT:
             assert new_key is not None
@@ -111,14 +116,15 @@ def _note(
 ) -> None:
     row = rows.get(key)
     if row is None:
-        row = rows[key] = _Row(plan, existed, before)
-        row.line = after
+        rows[key] = _Row(plan, existed, before, after)
         return
     if plan is row.plan or plan.member == row.plan.member:
         row.plan = plan
         row.line = after
         return
     # Another shard has had this key in the batch: keep that one aside, in the order of arrival.
+    if row.others is None:
+        row.others = {}
     mine = row.others.pop(plan.member, None)
     if mine is None:
         row.existed = row.existed or existed

@@ -20,6 +20,7 @@ from replicator.pipeline.column_types import (
     fraction_digits,
     labels_of,
     literal_of,
+    loses_silently,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.schema.structure import Column, Table, UniqueKey
@@ -134,11 +135,11 @@ def _match_columns(member: str, structure: Table, target: Table) -> dict[int, Co
             )
         if counterpart.generated:
             continue
-        if (column.base_type == "bit") != (counterpart.base_type == "bit"):
+        if loses_silently(column, counterpart):
             raise PlanError(
                 f"{member}: column {column.name} is {column.type}, in {target.schema}."
-                f"{target.name} it is {counterpart.type}: BIT cannot be converted. Give both the"
-                " same type"
+                f"{target.name} it is {counterpart.type}: the server would change values without"
+                " saying so. Give both the same type, or the target's the wider one"
             )
         pairs[index] = counterpart
     return pairs

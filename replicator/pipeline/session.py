@@ -18,6 +18,9 @@ JAVA_VERSIONS = (17, 21)
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _LOGGING = """
 rootLogger.level = error
+# The level that Spark compares with the root's, to announce the difference on stderr.
+logger.repl.name = org.apache.spark.repl.Main
+logger.repl.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
