@@ -1,0 +1,258 @@
+"""The net effect of row events: single rules, and a comparison with applying row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.columns import ColumnFormat
+from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
+from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.target.writing import Changes
+
+INSERT, UPDATE, DELETE = 1, 2, 3
+COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))
+TARGET = TargetTable(1, "s", "t", 1, replace=True)
+
+
+def plan(member: str = "A", *, key: bool = True, replaceable: bool = True) -> TablePlan:
+    return TablePlan(
+        target=replace(TARGET, replace=replaceable),
+        member=member,
+        columns=COLUMNS,
+        written=(0, 1),
+        target_columns=(TargetColumn("k", Literal.NUMBER), TargetColumn("v", Literal.NUMBER)),
+        key=(0,) if key else (),
+        hashed=(),
+    )
+
+
+Row = tuple[int, int]
+Step = tuple[TablePlan, Row | None, Row | None]
+"""A change of one row: before and after."""
+
+
+def line(row: Row | None) -> bytes | None:
+    return None if row is None else b"%d\t%d" % row
+
+
+def key(row: Row | None) -> bytes | None:
+    return None if row is None else b"%d" % row[0]
+
+
+def effect(steps: list[Step], *, safe_mode: bool = False) -> list[Changes]:
+    entries: list[Entry] = []
+    for number, (_, old, new) in enumerate(steps):
+        change = INSERT if old is None else DELETE if new is None else UPDATE
+        entries.append((number, change, key(old), key(new), line(old), line(new)))
+    return net_effect(entries, lambda number: steps[number][0], safe_mode=safe_mode)
+
+
+def one(steps: list[Step], *, safe_mode: bool = False) -> Changes:
+    (changes,) = effect(steps, safe_mode=safe_mode)
+    return changes
+
+
+A, B = plan("A"), plan("B")
+
+
+def test_an_inserted_row_must_not_be_there() -> None:
+    changes = one([(A, None, (1, 1)), (A, (1, 1), (1, 2))])
+    assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [], [b"1\t2"])
+    assert changes.members == ["A"]
+
+
+def test_a_changed_row_is_overwritten() -> None:
+    changes = one([(A, (1, 1), (1, 2)), (A, (1, 2), (1, 3))])
+    assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [b"1\t3"], [])
+
+
+def test_a_changed_row_is_deleted_first_where_other_keys_may_collide() -> None:
+    p = plan(replaceable=False)
+    changes = one([(p, (1, 1), (1, 2))])
+    assert (changes.deletes, changes.overwrites, changes.inserts) == ([b"1"], [], [b"1\t2"])
+
+
+def test_a_row_that_came_and_went_leaves_nothing() -> None:
+    changes = one([(A, None, (1, 1)), (A, (1, 1), None)])
+    assert changes == Changes(A.target_columns, A.key_columns, covers=True)
+
+
+def test_a_row_that_was_changed_back_is_left_alone() -> None:
+    changes = one([(A, (1, 1), (1, 2)), (A, (1, 2), (1, 1))])
+    assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [], [])
+
+
+def test_a_change_of_the_key_is_a_delete_and_an_insert() -> None:
+    changes = one([(A, (1, 1), (2, 1))])
+    assert (changes.deletes, changes.inserts) == ([b"1"], [b"2\t1"])
+
+
+def test_a_row_may_appear_in_its_new_shard_before_it_goes_from_the_old_one() -> None:
+    for steps in (
+        [(B, None, (1, 2)), (A, (1, 1), None)],
+        [(A, (1, 1), None), (B, None, (1, 2))],
+    ):
+        changes = one(steps)
+        assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [b"1\t2"], [])
+
+
+def test_a_key_in_two_shards_names_both() -> None:
+    with pytest.raises(DuplicateKeyError) as caught:
+        effect([(A, None, (1, 1)), (B, None, (1, 2))])
+    assert caught.value.members == ("A", "B")
+    assert caught.value.key == b"1"
+
+
+def test_a_shard_that_had_the_key_in_between_does_not_count() -> None:
+    changes = one([(A, None, (1, 1)), (B, None, (1, 2)), (A, (1, 1), None)])
+    assert changes.inserts == [b"1\t2"]
+    assert changes.members == ["B"]
+
+
+def test_safe_mode_overwrites_and_deletes_whatever_is_there() -> None:
+    changes = one([(A, None, (1, 1)), (A, None, (2, 1)), (A, (2, 1), None)], safe_mode=True)
+    assert (changes.deletes, changes.overwrites, changes.inserts) == ([b"2"], [b"1\t1"], [])
+
+
+def test_in_safe_mode_the_last_shard_wins() -> None:
+    steps: list[Step] = [(B, None, (1, 2)), (A, None, (1, 1)), (B, (1, 2), (1, 3))]
+    assert one(steps, safe_mode=True).overwrites == [b"1\t3"]
+    assert one([*steps, (B, (1, 3), None)], safe_mode=True).overwrites == [b"1\t1"]
+
+
+def test_rows_with_other_columns_are_written_apart() -> None:
+    narrow = replace(B, written=(0,), target_columns=B.target_columns[:1], covers=False)
+    groups = effect([(A, None, (1, 1)), (narrow, None, (2, 2))])
+    assert [len(group.columns) for group in groups] == [2, 1]
+
+
+def test_rows_without_a_key_are_counted() -> None:
+    p = plan(key=False)
+    changes = one([(p, None, (1, 1)), (p, None, (1, 1)), (p, (2, 2), None), (p, (3, 3), (1, 1))])
+    assert changes.inserts == [b"1\t1"] * 3
+    assert changes.removals == {b"2\t2": 1, b"3\t3": 1}
+
+
+keys = st.integers(1, 4)
+values = st.integers(1, 3)
+members = st.sampled_from(["A", "B"])
+actions = st.lists(st.tuples(members, st.sampled_from("iudk"), keys, keys, values), max_size=25)
+
+
+Script = list[tuple[str, str, int, int, int]]
+Tables = dict[str, dict[int, int]]
+
+
+def history(
+    start: dict[int, str], script: Script, p: dict[str, TablePlan]
+) -> tuple[Tables, Tables, list[Step]]:
+    """Valid steps of two shards: their rows before, their rows after, and the steps."""
+    before: Tables = {"A": {}, "B": {}}
+    for number, member in start.items():
+        before[member][number] = 0
+    now = {member: dict(rows) for member, rows in before.items()}
+    steps: list[Step] = []
+    for member, action, k, other, v in script:
+        rows = now[member]
+        if action == "i" and k not in rows:
+            rows[k] = v
+            steps.append((p[member], None, (k, v)))
+        elif action == "d" and k in rows:
+            steps.append((p[member], (k, rows.pop(k)), None))
+        elif action == "u" and k in rows:
+            steps.append((p[member], (k, rows[k]), (k, v)))
+            rows[k] = v
+        elif action == "k" and k in rows and other not in rows:
+            steps.append((p[member], (k, rows[k]), (other, v)))
+            del rows[k]
+            rows[other] = v
+    return before, now, steps
+
+
+def written(table: dict[int, int], groups: list[Changes]) -> dict[int, int]:
+    """The table after the changes, with the checks that the target makes."""
+    table = dict(table)
+    for group in groups:
+        for text in group.deletes:
+            assert int(text) in table, "a delete of a row that is not there"
+            del table[int(text)]
+    for group in groups:
+        for text in group.overwrites:
+            k, v = map(int, text.split(b"\t"))
+            assert k in table, "an overwrite of a row that is not there"
+            table[k] = v
+    for group in groups:
+        for text in group.inserts:
+            k, v = map(int, text.split(b"\t"))
+            assert k not in table, "a duplicate"
+            table[k] = v
+    return table
+
+
+@given(st.dictionaries(keys, members), actions, st.booleans())
+def test_the_same_as_row_by_row(start: dict[int, str], script: Script, replaceable: bool) -> None:
+    plans = {m: plan(m, replaceable=replaceable) for m in "AB"}
+    before, after, steps = history(start, script, plans)
+    touched = {row[0] for _, old, new in steps for row in (old, new) if row}
+    shared = after["A"].keys() & after["B"].keys() & touched
+    # A shard that does not touch a key in the batch is not known to hold it.
+    seen = {
+        m: {row[0] for p, old, new in steps if p.member == m for row in (old, new) if row}
+        for m in "AB"
+    }
+    if shared & seen["A"] & seen["B"]:
+        with pytest.raises(DuplicateKeyError):
+            effect(steps)
+    elif not shared:
+        table = written(before["A"] | before["B"], effect(steps))
+        assert table == after["A"] | after["B"]
+
+
+@given(st.dictionaries(keys, members), actions, st.data())
+def test_safe_mode_reaches_the_end_from_any_state_in_between(
+    start: dict[int, str], script: Script, data: st.DataObject
+) -> None:
+    _, _, steps = history(start, [s for s in script if s[0] == "A"], {"A": A, "B": B})
+    table: dict[int, int] = {k: 0 for k, m in start.items() if m == "A"}
+    states = [table]
+    for _, old, new in steps:
+        table = dict(table)
+        if old:
+            del table[old[0]]
+        if new:
+            table[new[0]] = new[1]
+        states.append(table)
+    found = dict(data.draw(st.sampled_from(states)))
+    for group in effect(steps, safe_mode=True):
+        for text in group.deletes:
+            found.pop(int(text), None)
+        for text in group.overwrites:
+            k, v = map(int, text.split(b"\t"))
+            found[k] = v
+        assert not group.inserts
+    assert found == states[-1]
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.tuples(keys, values), st.none() | st.tuples(keys, values)))
+)
+def test_copies_without_a_key_come_and_go_as_often_as_row_by_row(
+    changes: list[tuple[Row | None, Row | None]],
+) -> None:
+    p = plan(key=False)
+    steps = [(p, old, new) for old, new in changes if old or new]
+    expected: Counter[bytes | None] = Counter()
+    for _, old, new in steps:
+        expected[line(old)] -= 1
+        expected[line(new)] += 1
+    del expected[None]
+    got: Counter[bytes | None] = Counter()
+    for group in effect(steps):
+        got.update(group.inserts)
+        got.subtract(group.removals)
+    assert {k: n for k, n in expected.items() if n} == {k: n for k, n in got.items() if n}

@@ -1,0 +1,237 @@
+"""Plans: columns matched by name, keys, buckets, and structures that do not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from replicator.binlog.table_map import OptionalMetadata, TableMap
+from replicator.binlog.types import ColumnType
+from replicator.pipeline.column_types import labels_of
+from replicator.pipeline.plan import Literal, TablePlan
+from replicator.pipeline.planning import PlanError, plan_table
+from replicator.schema.structure import Column, Table, UniqueKey
+
+CODES = {
+    "int": ColumnType.LONG,
+    "bigint": ColumnType.LONGLONG,
+    "varchar": ColumnType.VARCHAR,
+    "binary": ColumnType.STRING,
+    "char": ColumnType.STRING,
+    "enum": ColumnType.ENUM,
+    "set": ColumnType.SET,
+    "double": ColumnType.DOUBLE,
+    "uuid": ColumnType.STRING,
+    "json": ColumnType.JSON,
+    "time": ColumnType.TIME,
+    "datetime": ColumnType.DATETIME_2,
+}
+PRIMARY = UniqueKey("PRIMARY", ("id",))
+
+
+def table(*columns: Column, keys: tuple[UniqueKey, ...] = (PRIMARY,)) -> Table:
+    return Table("s", "t", columns, keys, "")
+
+
+def text(name: str, kind: str = "varchar(20)", charset: str = "utf8mb4") -> Column:
+    return Column(name, kind, charset)
+
+
+def map_of(structure: Table, optional: OptionalMetadata | None = None) -> TableMap:
+    types = tuple(CODES[column.base_type] for column in structure.columns)
+    size = len(types)
+    return TableMap("s", "t", types, (0,) * size, (True,) * size, optional or OptionalMetadata())
+
+
+def plan(source: Table, target: Table, optional: OptionalMetadata | None = None) -> TablePlan:
+    return plan_table("A: s.t", source, map_of(source, optional), target, 3, 8)
+
+
+ID = Column("id", "int(11)", nullable=False)
+
+
+def test_columns_are_matched_by_name_without_case() -> None:
+    made = plan(table(ID, text("Name")), table(text("NAME"), ID))
+    assert [column.name for column in made.target_columns] == ["id", "NAME"]
+    assert made.written == (0, 1)
+    assert made.key == (0,)
+    assert made.key_columns[0].name == "id"
+    assert made.covers
+
+
+def test_a_column_that_the_target_lacks_is_named() -> None:
+    with pytest.raises(PlanError, match=r"A: s\.t: column extra does not exist in s\.t"):
+        plan(table(ID, text("extra")), table(ID))
+
+
+def test_a_target_with_further_columns_is_not_covered() -> None:
+    assert not plan(table(ID), table(ID, text("x"))).covers
+    assert plan(table(ID), table(ID, replace(text("x"), generated=True))).covers
+
+
+def test_generated_columns_are_written_only_where_the_target_does_not_compute_them() -> None:
+    computed = replace(text("g"), generated=True)
+    both = plan(table(ID, computed), table(ID, computed))
+    assert (both.written, both.generated) == ((0,), frozenset({1}))
+    ordinary = plan(table(ID, computed), table(ID, text("g")))
+    assert (ordinary.written, ordinary.generated) == ((0, 1), frozenset())
+    missing = plan(table(ID, computed), table(ID))
+    assert (missing.written, missing.generated) == ((0,), frozenset({1}))
+    # The shard's own values are needed nowhere, but are in the image.
+    reverse = plan(table(ID, text("g")), table(ID, computed))
+    assert (reverse.written, reverse.generated) == ((0,), frozenset())
+
+
+def test_one_exact_key_is_cut_into_buckets_and_overwritten_in_place() -> None:
+    made = plan(table(ID), table(ID))
+    assert (made.target.buckets, made.target.replace, made.hashed) == (8, True, (0,))
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        UniqueKey("u", ("v",)),
+        UniqueKey("u", ("v",), nullable=True),
+        UniqueKey("u", ("v",), prefix=True),
+    ],
+)
+def test_a_further_unique_key_makes_one_bucket(further: UniqueKey) -> None:
+    columns = (ID, text("v"))
+    made = plan(table(*columns), table(*columns, keys=(PRIMARY, further)))
+    assert (made.target.buckets, made.target.replace, made.key) == (1, False, (0,))
+
+
+def test_text_in_a_key_does_not_choose_the_bucket() -> None:
+    name = text("id")
+    made = plan(table(name), table(name))
+    assert (made.key, made.hashed, made.target.buckets) == ((0,), (), 1)
+    keys = (UniqueKey("PRIMARY", ("id", "n")),)
+    mixed = table(name, Column("n", "bigint(20)"), keys=keys)
+    made = plan(mixed, mixed)
+    assert (made.key, made.hashed, made.target.buckets) == ((0, 1), (1,), 8)
+
+
+def test_a_table_without_a_usable_key_is_known_by_whole_rows() -> None:
+    keyless = table(ID, text("v"), Column("d", "double"), keys=())
+    made = plan(keyless, keyless)
+    assert (made.key, made.hashed) == ((), (0,))
+    assert (made.target.buckets, made.target.replace) == (8, False)
+    nullable = replace(keyless, keys=(UniqueKey("u", ("id",), nullable=True),))
+    made = plan(nullable, nullable)
+    assert (made.key, made.target.buckets, made.target.replace) == ((), 1, False)
+
+
+def test_a_key_that_the_shard_does_not_fill_is_no_row_key() -> None:
+    keys = (UniqueKey("PRIMARY", ("auto",)),)
+    made = plan(table(ID, keys=()), table(Column("auto", "int"), ID, keys=keys))
+    assert (made.key, made.target.buckets, made.target.replace) == ((), 1, False)
+
+
+def test_the_order_of_the_key_is_the_targets() -> None:
+    keys = (UniqueKey("PRIMARY", ("b", "a")),)
+    columns = (Column("a", "int"), Column("b", "bigint"))
+    made = plan(table(*columns), table(*columns, keys=keys))
+    assert made.key == (1, 0)
+    assert [column.name for column in made.key_columns] == ["b", "a"]
+
+
+def test_formats_hold_what_the_event_leaves_out() -> None:
+    columns = (
+        Column("n", "int(10) unsigned zerofill"),
+        Column("b", "binary(4)"),
+        text("e", "enum('a','it''s','ü,')", "latin1"),
+        text("s", "set('a','b')", "utf16"),
+        Column("u", "uuid"),
+        Column("j", "json"),
+        Column("t", "time(3)"),
+    )
+    number, binary, enum, several, uuid, json, time = plan(
+        table(*columns, keys=()), table(*columns, keys=())
+    ).columns
+    assert number.unsigned
+    assert binary.length == 4
+    assert enum.labels == (b"a", b"it's", "ü,".encode("latin1"))
+    assert (several.labels, several.separator) == ((b"\0a", b"\0b"), b"\0,")
+    assert (uuid.text, json.text) == ("uuid", "json")
+    assert time.metadata == 3
+
+
+def test_labels_are_written_in_the_targets_charset() -> None:
+    made = plan(
+        table(text("e", "enum('ü')", "latin1"), keys=()), table(text("e", "enum('ü')"), keys=())
+    )
+    assert made.columns[0].labels == ("ü".encode(),)
+    assert made.columns[0].transcode is None
+
+
+def test_text_is_converted_only_where_its_bytes_differ() -> None:
+    def transcode(ours: str, theirs: str) -> tuple[str, str] | None:
+        source, target = text("v", charset=ours), text("v", charset=theirs)
+        return plan(table(source, keys=()), table(target, keys=())).columns[0].transcode
+
+    assert transcode("utf8mb3", "utf8mb4") is None
+    assert transcode("latin1", "latin1") is None
+    assert transcode("latin1", "") is None
+    assert transcode("latin1", "utf8mb4") == ("mysql_latin1", "utf_8")
+
+
+def test_an_unknown_charset_is_an_error_only_where_it_is_converted() -> None:
+    odd = table(text("v", charset="dec8"), keys=())
+    assert plan(odd, odd).columns[0].transcode is None
+    with pytest.raises(PlanError, match="column v"):
+        plan(odd, table(text("v"), keys=()))
+
+
+@pytest.mark.parametrize(
+    ("optional", "message"),
+    [
+        (OptionalMetadata(names=("id", "w")), "column 2 is e, the events call it w"),
+        (OptionalMetadata(unsigned=(True, None)), r"column id is int\(11\), the events' is unsig"),
+        (OptionalMetadata(labels=(None, (b"x",))), "column e has other labels"),
+    ],
+)
+def test_what_the_event_tells_must_fit(optional: OptionalMetadata, message: str) -> None:
+    known = table(ID, text("e", "enum('y')"))
+    with pytest.raises(PlanError, match=message):
+        plan(known, known, optional)
+
+
+def test_a_structure_of_another_time_is_found() -> None:
+    old, new = table(ID), table(ID, text("v"))
+    with pytest.raises(PlanError, match="the events have 1 columns, the structure 2"):
+        plan_table("A: s.t", new, map_of(old), new, 1, 8)
+    other = table(Column("id", "bigint"))
+    with pytest.raises(PlanError, match="column id is bigint, the events have type code 3"):
+        plan_table("A: s.t", other, map_of(old), other, 1, 8)
+
+
+def test_what_full_metadata_says_and_fits_is_taken() -> None:
+    known = table(ID, text("e", "enum('y')"))
+    full = OptionalMetadata(("ID", "e"), (False, None), (None, 45), (None, (b"y",)), (0,))
+    assert plan(known, known, full) == plan(known, known)
+
+
+def test_literals_follow_the_targets_type() -> None:
+    made = plan(
+        table(ID, text("v"), Column("d", "double")), table(ID, text("v"), Column("d", "double"))
+    )
+    assert [column.literal for column in made.target_columns] == [
+        Literal.NUMBER,
+        Literal.TEXT,
+        Literal.DOUBLE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [
+        ("enum('a','b')", ("a", "b")),
+        ("enum('')", ("",)),
+        ("set('it''s','a,b','back\\\\slash')", ("it's", "a,b", "back\\slash")),
+        ("ENUM('(x)','\n')", ("(x)", "\n")),
+        ("int", ()),
+    ],
+)
+def test_labels_of_a_column_type(kind: str, labels: tuple[str, ...]) -> None:
+    assert labels_of(Column("e", kind)) == labels
