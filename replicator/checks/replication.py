@@ -144,7 +144,15 @@ async def check_start(
         )
     except (pymysql.err.MySQLError, OSError) as error:
         if not _position_refused(error):
-            return []  # told by check_replication
+            return [
+                place.warning(
+                    "meta_position",
+                    f"whether the source has its binlog from {gtid or position} cannot be seen: "
+                    f"{error.args[-1] if error.args else error}",
+                    f"GRANT REPLICATION SLAVE ON *.* TO '{source.address.user}'@'%'; where that is "
+                    "given, look at the server's error log and run the check again",
+                )
+            ]
         return [
             place.failed(
                 "meta_position",

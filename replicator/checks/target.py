@@ -114,7 +114,7 @@ async def _privileges(target: TargetToCheck, connection: Connection) -> list[Che
         f"INSERT INTO {table} VALUES (1, 1)",
         f"REPLACE INTO {table} VALUES (1, 2)",
         f"UPDATE {table} SET v = 3 WHERE id = 1",
-        f"ALTER TABLE {table} ADD COLUMN w INT, ADD INDEX w (w)",
+        f"ALTER TABLE {table} ADD COLUMN w INT, ADD INDEX v (v)",
         f"SELECT COUNT(*) FROM {table}",
         f"DELETE FROM {table} WHERE id = 1",
         f"DROP TABLE {table}",

@@ -155,13 +155,18 @@ def _same_base(member: Column, target: Column) -> Misfit | None:
 
 
 def _decimals(member: Column, target: Column) -> Misfit | None:
-    digits, scale = (*_numbers(member), 10, 0)[:2] if _numbers(member) else (10, 0)
-    its_digits, its_scale = (*_numbers(target), 0)[:2] if _numbers(target) else (10, 0)
+    digits, scale = _precision(member)
+    its_digits, its_scale = _precision(target)
     if digits - scale > its_digits - its_scale or scale > its_scale:
         return Misfit("failed", f"{target.type} is narrower than {member.type}")
     if target.unsigned and not member.unsigned:
         return Misfit("failed", f"{target.type} does not hold the negative values of {member.type}")
     return None
+
+
+def _precision(column: Column) -> tuple[int, int]:
+    digits, scale = (*(_numbers(column) or (10,)), 0)[:2]
+    return digits, scale
 
 
 def _different_base(member: Column, target: Column) -> Misfit | None:

@@ -205,6 +205,24 @@ async def test_nothing_is_replicated(mariadb: DatabaseServer) -> None:
     assert "routes" in failures(results)
 
 
+async def test_a_start_that_is_no_beginning_of_an_event(upstream: DatabaseServer) -> None:
+    file = upstream.execute("SHOW BINARY LOGS")[-1][0]
+    here = SourcePosition(BinlogPosition(file, 5))
+    source = replace(routed(address(upstream)), start=here)
+    assert failures(await check_source(source)) == {"meta_position"}
+    beyond = replace(source, start=SourcePosition(BinlogPosition(file, 1 << 30)))
+    assert failures(await check_source(beyond)) == {"meta_position"}
+
+
+async def test_a_start_that_cannot_be_tried(upstream: DatabaseServer) -> None:
+    file = upstream.execute("SHOW BINARY LOGS")[-1][0]
+    start = SourcePosition(BinlogPosition(file, 4))
+    source = replace(routed(address(upstream, "reader", "secret")), start=start)
+    results = await check_source(source)
+    assert failures(results) == {"replication_privilege"}
+    one(results, "meta_position", "warning")
+
+
 async def test_a_start_file_that_was_purged(upstream: DatabaseServer) -> None:
     first = upstream.execute("SHOW BINARY LOGS")[0][0]
     here = SourcePosition(BinlogPosition(first, 4))

@@ -25,6 +25,7 @@ def column(text: str, charset: str = "") -> Column:
         ("binary(4)", "varbinary(4)"),
         ("blob", "longblob"),
         ("decimal(10,2)", "decimal(12,4)"),
+        ("decimal(5)", "decimal(5,0)"),
         ("enum('a','b')", "enum('b','a','c')"),
         ("set('x')", "set('x','y')"),
         ("datetime", "datetime(6)"),
