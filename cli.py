@@ -113,7 +113,7 @@ def run(
         logs.configure(log_level.value, log_file, task=task.name)
         log = structlog.get_logger()
         for warning in task.warnings:
-            log.warning("task_file.no_effect", finding=warning)
+            log.warning("task-file.no-effect", finding=warning)
         if remove_meta:
             task = task.model_copy(update={"remove_meta": True})
         code = _run(task, exit_on_error=on_error is OnError.EXIT)
@@ -224,10 +224,11 @@ def _run(task: config.Task, *, exit_on_error: bool) -> int:
         return anyio.run(TaskSupervisor(task, exit_on_error=exit_on_error).run)
     except Exception as error:
         cause = _innermost(error)
-        structlog.get_logger().error(
-            "task.failed", error=str(cause), exc_info=_exit_code(cause) is None
-        )
-        raise
+        code = _exit_code(cause)
+        structlog.get_logger().error("task.failed", error=str(cause), exc_info=code is None)
+        if code is None:
+            raise
+        raise typer.Exit(code) from None
 
 
 async def _command(name: str, command: str) -> Reply:

@@ -126,7 +126,7 @@ class ControlServer:
                 anyio.IncompleteRead,
                 anyio.BrokenResourceError,
             ) as error:
-                log.debug("control.hung_up", reason=type(error).__name__)
+                log.debug("control.hung-up", reason=type(error).__name__)
             else:
                 await self._send(stream, await self._answer(request))
 
@@ -135,4 +135,4 @@ class ControlServer:
             with anyio.fail_after(TALK_SECONDS):
                 await stream.send(encode_reply(reply))
         except (TimeoutError, anyio.BrokenResourceError) as error:
-            log.debug("control.hung_up", reason=type(error).__name__)
+            log.debug("control.hung-up", reason=type(error).__name__)

@@ -56,6 +56,7 @@ def configure(
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(level.upper())
+    logging.captureWarnings(True)
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(

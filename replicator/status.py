@@ -88,7 +88,7 @@ class TargetStatus:
 class WriterStatus:
     """The writer of the task: batches and rows since the process started.
 
-    ``state`` is ``idle``, ``writing`` or what it waits for (``retrying: …``). ``queued_bytes``:
+    ``state`` is ``idle``, ``applying`` or what it waits for (``retrying: …``). ``queued_bytes``:
     row events collected and not yet applied.
     """
 

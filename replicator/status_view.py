@@ -137,7 +137,7 @@ def _targets(targets: tuple[TargetStatus, ...]) -> Table:
 def _writer(writer: WriterStatus) -> Text:
     return Text.assemble(
         ("writer ", "dim"),
-        (writer.state, "bold" if writer.state in ("idle", "writing") else "bold yellow"),
+        (writer.state, "bold" if writer.state in ("idle", "applying") else "bold yellow"),
         f"  {number(writer.batches)} batches, {number(writer.rows)} rows, "
         f"{number(round(writer.rows_per_second))} rows/s, "
         f"last batch {seconds(writer.last_batch_seconds)}, {size(writer.queued_bytes)} wait, "

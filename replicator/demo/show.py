@@ -83,7 +83,7 @@ def _play(console: Console, run_seconds: int, *, keep: bool) -> int:
                 console.print(fault_panel(error.fault, f"task {TASK_NAME}"))
             code = 1
         if keep:
-            console.print(_directions(stage))
+            _print_directions(stage)
             _wait_for_interrupt()
             console.print("Stopping and removing everything …")
     return code
@@ -201,22 +201,21 @@ def _failure(message: str) -> Panel:
     )
 
 
-def _directions(stage: _Stage) -> Panel:
-    servers = {**stage.estate.sources, TARGET_SCHEMA: stage.estate.target}
+def _print_directions(stage: _Stage) -> None:
+    """How to look around, in lines that can be copied as they are."""
+    servers = {**stage.estate.sources, f"the target, schema {TARGET_SCHEMA}": stage.estate.target}
     lines = [
         *(
-            f"mariadb -h {server.host} -P {server.port} -u {server.user}    # {name}"
+            f"  mariadb -h {server.host} -P {server.port} -u {server.user}    # {name}"
             for name, server in servers.items()
         ),
-        f"XDG_RUNTIME_DIR={stage.folder / 'run'} replicator status {TASK_NAME} --watch",
-        f"less {stage.folder / 'demo.yaml'}    # the task file",
-        f"less {stage.replicator.log_file}    # the log",
-        "",
+        f"  XDG_RUNTIME_DIR={stage.folder / 'run'} replicator status {TASK_NAME} --watch",
+        f"  less {stage.folder / 'demo.yaml'}    # the task file",
+        f"  less {stage.replicator.log_file}    # the log",
         "What you write to the shards arrives in the target. Ctrl-C stops and removes everything.",
     ]
-    return Panel(
-        Text("\n".join(lines)), title="[bold]look around", title_align="left", border_style="cyan"
-    )
+    stage.console.print("Look around, in another terminal:", style="bold")
+    stage.console.print(Text("\n".join(lines)), soft_wrap=True)
 
 
 def _wait_for_interrupt() -> None:

@@ -30,6 +30,7 @@ def restored() -> Iterator[None]:
         handler.close()
     root.handlers = handlers
     root.setLevel(level)
+    logging.captureWarnings(False)
     structlog.reset_defaults()
 
 

@@ -38,7 +38,7 @@ FULL = TaskStatus(
         SourceStatus("b", "retrying", error=FAULT),
     ),
     (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE", FAULT),),
-    WriterStatus("writing", 3, 12, 4.0, 0.25, 2048, 7.0),
+    WriterStatus("applying", 3, 12, 4.0, 0.25, 2048, 7.0),
 )
 
 statuses = st.builds(TaskStatus, since=st.just(now()), pid=st.integers(0, 2**31))
@@ -83,7 +83,7 @@ def test_the_view_names_faults_and_ways_out() -> None:
     text = rendered(FULL)
     for expected in (
         "orders", "paused", "bin.000001:900", "bin.000001:4", "d.t", "two shards carry the key [7]",
-        "replicator resume orders", "ALTER TABLE", "writing", "1.5 s", "retrying",
+        "replicator resume orders", "ALTER TABLE", "applying", "1.5 s", "retrying",
     ):  # fmt: skip
         assert expected in text, expected
 
