@@ -17,8 +17,9 @@ class ColumnFormat:
     codes (7, 11, 12) ``metadata`` is the number of fractional digits that the column is declared
     with, which the table map leaves out: above 0 only in MariaDB's own temporal format.
     ``text`` names a special rendering: ``"uuid"``, ``"inet6"``, ``"inet4"``, ``"json"``
-    or ``""``. With CHARACTER SET binary a UUID, INET6 or INET4 column takes its bytes only
-    (``text=""``, ``length`` 16, 16 and 4); their text is for columns of other types.
+    or ``""``. Read with CHARACTER SET binary, a UUID, INET6 or INET4 column takes bytes for its
+    own bytes, not for text: its text has to be converted in the statement, or left out
+    (``text=""`` with ``length`` 16, 16, 4).
     ``transcode`` is (from, to) as Python codec names where the target column's charset
     differs from the member's; None: bytes are passed on as they are.
     """

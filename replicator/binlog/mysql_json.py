@@ -161,8 +161,8 @@ def _packed(data: bytes) -> tuple[int, int, bool]:
 def double_text(value: float) -> bytes:
     """A JSON double as MySQL prints it: the shortest digits that give the same double back.
 
-    Exponents are used where the decimal point would stand more than 15 digits to the right or
-    14 to the left of the first digit (``my_gcvt`` in MySQL's dtoa.c).
+    An exponent is used for more than 14 zeros behind the decimal point, and for whole numbers of
+    more than 15 digits (compared with a real server, which uses MySQL's ``my_gcvt``).
     """
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     if not isinstance(exponent, int):
@@ -171,7 +171,7 @@ def double_text(value: float) -> bytes:
     point = len(digits) + exponent
     if not text:
         body = "0.0"
-    elif not -14 <= point <= 15:
+    elif point < -14 or (point > 15 and point >= len(text)):
         body = text[0] + ("." + text[1:] if len(text) > 1 else "") + f"e{point - 1}"
     elif point <= 0:
         body = "0." + "0" * -point + text
