@@ -45,9 +45,9 @@ class SourceStatus:
     """One source.
 
     ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
-    which everything is applied; ``saved_position``: one that is saved too, where a restart begins. ``lag_seconds``: the age of the
-    newest event read, 0 when all is read, None before the first one. ``rows`` and ``bytes``: read
-    since the process started.
+    which everything is applied; ``saved_position``: one that is saved too, where a restart begins.
+    ``lag_seconds``: the age of the newest event read, 0 when all is read, None before the first
+    one. ``rows`` and ``bytes``: read since the process started.
     """
 
     source: str

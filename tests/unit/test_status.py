@@ -34,7 +34,16 @@ FULL = TaskStatus(
     4711,
     FAULT,
     (
-        SourceStatus("a", "reading", "bin.000001:900", "0-1-9", "bin.000001:4", 1.5, 12, 3_000_000),
+        SourceStatus(
+            "a",
+            "reading",
+            position="bin.000001:900",
+            gtid="0-1-9",
+            saved_position="bin.000001:4",
+            lag_seconds=1.5,
+            rows=12,
+            bytes=3_000_000,
+        ),
         SourceStatus("b", "retrying", error=FAULT),
     ),
     (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE", FAULT),),
