@@ -21,7 +21,7 @@ from uuid import UUID
 import pymysql
 
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.failures import DUMP_FAILED, StreamRequest, translate
+from replicator.binlog.failures import DUMP_FAILED, TLS_FAILED, StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
@@ -99,6 +99,8 @@ class BinlogConnection:
                 return self._open()
             except pymysql.MySQLError as error:
                 raise self._translated(error) from error
+            except (FileNotFoundError, PermissionError, ssl.SSLError) as error:
+                raise self.failure(TLS_FAILED, str(error)) from error
             except OSError as error:
                 raise StreamLostError(f"{self._address}: {error}") from error
 
@@ -282,8 +284,13 @@ class BinlogConnection:
             return tuple(cursor.fetchall())
 
     def _translated(self, error: pymysql.MySQLError) -> BinlogError | StreamLostError:
-        """PyMySQL's exception carries (number, text) where the server gave them."""
+        """PyMySQL's exception carries (number, text) where the server gave them.
+
+        It tells a certificate that does not hold as a failed connection, with the cause attached.
+        """
         code, message = error.args if len(error.args) == 2 else (2013, str(error))
+        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+            code = TLS_FAILED
         return self.failure(int(code), str(message))
 
     def _available(self) -> str:

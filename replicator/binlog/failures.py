@@ -8,6 +8,10 @@ from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 
 DUMP_FAILED = 1236
 """ERDUMP_FAILED_ERROR_READING_BINLOG: the dump thread's only error number."""
+TLS_FAILED = 2026
+"""CR_SSL_CONNECTION_ERROR."""
+_SAME_ID = 4052
+"""ER_SLAVE_SAME_ID (MariaDB)."""
 _ACCESS_DENIED = 1045
 _PRIVILEGE_NEEDED = 1227
 
@@ -48,7 +52,7 @@ _ADVICE = {
     "(MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
     1381: "The server writes no binlog: start it with --log-bin.",
     1698: "Check user and password of the source.",
-    2026: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the source.",
+    TLS_FAILED: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the source.",
     2059: "The user's authentication plugin is not supported by this client.",
 }
 
@@ -86,7 +90,7 @@ def translate(
     where = f"{request.server}: {message} (error {code})"
     if code in _TRANSIENT:
         return StreamLostError(f"The binlog stream was lost. {where}")
-    if code == DUMP_FAILED:
+    if code in (DUMP_FAILED, _SAME_ID):
         return _translate_dump_error(message, request, available)
     if logged_in and code == _ACCESS_DENIED:
         code = _PRIVILEGE_NEEDED
@@ -97,7 +101,7 @@ def translate(
 def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:
     """Tell the many meanings of the dump thread's error by its text."""
     text = message.lower()
-    if "server_uuid" in text or "server_id" in text or "server id" in text:
+    if "same server_uuid" in text or "same server_id" in text or "same server id" in text:
         return BinlogError(
             f"{request.server} dropped this stream because another replica connected with the same "
             f"server id {request.server_id}: {message}. Give each replica its own server-id."

@@ -18,6 +18,7 @@ from replicator.binlog.events import HEADER_SIZE, U32
 
 _END_OF_FIELDS = 0
 _COMPRESSION_FIELD = 2
+_EXPANDED_SIZE_FIELD = 3
 _ZSTD = 0
 _NOT_COMPRESSED = 255
 _STEP = 1 << 20
@@ -30,7 +31,8 @@ def expand_payload(body: bytes) -> Iterator[bytes]:
     ``body`` is the event without its 19-byte header and its checksum. Raises
     UnsupportedEventError for an unknown compression, BinlogError when the content is damaged.
     """
-    compression, at = _read_fields(body)
+    fields, at = _read_fields(body)
+    compression = fields.get(_COMPRESSION_FIELD, _ZSTD)
     if compression == _ZSTD:
         pieces = _decompress(body[at:])
     elif compression == _NOT_COMPRESSED:
@@ -40,7 +42,7 @@ def expand_payload(body: bytes) -> Iterator[bytes]:
             f"A transaction is compressed with algorithm {compression}, which is not known here. "
             "Set binlog_transaction_compression=OFF on the source."
         )
-    return _split(pieces)
+    return _split(pieces, fields.get(_EXPANDED_SIZE_FIELD))
 
 
 def as_outside(events: Iterator[bytes], end: int, *, checksums: bool) -> Iterator[bytes]:
@@ -55,18 +57,17 @@ def as_outside(events: Iterator[bytes], end: int, *, checksums: bool) -> Iterato
         yield whole + U32.pack(crc32(whole)) if checksums else whole
 
 
-def _read_fields(body: bytes) -> tuple[int, int]:
-    """The compression algorithm, and where the payload begins."""
-    compression = _ZSTD
+def _read_fields(body: bytes) -> tuple[dict[int, int], int]:
+    """The fields by type, and where the payload begins."""
+    fields: dict[int, int] = {}
     at = 0
     try:
         while True:
             kind, at = _read_integer(body, at)
             if kind == _END_OF_FIELDS:
-                return compression, at
+                return fields, at
             length, at = _read_integer(body, at)
-            if kind == _COMPRESSION_FIELD:
-                compression = _read_integer(body, at)[0]
+            fields[kind] = _read_integer(body, at)[0]
             at += length
     except IndexError as error:
         raise BinlogError("A compressed transaction ends inside its own header.") from error
@@ -93,10 +94,12 @@ def _decompress(data: bytes) -> Iterator[bytes]:
         raise BinlogError(f"A compressed transaction can't be expanded: {error}.") from error
 
 
-def _split(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _split(pieces: Iterator[bytes], announced: int | None) -> Iterator[bytes]:
     """Cut running bytes into events by the size in each header."""
     rest = b""
+    total = 0
     for piece in pieces:
+        total += len(piece)
         data = rest + piece
         at = 0
         while len(data) - at >= HEADER_SIZE:
@@ -108,5 +111,8 @@ def _split(pieces: Iterator[bytes]) -> Iterator[bytes]:
             yield data[at : at + size]
             at += size
         rest = data[at:]
-    if rest:
-        raise BinlogError(f"A compressed transaction ends inside an event ({len(rest)} bytes).")
+    if rest or announced not in (None, total):
+        raise BinlogError(
+            f"A compressed transaction is incomplete: {total} bytes of {announced}, the last "
+            f"{len(rest)} of them an event without its end."
+        )

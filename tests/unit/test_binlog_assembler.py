@@ -1,0 +1,340 @@
+"""Transactions, cuts and refusals, on events made by hand (MySQL internals manual)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.assembler import ChunkAssembler, RowPosition
+from replicator.binlog.chunk import Chunk, RouteSlot
+from replicator.binlog.chunk_builder import ChunkLimits
+from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
+from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.position import BinlogPosition, SourcePosition
+
+START = SourcePosition(BinlogPosition("bin.000003", 1000))
+NO_LIMITS = ChunkLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
+ARTIFICIAL = 0x20
+IGNORABLE = 0x80
+
+
+class Binlog:
+    """Writes events as a source does, keeping count of positions."""
+
+    def __init__(self, offset: int = 1000, *, checksums: bool = True, positions: bool = True):
+        self.offset = offset
+        self.checksums = checksums
+        self.positions = positions
+        self.events: list[bytes] = []
+
+    def add(self, kind: int, body: bytes, *, flags: int = 0, real: bool = True) -> Binlog:
+        size = 19 + len(body) + (4 if self.checksums else 0)
+        end = 0
+        if real:
+            self.offset += size
+            end = self.offset & 0xFFFFFFFF if self.positions else 0
+        event = struct.pack("<IBIIIH", 1_700_000_000, kind, 7, size, end, flags) + body
+        self.events.append(
+            event + struct.pack("<I", zlib.crc32(event)) if self.checksums else event
+        )
+        return self
+
+    def query(self, sql: str) -> Binlog:
+        return self.add(2, struct.pack("<IIBHH", 1, 0, 1, 0, 0) + b"s\x00" + sql.encode())
+
+    def gtid(self, sequence: int, *, flags: int = 0) -> Binlog:
+        return self.add(162, struct.pack("<QIB", sequence, 0, flags) + bytes(6))
+
+    def table_map(self, table: str = "t", table_id: int = 5) -> Binlog:
+        names = b"\x01s\x00" + bytes((len(table),)) + table.encode() + b"\x00"
+        return self.add(
+            19, table_id.to_bytes(6, "little") + b"\x01\x00" + names + b"\x01\x03\x00\x00"
+        )
+
+    def row(self, table_id: int = 5, kind: int = 23) -> Binlog:
+        body = table_id.to_bytes(6, "little") + b"\x01\x00\x01\xff\x00" + bytes(4)
+        return self.add(kind, body)
+
+    def xid(self) -> Binlog:
+        return self.add(16, bytes(8))
+
+    def transaction(self, rows: int) -> Binlog:
+        self.query("BEGIN").table_map()
+        for _ in range(rows):
+            self.row()
+        return self.xid()
+
+
+def assembler(
+    *,
+    limits: ChunkLimits = NO_LIMITS,
+    resume_after: RowPosition | None = None,
+    gtids: MariaDBGtids | MySQLGtids | None = None,
+    checksums: bool = True,
+    start: SourcePosition | None = START,
+) -> ChunkAssembler:
+    def route(_: str, table: str) -> RouteSlot | None:
+        return RouteSlot(1, 2) if table == "t" else None
+
+    return ChunkAssembler(
+        start,
+        gtids=gtids,
+        route=route,
+        limits=limits,
+        resume_after=resume_after,
+        checksums=checksums,
+    )
+
+
+def read(reader: ChunkAssembler, events: Iterable[bytes]) -> list[Chunk]:
+    """All chunks, the last one being what is left when the events are used up."""
+    reader.push(list(events))
+    chunks = []
+    while reader.run():
+        chunks.append(reader.take())
+    return [*chunks, reader.take()]
+
+
+def rows(chunks: Iterable[Chunk]) -> list[tuple[int, int]]:
+    return [
+        pair
+        for chunk in chunks
+        for found in chunk.rows.values()
+        for pair in zip(found.transaction, found.ordinal, strict=True)
+    ]
+
+
+def test_a_transaction() -> None:
+    log = Binlog().transaction(2)
+    (chunk,) = read(assembler(), log.events)
+    assert rows([chunk]) == [(START.binlog.key, 1), (START.binlog.key, 2)]
+    found = chunk.rows[1]
+    assert found.member == [2, 2]
+    assert found.table_map[0] is found.table_map[1]
+    assert found.event == [event[:-4] for event in log.events[2:4]]
+    assert chunk.complete
+    assert chunk.end.binlog.offset == log.offset
+    assert (chunk.events, chunk.timestamp) == (5, 1_700_000_000)
+    assert chunk.bytes == log.offset - 1000
+
+
+def test_rows_of_other_tables_count_but_are_not_handed_on() -> None:
+    log = Binlog().query("BEGIN").table_map("other", 6).row(6).table_map().row().row(6).row().xid()
+    assert [ordinal for _, ordinal in rows(read(assembler(), log.events))] == [2, 4]
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 7), st.data())
+def test_cut_and_resumed_anywhere_each_row_comes_once(
+    sizes: list[int], most: int, data: st.DataObject
+) -> None:
+    log = Binlog()
+    for size in sizes:
+        log.transaction(size)
+    limits = ChunkLimits(1 << 40, 1 << 40, target_events=max(1, most // 2), max_events=most)
+    whole = rows(read(assembler(), log.events))
+    chunks = read(assembler(limits=limits), log.events)
+    assert rows(chunks) == whole
+    number = data.draw(st.integers(0, len(chunks) - 1))
+    last, taken = chunks[number], rows(chunks[: number + 1])
+    again = [event for event in log.events if end_of(event) > last.end.binlog.offset]
+    resume = RowPosition(*taken[-1]) if taken else None
+    assert taken + rows(read(assembler(start=last.end, resume_after=resume), again)) == whole
+
+
+def end_of(event: bytes) -> int:
+    return int.from_bytes(event[13:17], "little")
+
+
+def test_a_chunk_ends_at_a_boundary_after_the_target() -> None:
+    log = Binlog().transaction(3).transaction(3).transaction(1)
+    chunks = read(assembler(limits=ChunkLimits(1, 1 << 40, 99, 99)), log.events)
+    assert [len(rows([chunk])) for chunk in chunks] == [3, 3, 1, 0]
+    up_to_first_row = sum(map(len, log.events[:3]))
+    chunks = read(assembler(limits=ChunkLimits(1, up_to_first_row, 99, 99)), log.events)
+    assert [chunk.complete for chunk in chunks][:2] == [False, True]
+    assert len(rows(chunks[:1])) == 1
+    assert chunks[0].end == START
+
+
+def test_a_statement_ends_its_chunk() -> None:
+    log = Binlog().transaction(1)
+    before = log.offset
+    log.query("ALTER TABLE t ADD a INT")
+    after = log.offset
+    log.transaction(1)
+    first, second = read(assembler(), log.events)
+    assert first.statement
+    assert first.statement.transaction & 0xFFFFFFFF == before
+    assert first.statement.sql == "ALTER TABLE t ADD a INT"
+    assert first.end.binlog.offset == after
+    assert len(rows([first])) == len(rows([second])) == 1
+    assert first.rows[1].table_map[0] is not second.rows[1].table_map[0]
+
+
+def test_mariadb_groups() -> None:
+    log = Binlog().gtid(1, flags=1).query("CREATE TABLE t (a INT)")
+    created = log.offset
+    log.gtid(2).query("CREATE TABLE t2 (a INT)").table_map().row().query("COMMIT")
+    first, second, third = read(assembler(gtids=MariaDBGtids("1-1-1")), log.events)
+    assert (first.complete, first.end.gtid) == (True, "0-7-1,1-1-1")
+    assert (second.complete, second.end.binlog.offset) == (False, created)
+    assert second.end.gtid == first.end.gtid
+    assert rows([third]) == [(first.end.binlog.key, 1)]
+    assert third.end.gtid == "0-7-2,1-1-1"
+
+
+def test_without_end_positions_sizes_are_summed_up() -> None:
+    log = Binlog(positions=False).transaction(2).transaction(1)
+    (chunk,) = read(assembler(), log.events)
+    assert chunk.end.binlog.offset == log.offset
+
+
+def test_a_file_beyond_4_gib() -> None:
+    start = SourcePosition(BinlogPosition("bin.000003", (1 << 32) - 100))
+    log = Binlog(start.binlog.offset).transaction(5).transaction(1)
+    assert log.offset > 1 << 32
+    (chunk,) = read(assembler(start=start), log.events)
+    assert chunk.end.binlog.offset == log.offset
+
+
+def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
+    log = Binlog().gtid(1).add(160, b"INSERT").table_map().row().xid()
+    left_out = log.add(160, b"between").offset
+    log.gtid(2).table_map().row().xid()
+    sent = [event for event in log.events if event[4] != 160]
+    (chunk,) = read(assembler(), sent)
+    assert [transaction & 0xFFFFFFFF for transaction, _ in rows([chunk])] == [1000, left_out]
+    assert chunk.end.binlog.offset == log.offset
+
+
+def test_rotation() -> None:
+    log = Binlog().transaction(1).add(4, struct.pack("<Q", 4) + b"bin.000004")
+    log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
+    log.offset = 4
+    log.transaction(1)
+    (chunk,) = read(assembler(), log.events)
+    assert [transaction >> 40 for transaction, _ in rows([chunk])] == [3, 4]
+    assert chunk.end.binlog == BinlogPosition("bin.000004", log.offset)
+
+
+def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
+    log = Binlog()
+    log.offset = 5000
+    log.add(27, b"bin.000003")
+    size = len(log.events[0])
+    log.events[0] = log.events[0][:13] + struct.pack("<I", 5000) + log.events[0][17:-4]
+    log.events[0] += struct.pack("<I", zlib.crc32(log.events[0]))
+    assert size == len(log.events[0])
+    first, _ = read(assembler(), log.events)
+    assert first.end.binlog.offset == 5000
+    assert first.complete
+
+
+def test_a_beginning_that_a_crash_left_is_dropped() -> None:
+    log = Binlog().transaction(1)
+    end = log.offset
+    log.query("BEGIN").table_map().row().row()
+    log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
+    (chunk,) = read(assembler(), log.events)
+    assert len(rows([chunk])) == 1
+    assert end < log.offset
+    limits = ChunkLimits(1 << 40, 1 << 40, 99, max_events=2)
+    with pytest.raises(BinlogError, match="without an end"):
+        read(assembler(limits=limits), log.events)
+
+
+def test_a_changed_byte_is_found() -> None:
+    log = Binlog().transaction(1)
+    event = log.events[2]
+    log.events[2] = event[:25] + bytes((event[25] ^ 1,)) + event[26:]
+    with pytest.raises(ChecksumError, match=r"bin\.000003:\d+.*WRITE_ROWS_V1 \(23\)"):
+        read(assembler(), log.events)
+
+
+def test_without_checksums_nothing_is_cut_off() -> None:
+    log = Binlog(checksums=False).transaction(1)
+    (chunk,) = read(assembler(checksums=False), log.events)
+    assert chunk.rows[1].event == [log.events[2]]
+
+
+def payload(events: list[bytes]) -> bytes:
+    data = b"".join(events)
+    size = b"\xfe" + len(data).to_bytes(8, "little")
+    return b"\x02\x01\x00\x03\x09" + size + b"\x00" + zstandard.compress(data)
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.parametrize("most", [1, 99])
+def test_a_compressed_transaction(checksums: bool, most: int) -> None:
+    log = Binlog(checksums=checksums)
+    for _ in range(2):
+        inner = Binlog(0, checksums=False).transaction(3)
+        log.add(34, bytes(42)).add(40, payload(inner.events))
+    log.add(34, bytes(42)).transaction(1)
+    limits = ChunkLimits(1 << 40, 1 << 40, most, most)
+    chunks = read(assembler(limits=limits, checksums=checksums), log.events)
+    assert [ordinal for _, ordinal in rows(chunks)] == [1, 2, 3, 1, 2, 3, 1]
+    assert len({transaction for transaction, _ in rows(chunks)}) == 3
+    assert rows(chunks)[0][0] == START.binlog.key
+    assert chunks[-1].end.binlog.offset == log.offset
+
+
+def test_mysql_gtids() -> None:
+    source = bytes(range(16))
+    log = Binlog().add(35, MySQLGtids().encode())
+    log.add(33, b"\x00" + source + struct.pack("<Q", 1) + bytes(17)).transaction(1)
+    (chunk,) = read(assembler(), log.events)
+    assert chunk.end.gtid == "00010203-0405-0607-0809-0a0b0c0d0e0f:1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (26, "data is missing at the source"),
+        (17, "LOAD DATA"),
+        (42, "tags"),
+        (99, "type 99"),
+        (38, "XA"),
+        (20, "older than"),
+    ],
+)
+def test_events_that_cannot_be_read_stop_the_stream(kind: int, match: str) -> None:
+    log = Binlog().query("BEGIN").add(kind, bytes(30))
+    with pytest.raises(BinlogError, match=match) as caught:
+        read(assembler(), log.events)
+    assert "bin.000003:" in str(caught.value)
+    assert isinstance(caught.value, UnsupportedEventError) == (kind != 26)
+
+
+def test_events_that_may_be_skipped() -> None:
+    log = Binlog().add(99, b"x", flags=IGNORABLE).add(5, bytes(9)).add(3, b"").transaction(1)
+    assert len(rows(read(assembler(), log.events))) == 1
+
+
+def test_partial_json_matters_only_in_replicated_tables() -> None:
+    log = Binlog().query("BEGIN").table_map("other", 6).row(6, kind=39).xid()
+    assert rows(read(assembler(), log.events)) == []
+    log.query("BEGIN").table_map().row(kind=39).xid()
+    with pytest.raises(UnsupportedEventError, match="binlog_row_value_options"):
+        read(assembler(), log.events)
+
+
+@pytest.mark.parametrize("log", [Binlog().table_map().row(), Binlog().row(), Binlog().xid()])
+def test_a_start_inside_a_transaction_is_told(log: Binlog) -> None:
+    with pytest.raises(UnsupportedEventError, match="inside a transaction"):
+        read(assembler(), log.events)
+
+
+@pytest.mark.parametrize("sql", ["ROLLBACK", "ROLLBACK TO `s`"])
+def test_rows_that_were_rolled_back_are_refused(sql: str) -> None:
+    log = Binlog().query("BEGIN").query("SAVEPOINT `s`").table_map().row().query(sql)
+    with pytest.raises(UnsupportedEventError, match="rolled back"):
+        read(assembler(), log.events)
+    empty = Binlog().query("BEGIN").query("ROLLBACK")
+    assert read(assembler(), empty.events)[-1].end.binlog.offset == empty.offset

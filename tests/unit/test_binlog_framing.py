@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.framing import FULL_PACKET, EventSplitter, ServerFailure
+
+
+def packet(payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "little") + b"\x07" + payload
+
+
+@given(st.lists(st.binary(max_size=300), max_size=20), st.data())
+def test_any_pieces_give_the_same_events(events: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(packet(b"\x00" + event) for event in events)
+    splitter = EventSplitter()
+    found = []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        found += splitter.feed(stream[:size])
+        stream = stream[size:]
+    assert found == events
+    assert splitter.failure is None
+
+
+@pytest.mark.parametrize("size", [FULL_PACKET - 1, FULL_PACKET, 2 * FULL_PACKET + 5])
+def test_an_event_that_spans_packets(size: int) -> None:
+    payload = b"\x00" + b"e" * (size - 1)
+    parts = [payload[at : at + FULL_PACKET] for at in range(0, size, FULL_PACKET)]
+    if len(parts[-1]) == FULL_PACKET:
+        parts.append(b"")
+    stream = b"".join(map(packet, parts)) + packet(b"\x00next")
+    splitter = EventSplitter()
+    found = []
+    for at in range(0, len(stream), 5_000_000):
+        found += splitter.feed(stream[at : at + 5_000_000])
+    assert [len(event) for event in found] == [size - 1, 4]
+    assert found[0] == payload[1:]
+    assert found[1] == b"next"
+
+
+def test_an_error_packet_ends_the_stream_after_the_events_before_it() -> None:
+    splitter = EventSplitter()
+    error = packet(b"\xff\xd4\x04#HY000Could not find first log file name")
+    assert splitter.feed(packet(b"\x00one") + error) == [b"one"]
+    assert splitter.failure == ServerFailure(1236, "Could not find first log file name")
+
+
+def test_an_end_of_file_packet_ends_the_stream() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(packet(b"\xfe\x00\x00\x02\x00")) == []
+    assert splitter.failure
+    assert splitter.failure.code == 0
+
+
+def test_anything_else_is_no_binlog() -> None:
+    with pytest.raises(BinlogError, match="no binlog event"):
+        EventSplitter().feed(packet(b"\x05HTTP"))

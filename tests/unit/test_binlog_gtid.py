@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
+
+A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def test_mariadb_keeps_the_last_of_each_domain() -> None:
+    gtids = MariaDBGtids(" 1-2-7,\n0-1-42")
+    gtids.add(MariaDBGtid(0, 9, 43))
+    assert str(gtids) == "0-9-43,1-2-7"
+    assert str(MariaDBGtids("")) == ""
+
+
+@pytest.mark.parametrize("text", ["0-1", "a-b-c", "0-1-2-3", f"{A}:1-5"])
+def test_mariadb_refuses_other_texts(text: str) -> None:
+    with pytest.raises(BinlogError, match="domain-server-sequence"):
+        MariaDBGtids(text)
+
+
+def test_mariadb_list_event() -> None:
+    entries = [(0, 1, 5), (0, 2, 9), (3, 1, 1)]
+    body = struct.pack("<I", len(entries) | 1 << 28)
+    body += b"".join(struct.pack("<IIQ", *entry) for entry in entries)
+    assert str(MariaDBGtids.from_list_event(body)) == "0-2-9,3-1-1"
+
+
+def test_mysql_text_is_normalised() -> None:
+    assert str(MySQLGtids(f"{B}:7, \n{A}:5-9:1-3:4")) == f"{A}:1-9,{B}:7"
+
+
+def test_mysql_adds_at_the_end_and_in_gaps() -> None:
+    gtids = MySQLGtids(f"{A}:1-3:7-9")
+    source = UUID(A).bytes
+    for number in (10, 5, 4, 4):
+        gtids.add(MySQLGtid(source, number))
+    assert str(gtids) == f"{A}:1-5:7-10"
+    gtids.add(MySQLGtid(source, 6))
+    assert str(gtids) == f"{A}:1-10"
+
+
+@given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(1, 40)), max_size=60))
+def test_mysql_set_is_that_of_its_members(members: list[tuple[str, int]]) -> None:
+    gtids = MySQLGtids()
+    for source, number in members:
+        gtids.add(MySQLGtid(UUID(source).bytes, number))
+    again = MySQLGtids.decode(gtids.encode())
+    assert str(again) == str(gtids) == str(MySQLGtids(str(gtids)))
+    found = set()
+    for part in filter(None, str(gtids).split(",")):
+        source, *ranges = part.split(":")
+        for text in ranges:
+            first, _, last = text.partition("-")
+            found |= {(source, n) for n in range(int(first), int(last or first) + 1)}
+    assert found == set(members)
+
+
+@pytest.mark.parametrize("text", ["0-1-42", f"{A}:x", f"{A}:5-2", f"{A}:0"])
+def test_mysql_refuses_other_texts(text: str) -> None:
+    with pytest.raises(BinlogError):
+        MySQLGtids(text)
+
+
+def test_mysql_tags_are_named() -> None:
+    with pytest.raises(UnsupportedEventError, match="tags"):
+        MySQLGtids(f"{A}:tag:1-5")
+    assert MySQLGtids.decode(b"\x01\x00\x00\x00\x00\x00\x00\x01") is None

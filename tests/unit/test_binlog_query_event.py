@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.query_event import (
+    TransactionControl,
+    parse_query_event,
+    sql_offset,
+    transaction_control,
+)
+
+
+def body(sql: bytes, *, schema: bytes = b"s", variables: bytes = b"") -> bytes:
+    head = struct.pack("<IIBHH", 5, 0, len(schema), 0, len(variables))
+    return head + variables + schema + b"\x00" + sql
+
+
+SQL_MODE = b"\x01" + (1 << 21).to_bytes(8, "little")
+TIME_ZONE = b"\x05\x06+03:00"
+LATIN1 = b"\x04" + struct.pack("<HHH", 8, 8, 33)
+
+
+def test_settings_of_the_session() -> None:
+    variables = (
+        b"\x00"
+        + bytes(4)
+        + SQL_MODE
+        + b"\x06\x03std"
+        + b"\x03"
+        + bytes(4)
+        + LATIN1
+        + TIME_ZONE
+        + b"\x07"
+        + bytes(2)
+        + b"\x08"
+        + bytes(2)
+        + b"\x0b\x01u\x01h"
+        + b"\x0c\x02s1\x00s2\x00"
+        + b"\x0d"
+        + bytes(3)
+        + b"\x10\x01"
+        + b"\x80"
+        + bytes(3)
+    )
+    query = parse_query_event(body("ALTER é".encode("cp1252"), variables=variables))
+    assert (query.schema, query.sql) == ("s", "ALTER é")
+    assert query.sql_mode == 1 << 21
+    assert query.time_zone == "+03:00"
+
+
+def test_settings_after_others_of_varying_length() -> None:
+    before = b"\x02\x03std\x00" + b"\x0b\x04user\x04host" + b"\x0c\xfe" + b"\x81" + bytes(8)
+    query = parse_query_event(body(b"x", variables=before + TIME_ZONE))
+    assert query.time_zone == "+03:00"
+
+
+def test_an_unknown_setting_hides_only_what_follows_it() -> None:
+    query = parse_query_event(body(b"DROP TABLE t", variables=SQL_MODE + b"\x7f123" + TIME_ZONE))
+    assert query.sql == "DROP TABLE t"
+    assert query.sql_mode == 1 << 21
+    assert query.time_zone is None
+
+
+def test_bytes_that_are_no_text_are_kept() -> None:
+    query = parse_query_event(body(b"x'\xff\x80'"))
+    assert query.sql.encode("utf-8", "surrogateescape") == b"x'\xff\x80'"
+
+
+def test_offset_of_the_statement() -> None:
+    event = body(b"BEGIN", schema=b"abc", variables=SQL_MODE)
+    assert event[sql_offset(event) :] == b"BEGIN"
+
+
+def test_compressed() -> None:
+    sql = b"ALTER TABLE t ADD c INT" * 30
+    packed = b"\x82" + len(sql).to_bytes(2, "big") + zlib.compress(sql)
+    assert parse_query_event(body(packed), compressed=True).sql == sql.decode()
+    with pytest.raises(BinlogError):
+        parse_query_event(body(packed[:-5]), compressed=True)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 5, body(b"x", variables=b"\x05\x20")[:14]])
+def test_damaged(data: bytes) -> None:
+    with pytest.raises(BinlogError, match="query event"):
+        parse_query_event(data)
+
+
+@pytest.mark.parametrize(
+    ("sql", "control"),
+    [
+        ("BEGIN", TransactionControl.BEGIN),
+        ("start transaction", TransactionControl.BEGIN),
+        ("/* app */ commit", TransactionControl.COMMIT),
+        ("-- why\nROLLBACK", TransactionControl.ROLLBACK),
+        ("ROLLBACK TO `s`", TransactionControl.ROLLBACK_TO),
+        ("rollback work to savepoint s", TransactionControl.ROLLBACK_TO),
+        ("SAVEPOINT `s`", TransactionControl.SAVEPOINT),
+        ("XA END X'01'", TransactionControl.XA_SECTION),
+        ("XA PREPARE X'01'", TransactionControl.XA_OUTCOME),
+        ("CREATE TABLE `begin` (a INT)", None),
+        ("/*!40000 COMMIT */", None),
+        ("COMMITTED", None),
+        ("BEGIN NOT ATOMIC DROP TABLE t; END", None),
+    ],
+)
+def test_transaction_control(sql: str, control: TransactionControl | None) -> None:
+    assert transaction_control(sql) is control
