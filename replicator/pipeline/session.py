@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,8 +21,8 @@ _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _LOGGING = """
 rootLogger.level = error
 # The level that Spark compares with the root's, to announce the difference on stderr.
-logger.repl.name = org.apache.spark.repl.Main
-logger.repl.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -44,6 +46,8 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     folder = tempfile.mkdtemp(prefix="replicator-spark-")
+    # Registered before Spark's own clean-up, and so run after it.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
     # The JVM reads these when it starts, before there is a session to configure.
@@ -53,6 +57,7 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     )
     settings = {**_defaults(folder), **conf}
     if master.startswith("local"):
+        _share_modules()
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
         # Beyond this, a failed task of a local master ends the job at once.
@@ -102,6 +107,14 @@ def _java_folders() -> Iterator[Path]:
                 for home in (folder, folder / "Contents" / "Home"):
                     if (home / "bin" / "java").exists():
                         yield home
+
+
+def _share_modules() -> None:
+    """Let workers on this machine find our modules where this process found them."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
 
 
 def _defaults(folder: str) -> dict[str, str]:

@@ -17,7 +17,9 @@ from replicator.target.statements import (
 )
 
 FEW_ROWS = 50
-"""Up to this many rows a statement is at least as fast as a load, and exact in one go."""
+FEW_BYTES = 256 * 1024
+"""Up to this much a statement is at least as fast as a load, and exact in one go; and a load
+has no limit on the size of a row."""
 
 _DUPLICATE_KEY = frozenset({1062, 1586})
 
@@ -101,13 +103,13 @@ def _overwrite(
 ) -> None:
     lines = group.overwrites
     counts.overwritten += len(lines)
-    if not group.covers:
+    if not group.covers and target.replace:
         # REPLACE would reset the columns that the shard does not have.
         names = [identifier(column.name) for column in group.columns]
         update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
         suffix = b" ON DUPLICATE KEY UPDATE " + update
         insert_rows(session, target, group.columns, lines, suffix=suffix)
-    elif load_data and len(lines) > FEW_ROWS:
+    elif load_data and _many(lines):
         replaced = load_rows(session, target, group.columns, lines, replace=True)
         counts.missing += len(lines) - replaced
     else:
@@ -117,7 +119,7 @@ def _overwrite(
 
 def _insert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
     lines = group.inserts
-    if load_data and len(lines) > FEW_ROWS:
+    if load_data and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
     try:
@@ -127,3 +129,7 @@ def _insert(session: Session, target: TargetTable, group: Changes, load_data: bo
             member = group.members[error.index]
             raise DuplicateRowError(error.text, member, error.line) from error
         raise
+
+
+def _many(lines: Sequence[bytes]) -> bool:
+    return len(lines) > FEW_ROWS or sum(map(len, lines)) > FEW_BYTES

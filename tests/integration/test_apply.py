@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
 from replicator.pipeline.session import spark_session
+from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.inspection import read_table
@@ -502,3 +508,75 @@ def test_the_probe_finds_that_load_data_is_transactional(mariadb_target: Databas
         assert session.rows(b"SHOW TABLES IN mysql LIKE 'replicator%'") == ()
     finally:
         session.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["rows-written", "points-written:2", "bucket-committed"])
+def test_a_driver_killed_by_a_crash_point_in_an_executor(
+    merge: Merge, point: str, tmp_path: Path
+) -> None:
+    merge.create("id INT, v INT")
+    batch = merge.record(
+        *(f"INSERT INTO a.t VALUES ({n % 9}, 1), ({n}, 2)" for n in range(30)),
+        "DELETE FROM a.t WHERE id = 3 LIMIT 2",
+        "INSERT INTO b.t SELECT * FROM a.t",
+    )
+    work = tmp_path / "work"
+    work.write_bytes(pickle.dumps((batch, merge.settings)))
+    program = (
+        "import pickle, sys\n"
+        "from replicator.pipeline.apply import apply_batch\n"
+        "from replicator.pipeline.session import spark_session\n"
+        "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "apply_batch(spark_session('local[1]', {}, 'crash'), batch, settings)\n"
+    )
+    root = Path(__file__).parents[2]
+    process = subprocess.run(
+        [sys.executable, "-c", program, str(work)],
+        env={**os.environ, "REPLICATOR_CRASH_AT": point, "PYTHONPATH": str(root)},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+    merge.apply(batch)
+    assert merge.rows() == merge.shards()
+
+
+def test_rows_larger_than_a_packet_arrive(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY, b LONGBLOB", "a")
+    merge.target.execute("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        merge.done("INSERT INTO a.t VALUES (1, REPEAT(x'005c0a09', 1000000))")
+        merge.done("UPDATE a.t SET b = REPEAT(x'ff', 3000000)")
+    finally:
+        merge.target.execute("SET GLOBAL max_allowed_packet = 67108864")
+    assert merge.shards("a") == [(1, b"\xff" * 3000000)]
+    assert merge.target.execute(f"SELECT id, MD5(b) FROM {merge.name}.t") == merge.source.execute(
+        f"SELECT id, MD5(b) FROM {merge.name}_a.t"
+    )
+
+
+def test_a_mysql_5_6_target(
+    spark: SparkSession,
+    mariadb_source: DatabaseServer,
+    start_server: Callable[..., DatabaseServer],
+    database_name: str,
+) -> None:
+    merge = Merge(spark, mariadb_source, start_server(MySQL56Server), database_name)
+    columns = (
+        "id INT PRIMARY KEY, s VARCHAR(30), b BINARY(4), t BIT(12), n DECIMAL(20,5), f FLOAT,"
+        " dt DATETIME(6), e ENUM('x','y'), g POINT"
+    )
+    merge.create(columns)
+    values = (
+        "'tab\\t q\\' \\0 é', x'61', 2741, -12.5, 0.1, '2020-02-31 01:02:03.000004', 'y',"
+        " POINT(1,2)"
+    )
+    merge.done(
+        f"INSERT INTO a.t SELECT seq, {values} FROM seq_1_to_100",
+        f"INSERT INTO b.t VALUES (0, {values})",
+    )
+    assert merge.rows() == merge.shards()
+    merge.done("UPDATE a.t SET s = id, id = id + 50 ORDER BY id DESC", "DELETE FROM b.t")
+    assert merge.rows() == merge.shards()
