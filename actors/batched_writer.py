@@ -112,16 +112,22 @@ class BatchedWriter(Actor[WriterMessage]):
             while True:
                 await self._submit(jobs)
                 await self._answer_flushes()
-                room = self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
+                room = self._has_room()
                 due = self.progress.saved_at + self.settings.checkpoint_interval
                 with anyio.move_on_after(max(0.0, due - time.monotonic())):
                     message = await self.mailbox.get(rows=room)
                     self._receive(message)
                     while room and (more := self.mailbox.take()) is not None:
                         self._receive(more)
-                        room = self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
+                        room = self._has_room()
                 if time.monotonic() >= due:
                     await self.save()
+
+    def _has_room(self) -> bool:
+        """Whether to take more rows. With nothing under way, what has arrived is incomplete: the
+        rest must be let in, however much there is already."""
+        busy = bool(self._running or self.ddl_running)
+        return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
 
     def _receive(self, message: WriterMessage) -> None:
         if isinstance(message, Part | ChunkEnd):

@@ -16,6 +16,9 @@ from typing import Any
 import aiomysql
 import anyio
 import pymysql.err
+import structlog
+
+log = structlog.get_logger()
 
 CONNECT_TIMEOUT = 10.0
 """Seconds until a server must have answered the first packet."""
@@ -69,6 +72,16 @@ def is_unavailable(error: BaseException) -> bool:
 def quote(name: str) -> str:
     """An identifier in backticks (MySQL manual, "Schema Object Names")."""
     return "`" + name.replace("`", "``") + "`"
+
+
+class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
+    """Logs the server's warnings; aiomysql makes Python warnings of them."""
+
+    async def _show_warnings(self, conn: aiomysql.Connection) -> None:
+        if self._result and self._result.has_next:
+            return
+        for level, code, message in await conn.show_warnings():
+            log.debug("server.warning", level=level, code=code, message=message)
 
 
 class Connection:
@@ -139,9 +152,13 @@ class Connection:
             charset="utf8mb4",
             autocommit=True,
         )
-        async with connection.cursor() as cursor:
-            for name, value in session.items():
-                await cursor.execute(f"SET SESSION {quote(name)} = %s", (_number(value),))
+        try:
+            async with connection.cursor(_Cursor) as cursor:
+                for name, value in session.items():
+                    await cursor.execute(f"SET SESSION {quote(name)} = %s", (_number(value),))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     async def _run(
@@ -151,7 +168,7 @@ class Connection:
             with anyio.fail_after(patience):
                 if self._connection is None:
                     self._connection = await self._open()
-                async with self._connection.cursor() as cursor:
+                async with self._connection.cursor(_Cursor) as cursor:
                     affected = await cursor.execute(sql, tuple(args) or None)
                     rows = list(await cursor.fetchall()) if cursor.description else []
                     return rows, affected

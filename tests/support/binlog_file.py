@@ -1,0 +1,41 @@
+"""Row events straight from a private server's binlog file, without the replication protocol."""
+
+from __future__ import annotations
+
+from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.sandbox.server import DatabaseServer
+
+TABLE_MAP = 19
+ROW_EVENTS = {23, 24, 25, 30, 31, 32, *range(166, 172)}
+FILE_HEADER = 4
+CHECKSUM = 4
+
+
+def row_events(
+    server: DatabaseServer, database: str, statements: list[str]
+) -> tuple[list[TableMap], list[bytes]]:
+    """Run the statements in one session; gives the different table maps and the row events."""
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode='NO_AUTO_VALUE_ON_ZERO', time_zone='+00:00'")
+        cursor.execute("FLUSH BINARY LOGS")
+        cursor.execute("SHOW MASTER STATUS")
+        file = cursor.fetchall()[0][0]
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.execute("SELECT @@binlog_checksum")
+        checksum = CHECKSUM if cursor.fetchall()[0][0] == "CRC32" else 0
+    binlog = (server.folder / "data" / file).read_bytes()
+    table_maps: list[TableMap] = []
+    events = []
+    at = FILE_HEADER
+    while at < len(binlog):
+        size = int.from_bytes(binlog[at + 9 : at + 13], "little")
+        event = binlog[at : at + size - checksum]
+        at += size
+        if event[4] == TABLE_MAP:
+            table_map = parse_table_map(event[19:])
+            if table_map not in table_maps:
+                table_maps.append(table_map)
+        elif event[4] in ROW_EVENTS:
+            events.append(event)
+    return table_maps, events

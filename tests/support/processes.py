@@ -1,0 +1,113 @@
+"""`replicator run` as a process of its own, for tests that kill it or look at its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.running import end_of
+
+PATIENCE = 120.0
+LOOK_SECONDS = 0.05
+
+
+class TaskProcess:
+    """A running `replicator run`; its log is read as JSON lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
+        self.process = process
+        self._log = log
+        self._env = env
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of the CLI that finds this task."""
+        return subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            env=dict(self._env),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def events(self) -> list[dict[str, Any]]:
+        """The log so far."""
+        if not self._log.exists():
+            return []
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line]
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Look until the condition holds; fails when the process ends before, or in the end."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, f"the task ended before {what}:\n{self.tail()}"
+            assert time.monotonic() < deadline, f"no {what} in {PATIENCE} s:\n{self.tail()}"
+            time.sleep(LOOK_SECONDS)
+
+    def until_logged(self, event: str, count: int = 1) -> None:
+        """Wait until the log has an event so often."""
+        self.until(
+            lambda: sum(e["event"] == event for e in self.events()) >= count, f"event {event}"
+        )
+
+    def until_applied(self, task: str, sources: Mapping[str, DatabaseServer]) -> None:
+        """Wait until everything that the sources have logged up to now is applied."""
+        ends = {source: end_of(server) for source, server in sources.items()}
+
+        def applied() -> bool:
+            answer = self.cli("status", task, "--json")
+            if answer.returncode:
+                return False
+            status = json.loads(answer.stdout)
+            assert status["error"] is None, status["error"]
+            places = {s["source"]: s["applied_position"] for s in status["sources"]}
+            return all(
+                places.get(source) and _key(places[source]) >= (end.sequence, end.offset)
+                for source, end in ends.items()
+            )
+
+        self.until(applied, "catching up")
+
+    def tail(self) -> str:
+        """The end of the log, for messages."""
+        return "\n".join(map(str, self.events()[-15:]))
+
+
+@contextmanager
+def task_process(
+    task_file: Path, folder: Path, *options: str, env: Mapping[str, str] | None = None
+) -> Iterator[TaskProcess]:
+    """Run a task until the end of the block; then it is killed if it still runs."""
+    runtime = folder / "run"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    full_env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder), **(env or {})}
+    log = folder / "task.log"
+    with (folder / "console.log").open("ab") as console:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "run", str(task_file), "--log-file", str(log), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env=full_env,
+            start_new_session=True,
+        )
+    plain = {k: v for k, v in full_env.items() if not k.startswith("REPLICATOR_CRASH")}
+    try:
+        yield TaskProcess(process, log, plain)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _key(position: str) -> tuple[int, int]:
+    file, _, offset = position.rpartition(":")
+    return int(file.rpartition(".")[2]), int(offset)
