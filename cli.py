@@ -217,9 +217,14 @@ def _run(task: config.Task, *, exit_on_error: bool) -> int:
     from replicator.pipeline.session import JavaMissingError, find_java_home
 
     try:
-        find_java_home()
+        java_home = find_java_home()
     except JavaMissingError as error:
         raise MissingProgramError(str(error)) from error
+    if not Path(java_home, "bin", "java").is_file():
+        raise MissingProgramError(
+            f"JAVA_HOME is {java_home}, where no bin/java is: set it to the folder of Java 17 or "
+            "21, or unset it to have an installed one found"
+        )
     try:
         return anyio.run(TaskSupervisor(task, exit_on_error=exit_on_error).run)
     except Exception as error:

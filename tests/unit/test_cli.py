@@ -291,3 +291,10 @@ def test_a_machine_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch
     code, _, err = invoke("run", task_file)
     assert code == 1
     assert "install openjdk" in err
+
+
+def test_a_java_home_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    code, _, err = invoke("run", task_file)
+    assert code == 1
+    assert "/nowhere" in err
