@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
@@ -61,12 +62,20 @@ _PURGED_TEXT = (
     "could not find gtid state",
     "purged",
     "position > file size",
+    "position < 4",
     "impossible position",
     "not in the master's binlog",
     "more gtids than the master",
     "more gtids than the source",
     "could not find",
 )
+
+
+_WHERE_READ = re.compile(
+    r"the first event '(?:\./)?(?P<first>[^']*)' at (?P<at>\d+), "
+    r"the last event read from '(?:\./)?(?P<last>[^']*)' at (?P<last_at>\d+)"
+)
+"""Where reading began and ended; the same when not even the first event could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,15 @@ def translate(
 
 def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:
     """Tell the many meanings of the dump thread's error by its text."""
+    message = message.rstrip(".")
     text = message.lower()
+    read = _WHERE_READ.search(message)
+    if read and (read["first"], read["at"]) == (read["last"], read["last_at"]):
+        return PurgedError(
+            f"{request.server} finds no event at {request.start}: {message}. The position is not "
+            f"the beginning of an event, or the file is damaged there. {available} Start at a "
+            "position that SHOW BINLOG EVENTS names."
+        )
     if "same server_uuid" in text or "same server_id" in text or "same server id" in text:
         return BinlogError(
             f"{request.server} dropped this stream because another replica connected with the same "

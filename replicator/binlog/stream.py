@@ -16,7 +16,7 @@ from replicator.binlog.server import Flavor, ServerInfo
 
 
 class BinlogStream:
-    """Reads from ``start`` on, over one connection.
+    """Reads from ``start`` on, over one connection; `close` it in any case.
 
     After StreamLostError make a new one that starts at the ``end`` of the last chunk; when that
     chunk was not complete, with ``resume_after`` at the last row event that was handed on (of any

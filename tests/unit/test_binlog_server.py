@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.server import Flavor, parse_server_info
+
+
+@pytest.mark.parametrize(
+    ("version", "comment", "flavor", "numbers"),
+    [
+        ("10.11.6-MariaDB-0+deb12u1-log", "Debian 12", Flavor.MARIADB, (10, 11, 6)),
+        ("5.5.5-10.4.8-MariaDB", "", Flavor.MARIADB, (10, 4, 8)),
+        ("11.4.2", "MariaDB Server", Flavor.MARIADB, (11, 4, 2)),
+        ("5.6.24-log", "MySQL Community Server (GPL)", Flavor.MYSQL, (5, 6, 24)),
+        ("8.4.0", "MySQL Community Server - GPL", Flavor.MYSQL, (8, 4, 0)),
+    ],
+)
+def test_versions(version: str, comment: str, flavor: Flavor, numbers: tuple[int, ...]) -> None:
+    info = parse_server_info(
+        {"version": version, "version_comment": comment, "server_id": "3", "log_bin": "ON"}
+    )
+    assert (info.flavor, info.version) == (flavor, numbers)
+    assert (info.server_id, info.log_bin, info.checksum, info.gtid_mode) == (3, True, "NONE", "")
+
+
+def test_an_unreadable_version() -> None:
+    with pytest.raises(BinlogError, match="unknown"):
+        parse_server_info({"version": "unknown"})
