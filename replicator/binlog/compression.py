@@ -44,10 +44,14 @@ def expand_value(stored: bytes) -> bytes:
 
 def _inflate(packed: bytes, width: int, window: int) -> bytes:
     length = int.from_bytes(packed[1 : 1 + width], "big")
+    stream = zlib.decompressobj(window)
     try:
-        data = zlib.decompress(packed[1 + width :], window, max(length, 1))
+        # Not more than announced and one byte: a damaged length must not cost gigabytes.
+        data = stream.decompress(packed[1 + width :], length + 1)
     except zlib.error as error:
         raise BinlogError(f"compressed data that cannot be expanded: {error}") from error
+    if not stream.eof and len(data) <= length:
+        raise BinlogError(f"compressed data that ends after {len(data)} of {length} bytes")
     if len(data) != length:
-        raise BinlogError(f"compressed data expands to {len(data)} bytes instead of {length}")
+        raise BinlogError(f"compressed data expands to {len(data)} bytes or more, not to {length}")
     return data

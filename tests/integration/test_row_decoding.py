@@ -6,7 +6,6 @@ import os
 import re
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,12 @@ from replicator.binlog.charsets import codec, encode_label
 from replicator.binlog.columns import ColumnFormat
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.rows import Change, RowImages, compile_decoder
-from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_file import row_events
 
-TABLE_MAP = 19
-ROW_EVENTS = {23, 24, 25, 30, 31, 32, *range(166, 172)}
 OLD_TEMPORAL = {ColumnType.TIMESTAMP, ColumnType.DATETIME, ColumnType.TIME}
 RAW_BYTES = {"uuid": 16, "inet6": 16, "inet4": 4}
 """With CHARACTER SET binary, columns of these types take their bytes, not their text."""
@@ -162,29 +160,8 @@ def inserts(types: dict[str, list[str]]) -> list[str]:
 
 
 def changes(server: DatabaseServer, database: str, statements: list[str]) -> Read:
-    """Run the statements and read their row events from the server's binlog file."""
-    with server.connect(database=database) as connection, connection.cursor() as cursor:
-        cursor.execute("SET sql_mode='NO_AUTO_VALUE_ON_ZERO', time_zone='+00:00'")
-        cursor.execute("FLUSH BINARY LOGS")
-        cursor.execute("SHOW MASTER STATUS")
-        file = cursor.fetchall()[0][0]
-        for statement in statements:
-            cursor.execute(statement)
-        cursor.execute("SELECT @@binlog_checksum")
-        checksum = 4 if cursor.fetchall()[0][0] == "CRC32" else 0
-    binlog = (Path(server.folder) / "data" / file).read_bytes()
-    table_maps = set()
-    events = []
-    at = 4
-    while at < len(binlog):
-        size = int.from_bytes(binlog[at + 9 : at + 13], "little")
-        event = binlog[at : at + size - checksum]
-        at += size
-        if event[4] == TABLE_MAP:
-            table_maps.add(parse_table_map(event[19:]))
-        elif event[4] in ROW_EVENTS:
-            events.append(event)
-    (table_map,) = table_maps
+    """Run the statements and read their row events, which are all of one table."""
+    (table_map,), events = row_events(server, database, statements)
     formats, written = described(server, database, table_map)
     return Read(table_map, formats, events, written)
 
