@@ -20,7 +20,7 @@ from replicator.demo.tables import (
 )
 from replicator.sandbox.mariadb import MariaDBServer
 
-_ENDS: dict[str, str | None] = {"innodb_buffer_pool_size": "256M"}
+_SERVER_OPTIONS: dict[str, str | None] = {"innodb_buffer_pool_size": "256M"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def running_estate() -> Iterator[Estate]:
 
     Raises replicator.sandbox.errors.SandboxError when a server can't be had or does not start.
     """
-    servers = [MariaDBServer(_ENDS) for _ in range(len(SOURCES) + 1)]
+    servers = [MariaDBServer(_SERVER_OPTIONS) for _ in range(len(SOURCES) + 1)]
     with ExitStack() as stack:
         for server in servers:
             stack.callback(server.close)
