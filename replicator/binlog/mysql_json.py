@@ -119,6 +119,8 @@ def _container(kind: int, data: bytes, start: int, depth: int) -> bytes:
         entry = values_at + n * (1 + size)
         child = data[entry]
         at = entry + 1 if child in inline else start + number(entry + 1, size)
+        if at <= start:
+            raise BinlogError(f"a JSON value whose element {n + 1} lies before it")
         text = _value(child, data, at, depth + 1)
         if is_object:
             key = keys_at + n * (size + 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -186,7 +187,8 @@ def test_values_of_sql_types(kind: int, data: bytes | int, text: str) -> None:
         (b"\x0c\xff\xff\xff\xff\xff\x01", "more than five bytes"),
         (b"\x05\x01", "cannot be read"),
         (b"\x0b" + struct.pack("<d", float("inf")), "inf"),
-        (b"\x02\x01\0\x07\0\x02\0\0", "levels deep"),
+        (b"\x02\x01\0\x07\0\x02\0\0", "element 1 lies before it"),
+        (document(reduce(lambda inner, _: [inner], range(250), 1)), "levels deep"),
         (opaque(246, b"\x0a"), "cannot be read"),
     ],
 )
