@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.recognise import recognise
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
+from replicator.schema.names import TableName
+
+
+def route(name: TableName) -> TableName | None:
+    """s.t… goes to m.t, s.x… to m.x…, other tables of s keep their names in m; s2 is left out."""
+    if name.schema != "s":
+        return None
+    if not name.table:
+        return TableName("m", "")
+    return TableName("m", "t" if name.table.startswith("t") else name.table)
+
+
+MEMBERS = [TableName("s", "t1"), TableName("s", "t2"), TableName("s", "x")]
+
+
+def effects(sql: str) -> tuple[Effect, ...]:
+    return effects_of(recognise(sql, default_schema="s"), route, MEMBERS)
+
+
+def brief(sql: str) -> list[tuple[str, str, str, str]]:
+    return [(e.kind.value, str(e.table), str(e.target), e.sql) for e in effects(sql)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "ALTER TABLE t1 ADD c INT",
+            [("alter", "s.t1", "m.t", "ALTER TABLE `m`.`t` ADD c INT")],
+        ),
+        (
+            "CREATE INDEX i ON s.t2 (a)",
+            [("alter", "s.t2", "m.t", "CREATE INDEX i ON `m`.`t` (a)")],
+        ),
+        (
+            "CREATE TABLE t3 (a INT)",
+            [("create", "s.t3", "m.t", "CREATE TABLE IF NOT EXISTS `m`.`t` (a INT)")],
+        ),
+        (
+            "DROP TABLE t1, s2.y, x",
+            [
+                ("drop", "s.t1", "m.t", "DROP TABLE IF EXISTS `m`.`t`"),
+                ("drop", "s.x", "m.x", "DROP TABLE IF EXISTS `m`.`x`"),
+            ],
+        ),
+        ("TRUNCATE t1", [("truncate", "s.t1", "m.t", "TRUNCATE TABLE `m`.`t`")]),
+        (
+            "CREATE DATABASE s",
+            [("create schema", "s.", "m.", "CREATE DATABASE IF NOT EXISTS `m`")],
+        ),
+        (
+            "DROP DATABASE s",
+            [
+                ("drop", "s.t1", "m.t", ""),
+                ("drop", "s.t2", "m.t", ""),
+                ("drop", "s.x", "m.x", ""),
+                ("drop schema", "s.", "m.", "DROP DATABASE IF EXISTS `m`"),
+            ],
+        ),
+        ("RENAME TABLE t1 TO t9", [("rename", "s.t1", "m.t", "")]),
+        ("ALTER TABLE t1 RENAME TO t9", [("rename", "s.t1", "m.t", "")]),
+        (
+            "RENAME TABLE x TO y",
+            [
+                ("move out", "s.x", "m.x", ""),
+                ("move in", "s.y", "m.y", "RENAME TABLE `m`.`x` TO `m`.`y`"),
+            ],
+        ),
+        ("RENAME TABLE x TO s2.x", [("move out", "s.x", "m.x", "")]),
+        ("ALTER TABLE s2.y ADD c INT", []),
+        ("CREATE TEMPORARY TABLE t1 (a INT)", []),
+        ("GRANT SELECT ON s.* TO u", []),
+        ("ANALYZE TABLE t1", []),
+        ("REPLACE INTO percona.checksums SELECT 1", []),
+        ("CREATE VIEW v AS SELECT * FROM t1", []),
+    ],
+)
+def test_effects_of(sql: str, expected: list[tuple[str, str, str, str]]) -> None:
+    assert brief(sql) == expected
+
+
+def test_a_rename_says_the_new_name() -> None:
+    assert effects("RENAME TABLE t1 TO t9")[0].renamed_to == TableName("s", "t9")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("INSERT INTO t1 VALUES (1)", "binlog_format=ROW"),
+        ("UPDATE t1 SET a = 1", "binlog_format=ROW"),
+        ("FROBNICATE t1", "not understood"),
+        ("XA PREPARE 'x'", "not understood"),
+        ("ALTER TABLE t1 RENAME TO t9, ADD c INT", "two statements"),
+        ("RENAME TABLE s2.y TO t9", "not known here"),
+        ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
+    ],
+)
+def test_statements_that_cannot_be_carried_over_say_why(sql: str, reason: str) -> None:
+    with pytest.raises(DdlError, match=reason):
+        effects(sql)
