@@ -60,6 +60,7 @@ WIRE_TYPES: dict[str, frozenset[int]] = {
 }
 """The wire types that a column can have, by the first word of its type."""
 
+_KEEPS_SPACES = frozenset({"varchar", "tinytext", "text", "mediumtext", "longtext"})
 _TEMPORAL_TYPES = frozenset({"time", "datetime", "timestamp"})
 OLD_TEMPORAL = frozenset({Wire.TIME, Wire.DATETIME, Wire.TIMESTAMP})
 """Formats before MySQL 5.6 and MariaDB 10.1: the table map does not tell the fraction's digits."""
@@ -114,8 +115,8 @@ def loses_silently(column: Column, target: Column) -> bool:
     """Whether a server may change a value of ``column`` on its way to ``target`` with no warning.
 
     That is so for fractions of a second (MariaDB cuts them off), for doubles that become single
-    precision, for bytes that are padded to BINARY(n), and where BIT is read as text or the
-    other way round.
+    precision, for spaces at the end of a CHAR, for bytes that are padded to BINARY(n), and where
+    BIT is read as text or the other way round.
     """
     ours, theirs = column.base_type, target.base_type
     if (ours == "bit") != (theirs == "bit"):
@@ -124,6 +125,8 @@ def loses_silently(column: Column, target: Column) -> bool:
         return fraction_digits(column) > fraction_digits(target)
     if theirs == "float":
         return ours in ("double", "int", "bigint", "decimal")
+    if theirs == "char":
+        return ours in _KEEPS_SPACES
     if theirs == "binary":
         return binary_length(column) != binary_length(target)
     return False

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -343,6 +344,19 @@ def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
     assert len(merge.rows()) > len(before), "the buckets without a point do their rows again"
 
 
+def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
+    merge.create("id INT, v INT")
+    batch = merge.record(
+        *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),
+        "DELETE FROM a.t WHERE id = 3",
+    )
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(merge.apply, [batch] * 3))
+    assert [result.failures for result in results] == [()] * 3
+    assert sum(result.total("inserted") for result in results) == 800
+    assert merge.rows() == merge.shards()
+
+
 def test_the_floor_counts_for_every_bucket(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY")
     batch = merge.record("INSERT INTO a.t VALUES (1)", "INSERT INTO a.t VALUES (2)")
@@ -439,7 +453,13 @@ def test_no_value_is_changed_in_silence(
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("DATETIME(3)", "DATETIME"), ("DOUBLE", "FLOAT"), ("BINARY(2)", "BINARY(3)"), ("BIT", "INT")],
+    [
+        ("DATETIME(3)", "DATETIME"),
+        ("DOUBLE", "FLOAT"),
+        ("BINARY(2)", "BINARY(3)"),
+        ("BIT", "INT"),
+        ("TEXT", "CHAR(9)"),
+    ],
 )
 def test_types_that_lose_values_without_a_warning_are_refused(
     merge: Merge, source: str, target: str
@@ -546,9 +566,11 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
 def test_rows_larger_than_a_packet_arrive(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY, b LONGBLOB", "a")
     merge.target.execute("SET GLOBAL max_allowed_packet = 1048576")
+    # A setting of its own makes a connection of its own, with the new limit.
+    address = replace(merge.settings.address, session=(("wait_timeout", "1000"),))
     try:
-        merge.done("INSERT INTO a.t VALUES (1, REPEAT(x'005c0a09', 1000000))")
-        merge.done("UPDATE a.t SET b = REPEAT(x'ff', 3000000)")
+        merge.done("INSERT INTO a.t VALUES (1, REPEAT(x'005c0a09', 1000000))", address=address)
+        merge.done("UPDATE a.t SET b = REPEAT(x'ff', 3000000)", address=address)
     finally:
         merge.target.execute("SET GLOBAL max_allowed_packet = 67108864")
     assert merge.shards("a") == [(1, b"\xff" * 3000000)]
