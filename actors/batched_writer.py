@@ -197,9 +197,6 @@ class BatchedWriter(Actor[WriterMessage]):
     def _batch_done(self, done: BatchDone) -> None:
         for book, chunks in self._running:
             book.applied(chunks)
-            self.progress.rows += sum(
-                len(part.rows) for chunk in chunks for part in chunk.parts.values() if part.rows
-            )
         self._running = []
         self._batch_targets = set()
         self.progress.batches += 1
@@ -210,6 +207,7 @@ class BatchedWriter(Actor[WriterMessage]):
             totals.overwritten += bucket.overwritten
             totals.deleted += bucket.deleted
             totals.missing += bucket.missing
+            self.progress.rows += bucket.inserted + bucket.overwritten + bucket.deleted
             if bucket.missing:
                 self._log.warning(
                     "rows.missing",

@@ -41,7 +41,7 @@ class RateMeter:
             self._looks.popleft()
 
     def writer(self) -> float:
-        """Row events per second."""
+        """Rows per second, of all targets."""
         if len(self._looks) < 2:
             return 0.0
         first, last = self._looks[0], self._looks[-1]
