@@ -17,6 +17,7 @@ from replicator.pipeline.job import (
     apply_fused,
     apply_slots,
     decode_to_slots,
+    pack_events,
 )
 
 SMALL_BYTES = 256 * 1024
@@ -45,9 +46,9 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
     )
-    events = session.createDataFrame(_arrow(batch))
+    events = session.createDataFrame(_packed(_arrow(batch), slots))
     if slots == 1:
-        done = events.coalesce(1).mapInArrow(partial(apply_fused, job), OUTCOME_SCHEMA)
+        done = events.mapInArrow(partial(apply_fused, job), OUTCOME_SCHEMA)
     else:
         done = (
             events.mapInArrow(partial(decode_to_slots, job), SLICE_SCHEMA)
@@ -73,8 +74,8 @@ def _ends(batch: Batch) -> dict[tuple[int, int], Point]:
     return ends
 
 
-def _arrow(batch: Batch) -> pa.Table:
-    return pa.table(
+def _arrow(batch: Batch) -> pa.RecordBatch:
+    return pa.record_batch(
         {
             "number": pa.array(range(len(batch)), pa.int64()),
             "plan": pa.array(batch.plan, pa.int32()),
@@ -82,6 +83,13 @@ def _arrow(batch: Batch) -> pa.Table:
             "version": pa.array(batch.version, pa.int32()),
             "transaction": pa.array(batch.transaction, pa.int64()),
             "ordinal": pa.array(batch.ordinal, pa.int64()),
-            "event": pa.array(batch.event, pa.binary()),
+            "event": pa.array(batch.event, pa.large_binary()),
         }
     )
+
+
+def _packed(events: pa.RecordBatch, parts: int) -> pa.Table:
+    """The events in ``parts`` pieces, a row each: Spark would convert every event on its way."""
+    size = -(-events.num_rows // parts)
+    pieces = [events.slice(at, size) for at in range(0, events.num_rows, size)]
+    return pa.table({"events": pa.array(map(pack_events, pieces), pa.large_binary())})

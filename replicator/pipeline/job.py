@@ -65,17 +65,16 @@ class DecodedSlice:
 
 def apply_fused(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode and apply in one partition: for small batches."""
-    slices = [decode_slice(job, batch) for batch in batches if batch.num_rows]
+    slices = [decode_slice(job, events) for events in _unpacked(batches)]
     yield from _outcomes(job, slices, report_failures=True)
 
 
 def decode_to_slots(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode and cut the rows up by the partition that will apply them."""
-    for batch in batches:
-        if batch.num_rows:
-            parts = _cut(job, decode_slice(job, batch))
-            data = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts.values()]
-            yield pa.record_batch([pa.array(list(parts), pa.int32()), pa.array(data)], _SLICE)
+    for events in _unpacked(batches):
+        parts = _cut(job, decode_slice(job, events))
+        data = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts.values()]
+        yield pa.record_batch([pa.array(list(parts), pa.int32()), pa.array(data)], _SLICE)
 
 
 def apply_slots(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,6 +85,20 @@ def apply_slots(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
         slots.update(batch.column(0).to_pylist())
         slices.extend(pickle.loads(data.as_buffer()) for data in batch.column(1))
     yield from _outcomes(job, slices, report_failures=0 in slots)
+
+
+def pack_events(events: pa.RecordBatch) -> bytes:
+    """A run of events as one value (Arrow's stream format)."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, events.schema) as writer:
+        writer.write_batch(events)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for packed in batch.column(0):
+            yield from pa.ipc.open_stream(packed.as_buffer())
 
 
 def decode_slice(job: Job, batch: pa.RecordBatch) -> DecodedSlice:

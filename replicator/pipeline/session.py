@@ -6,16 +6,23 @@ import atexit
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 JAVA_VERSIONS = (17, 21)
 """The Java versions that Spark 4 runs on, the preferred one first."""
+
+JVM_PATIENCE = 10.0
+"""Seconds that a stopped JVM may take to end."""
 
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _LOGGING = """
@@ -70,6 +77,33 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop Spark and its JVM, also one that has died; `spark_session` then starts anew."""
+    context = session.sparkContext
+    gateway = context._gateway
+    assert gateway is not None
+    try:
+        with warnings.catch_warnings():
+            # Spark warns that the JVM may have crashed, which is nothing new here.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            session.stop()
+    except (Py4JError, OSError):
+        # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
+        context.stop()
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    # The JVM ends at the end of its input.
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(JVM_PATIENCE)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def warm_up(session: SparkSession) -> None:
