@@ -29,7 +29,7 @@ class BatchPlanner:
         self._target = target
         self._buckets = buckets
         self._tables: dict[int, Table] = {}
-        self._plans: dict[tuple[int, int, TableMap], TablePlan] = {}
+        self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
 
     def forget(self, target: int) -> None:
         """The target's structure changed: read it again, and plan anew."""
@@ -71,15 +71,18 @@ class BatchPlanner:
         batch.event += rows.event
 
     def _plan(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
-        key = (member, part.version, table_map)
+        assert part.rows is not None
+        # A chunk ends at a statement, so a member's structure is the same for all its rows.
+        at = part.rows.transaction[0]
+        key = (member, self._registry.since(member, at), table_map)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._make(part, member, table_map)
+            plan = self._plans[key] = self._make(part, member, at, table_map)
         return plan
 
-    def _make(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
+    def _make(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         target = self._tables[part.target]
-        known = self._registry.structure(member, part.version)
+        known = self._registry.structure(member, at)
         # A start in the past may meet rows that are older than the structure found upstream;
         # the target was loaded from such rows, so its structure is the second guess.
         guesses = [known, target] if known is not None else [target]
@@ -111,8 +114,10 @@ class BatchPlanner:
         table = await read_table(self._target, name)
         if table is not None:
             return table
-        member = self._registry.members_of(part.target)
-        known = [s for m in member if (s := self._registry.structure(m, part.version))]
+        assert part.rows is not None
+        at = part.rows.transaction[0]
+        members = self._registry.members_of(part.target)
+        known = [s for member in members if (s := self._registry.structure(member, at))]
         raise FatalError(
             "target.missing",
             f"the target table {name} does not exist",

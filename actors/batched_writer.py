@@ -243,7 +243,7 @@ class BatchedWriter(Actor[WriterMessage]):
             gtid=resume.gtid,
             server_id=self._server_ids[book.source],
             members=tuple(
-                self._registry.record(member, version)
+                self._registry.record(member, version, resume.binlog.key - 1)
                 for versions in book.members.values()
                 for member, version in versions.items()
             ),

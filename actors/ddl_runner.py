@@ -87,17 +87,18 @@ class DdlRunner:
         number = registry.number(Member(item.source, effect.table))
         if number is None or not effect.table.table:
             return
-        before = registry.structure(number, item.version - 1)
+        at = item.statement.transaction
+        before = registry.structure(number, at - 1)
         after: Table | None = None
         if effect.kind is EffectKind.MOVE_IN:
             assert effect.renamed_to is not None
             old = registry.number(Member(item.source, effect.renamed_to))
-            moved = None if old is None else registry.newest(old)
+            moved = None if old is None else registry.structure(old, at)
             after = None if moved is None else named(moved, effect.table)
         elif effect.kind is EffectKind.CREATE and is_like(effect.statement):
             like = effect.statement.tables[1]
             pattern = registry.number(Member(item.source, TableName(like.schema, like.table)))
-            copied = None if pattern is None else registry.newest(pattern)
+            copied = None if pattern is None else registry.structure(pattern, at)
             after = None if copied is None else named(copied, effect.table)
         elif effect.kind is EffectKind.CREATE:
             after = await self._shadowed(item, None)
@@ -105,7 +106,7 @@ class DdlRunner:
             after = await self._shadowed(item, before)
         elif effect.kind is not EffectKind.ALTER:
             after = before
-        registry.learn(number, item.version, after)
+        registry.learn(number, at, after)
 
     async def _shadowed(self, item: DdlItem, before: Table | None) -> Table | None:
         try:

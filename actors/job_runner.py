@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import anyio
 import anyio.to_thread
+import pyarrow as pa
 import structlog
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -46,12 +48,15 @@ class JobRunner:
                 result = await anyio.to_thread.run_sync(
                     apply_batch, self._session, batch, self._settings
                 )
-            except PySparkException as error:
+            except (PySparkException, Py4JJavaError) as error:
                 failures += 1
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
                 if failures >= SPARK_ATTEMPTS:
                     raise TransientError(f"Spark failed {failures} times: {error}") from error
                 trouble = "Spark failed"
+            except (Py4JError, EOFError, OSError, pa.ArrowException) as error:
+                # Not a job that failed: the connection to the JVM broke, with its answer.
+                raise TransientError(f"Spark's JVM is gone: {error!r}") from error
             else:
                 if not result.failures:
                     self.state = "idle"

@@ -106,7 +106,7 @@ class ShardingGroup(Actor[TargetRows]):
         """What to execute for an effect; takes members in and out."""
         member = Member(self.source, effect.table)
         shared = effect.kind in _SHARED and self._others(member, effect)
-        self._move_members(effect)
+        self._move_members(effect, statement.transaction)
         if not effect.sql or shared:
             self._log.warning(
                 "ddl.not-executed",
@@ -132,7 +132,7 @@ class ShardingGroup(Actor[TargetRows]):
         names = {self._registry.member(m) for m in self._registry.members_of(self.target)}
         return bool(names - {member})
 
-    def _move_members(self, effect: Effect) -> None:
+    def _move_members(self, effect: Effect, at: int) -> None:
         registry = self._registry
         member = Member(self.source, effect.table)
         if not effect.table.table:
@@ -145,7 +145,7 @@ class ShardingGroup(Actor[TargetRows]):
             assert effect.renamed_to is not None
             old = registry.join(member, effect.target)
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            registry.learn(new, self.version, registry.structure(old, self.version))
+            registry.learn(new, at, registry.structure(old, at))
             registry.leave(old)
         elif effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
             registry.join(member, effect.target)

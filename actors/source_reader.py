@@ -63,10 +63,13 @@ class ReaderProgress:
     error: str = ""
 
     def lag(self) -> float | None:
-        """Seconds between the newest event read and now, by both clocks; None before the first."""
-        if not self.timestamp:
-            return None
-        return max(0.0, time.time() - self.timestamp) if self.behind else 0.0
+        """Seconds between the newest event read and now, by both clocks; None before the first.
+
+        0 where the source has said that it has no more.
+        """
+        if not self.behind:
+            return 0.0
+        return max(0.0, time.time() - self.timestamp) if self.timestamp else None
 
 
 class SourceReader(Actor[Never]):
@@ -203,7 +206,7 @@ class SourceReader(Actor[Never]):
         progress = self.progress
         progress.position = chunk.end
         progress.timestamp = chunk.timestamp or progress.timestamp
-        progress.behind = bool(chunk.events)
+        progress.behind = not chunk.caught_up
         progress.rows += sum(map(len, chunk.rows.values()))
         progress.bytes += chunk.bytes
 
@@ -257,6 +260,7 @@ class SourceReader(Actor[Never]):
 
     def _lost(self, error: StreamLostError) -> None:
         self.progress.state = "reconnecting"
+        self.progress.behind = True
         self.progress.error = str(error)
         self._log.warning("source.lost", error=str(error), position=str(self._start))
 

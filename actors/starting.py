@@ -71,7 +71,7 @@ def _from_checkpoint(
     members: dict[int, dict[int, int]] = {}
     for record in checkpoint.members:
         number = registry.join(record.member, record.target)
-        registry.learn(number, record.version, record.structure)
+        registry.learn(number, record.since, record.structure)
         members.setdefault(registry.target(record.target), {})[number] = record.version
     position = SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid)
     by_gtid = setup.use_gtid and checkpoint.gtid

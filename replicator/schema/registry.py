@@ -1,4 +1,4 @@
-"""The structure of each (member, version), and the numbers that stand for targets and members."""
+"""The structure of each member at each place of its binlog; numbers for targets and members."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from replicator.schema.structure import Column, Table, UniqueKey
 class MemberRecord:
     """What a checkpoint keeps of a member: its version at the saved position, its structure then.
 
+    ``since`` is the key of the event group that gave it this structure (0: known from the start).
     ``structure`` is None while it is not known: the rows' own metadata or the target's structure
     must then serve.
     """
@@ -22,11 +23,14 @@ class MemberRecord:
     member: Member
     target: TableName
     version: int
+    since: int
     structure: Table | None
 
 
 class SchemaRegistry:
-    """Who the members are, where they go, and which structure they had at which version.
+    """Who the members are, where they go, and which structure they had where in the binlog.
+
+    Places are keys of positions (`replicator.binlog.position.BinlogPosition.key`).
 
     Targets and members get small numbers, counted from 0 and never used again while the process
     lives: row events carry numbers rather than names. The readers' threads take members in that
@@ -102,36 +106,34 @@ class SchemaRegistry:
         """The target's number that a member is routed to."""
         return self._target_of[member]
 
-    def learn(self, member: int, version: int, structure: Table | None) -> None:
-        """Note the structure that a member has from ``version`` on."""
-        self._structures.setdefault(member, {})[version] = structure
+    def learn(self, member: int, since: int, structure: Table | None) -> None:
+        """Note the structure that a member has behind the event group at ``since``."""
+        self._structures.setdefault(member, {})[since] = structure
 
-    def structure(self, member: int, version: int) -> Table | None:
-        """A member's structure at a version: the newest one noted up to it; None if unknown."""
-        known = self._structures.get(member, {})
-        at = max((v for v in known if v <= version), default=None)
-        return None if at is None else known[at]
+    def structure(self, member: int, at: int) -> Table | None:
+        """A member's structure at a place of its source's binlog; None if it is not known.
 
-    def newest(self, member: int) -> Table | None:
-        """A member's structure at its newest version."""
-        known = self._structures.get(member, {})
-        return known[max(known)] if known else None
+        It is the newest one noted up to ``at``, so reading the binlog again from an earlier place
+        finds the same structures again.
+        """
+        since = self.since(member, at)
+        return None if since is None else self._structures[member][since]
 
-    def record(self, member: int, version: int) -> MemberRecord:
-        """What a checkpoint keeps of the member at that version."""
+    def record(self, member: int, version: int, at: int) -> MemberRecord:
+        """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""
+        since = self.since(member, at)
         return MemberRecord(
             member=self._members[member],
             target=self._targets[self._target_of[member]],
             version=version,
-            structure=self.structure(member, version),
+            since=since or 0,
+            structure=None if since is None else self._structures[member][since],
         )
 
-    def forget_before(self, member: int, version: int) -> None:
-        """Drop structures that no row of ``version`` or later needs."""
+    def since(self, member: int, at: int) -> int | None:
+        """Since where a member has the structure that it has at a place; None if not known."""
         known = self._structures.get(member, {})
-        needed = max((v for v in known if v <= version), default=version)
-        for old in [v for v in known if v < needed]:
-            del known[old]
+        return max((since for since in known if since <= at), default=None)
 
 
 def dump_structure(table: Table | None) -> str:

@@ -68,7 +68,7 @@ class MetaStore:
             "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
             " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
             " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
-            " structure LONGTEXT NOT NULL,"
+            " since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
             f" PRIMARY KEY (source, schema_name, table_name)) {CHARSET}"
         )
         await run(
@@ -99,7 +99,7 @@ class MetaStore:
             return None
         file, offset, gtid, server_id = found[0]
         members = await self.connection.fetch(
-            "SELECT schema_name, table_name, target_schema, target_table, version, structure"
+            "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
             f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
@@ -119,9 +119,10 @@ class MetaStore:
                     Member(source, TableName(schema, table)),
                     TableName(target_schema, target_table),
                     version,
+                    since,
                     load_structure(structure),
                 )
-                for schema, table, target_schema, target_table, version, structure in members
+                for schema, table, target_schema, target_table, version, since, structure in members
             ),
             floors=tuple(
                 (TableName(*target.split(".", 1)), (version, transaction, ordinal))
@@ -170,8 +171,8 @@ class MetaStore:
         for record in checkpoint.members:
             await transaction.fetch(
                 f"INSERT INTO {self.table('member')} (source, schema_name, table_name,"
-                " target_schema, target_table, version, structure)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                " target_schema, target_table, version, since, structure)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     checkpoint.source,
                     record.member.name.schema,
@@ -179,6 +180,7 @@ class MetaStore:
                     record.target.schema,
                     record.target.table,
                     record.version,
+                    record.since,
                     dump_structure(record.structure),
                 ),
             )

@@ -41,7 +41,7 @@ def test_a_structure_holds_until_the_next_one_that_was_learned() -> None:
     assert registry.structure(number, 0) is None
     registry.learn(number, 1, table("a"))
     registry.learn(number, 4, table("a", "b"))
-    assert [registry.structure(number, version) for version in range(6)] == [
+    assert [registry.structure(number, at) for at in range(6)] == [
         None,
         table("a"),
         table("a"),
