@@ -1,0 +1,1 @@
+"""Measuring the merge against what the target server itself can do."""

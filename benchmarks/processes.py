@@ -1,0 +1,105 @@
+"""CPU time and memory of a process and all its descendants, read from /proc (Linux)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+SAMPLE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """CPU seconds since the watch began; peaks of memory in bytes, ``tree`` without double
+    counting of shared pages (PSS), ``driver`` the first process alone (RSS)."""
+
+    cpu: float
+    tree: int
+    driver: int
+
+
+class ProcessTreeWatch:
+    """Samples a process tree in a thread until the block ends; then `usage` has the result.
+
+    What a process used between its last sample and its end is missed.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._first: dict[tuple[int, int], float] = {}
+        self._last: dict[tuple[int, int], float] = {}
+        self._tree = 0
+        self._driver = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> ProcessTreeWatch:
+        self._first = self._cpu_by_process()
+        self._last = dict(self._first)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._last.update(self._cpu_by_process())
+
+    @property
+    def usage(self) -> Usage:
+        """What the tree has used so far."""
+        cpu = sum(self._last.values()) - sum(self._first.values())
+        return Usage(cpu, self._tree, self._driver)
+
+    def _watch(self) -> None:
+        while not self._done.wait(SAMPLE_SECONDS):
+            self._last.update(self._cpu_by_process())
+            processes = descendants(self._root)
+            self._tree = max(self._tree, sum(_memory(pid, "Pss") for pid in processes))
+            self._driver = max(self._driver, _memory(self._root, "Rss"))
+
+    def _cpu_by_process(self) -> dict[tuple[int, int], float]:
+        found = {}
+        for pid in descendants(self._root):
+            fields = _stat(pid)
+            if fields:
+                # utime, stime and the start time, which tells a reused number apart (proc(5)).
+                found[pid, int(fields[19])] = (int(fields[11]) + int(fields[12])) / _TICKS
+        return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of one process since its start."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+
+def descendants(root: int) -> list[int]:
+    """The process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; none when the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _memory(pid: int, kind: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{kind}:"))
