@@ -33,12 +33,12 @@ class DuplicateKeyError(Exception):
 class _Row:
     """What a batch does to one key: the state in one shard, and in others if there are any."""
 
-    __slots__ = ("existed", "first", "line", "others", "plan")
+    __slots__ = ("existed", "first", "first_plan", "line", "others", "plan")
 
     def __init__(
         self, plan: TablePlan, existed: bool, first: bytes | None, line: bytes | None
     ) -> None:
-        self.plan = plan
+        self.plan = self.first_plan = plan
         self.existed = existed
         self.first = first
         self.line = line
@@ -126,8 +126,8 @@ def _note(
     if row.others is None:
         row.others = {}
     mine = row.others.pop(plan.member, None)
-    if mine is None:
-        row.existed = row.existed or existed
+    if mine is None and existed and not row.existed:
+        row.existed, row.first, row.first_plan = True, before, plan
     row.others[row.plan.member] = (row.plan, row.line)
     row.plan, row.line = plan, after
 
@@ -150,8 +150,8 @@ def _settle(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
     elif not row.existed:
         group.inserts.append(line)
         group.members.append(plan.member)
-    elif line == row.first and not row.others:
-        pass  # Changed and changed back: the row is as it was.
+    elif line == row.first and plan.target_columns == row.first_plan.target_columns:
+        pass  # Changed and changed back, or moved as it was: the row is on the target already.
     elif plan.target.replace:
         group.overwrites.append(line)
     else:

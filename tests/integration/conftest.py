@@ -1,13 +1,16 @@
-"""A Spark session for all integration tests: starting one takes seconds."""
+"""What integration tests share: a Spark session, since starting one takes seconds, and merges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from replicator.pipeline.session import spark_session, warm_up
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +19,29 @@ def spark() -> Iterator[SparkSession]:
     warm_up(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["mariadb_source", "mariadb_source_full", "mysql56_source"])
+def source(request: pytest.FixtureRequest) -> DatabaseServer:
+    """Each kind of source in turn."""
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture
+def merging_from(
+    spark: SparkSession, mariadb_target: DatabaseServer, database_name: str, tmp_path: Path
+) -> Callable[..., Merging]:
+    """Makes a merge of the sources given, ``a``, ``b`` …"""
+
+    def make(*servers: DatabaseServer) -> Merging:
+        sources = dict(zip("abc", servers, strict=False))
+        return Merging(spark, tmp_path, sources, mariadb_target, database_name)
+
+    return make
+
+
+@pytest.fixture
+def merging(merging_from: Callable[..., Merging], source: DatabaseServer) -> Merging:
+    """A merge of one source, of each kind in turn."""
+    return merging_from(source)

@@ -101,6 +101,14 @@ def test_a_row_may_appear_in_its_new_shard_before_it_goes_from_the_old_one() -> 
         assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [b"1\t2"], [])
 
 
+def test_a_row_that_moved_as_it_was_is_left_alone() -> None:
+    other_order = replace(B, target_columns=B.target_columns[::-1])
+    for steps in ([(B, None, (1, 1)), (A, (1, 1), None)], [(A, (1, 1), None), (B, None, (1, 1))]):
+        changes = one(steps)
+        assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [], [])
+    assert one([(A, (1, 1), None), (other_order, None, (1, 1))]).overwrites == [b"1\t1"]
+
+
 def test_a_key_in_two_shards_names_both() -> None:
     with pytest.raises(DuplicateKeyError) as caught:
         effect([(A, None, (1, 1)), (B, None, (1, 2))])

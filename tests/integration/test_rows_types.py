@@ -1,0 +1,222 @@
+"""Every column type at its limits, from each kind of source to the target, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.support.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
+from tests.support.merging import Merging
+
+NOT_IN_KEYS = ("TEXT", "BLOB", "GEOMETRY", "POINT", "JSON", "COMPRESSED", "CHAR(255)")
+"""Types that no key takes in full, or not with every server."""
+
+Types = dict[str, list[str]]
+
+
+def groups_of(server: DatabaseServer) -> dict[str, Types]:
+    groups = {"numbers": NUMBERS, "temporal": TEMPORAL, "strings": STRINGS}
+    return groups | ({"own": MARIADB_ONLY} if isinstance(server, MariaDBServer) else {})
+
+
+def rows(types: Types) -> list[list[str]]:
+    """As many rows as the type with the most values has values, and one of NULLs."""
+    longest = max(map(len, types.values()))
+    rotated = [[v[n % len(v)] for v in types.values()] for n in range(longest)]
+    return [*rotated, ["NULL"] * len(types)]
+
+
+def columns(types: Types) -> str:
+    return ", ".join(f"c{n} {kind}" for n, kind in enumerate(types))
+
+
+def key_type(kind: str) -> str:
+    # With a default of its own a TIMESTAMP does not change whenever its row does.
+    default = " DEFAULT '1970-01-01 00:00:01'" if "TIMESTAMP" in kind else ""
+    return kind.replace(" NULL", "") + " NOT NULL" + default
+
+
+async def test_every_type_beside_the_key(merging: Merging) -> None:
+    groups = groups_of(merging.source)
+    for name, types in groups.items():
+        merging.create(name, f"(id INT PRIMARY KEY, {columns(types)})")
+    async with merging.running() as generation:
+        for name, types in groups.items():
+            values = rows(types)
+            merging.do(
+                *(f"INSERT INTO {name}_1 VALUES ({n}, {','.join(v)})" for n, v in enumerate(values))
+            )
+        await merging.check(generation)
+        for name, types in groups.items():
+            values = rows(types)
+            # Every row takes over what the next one had, and the last but one becomes NULL.
+            merging.do(
+                *(
+                    f"UPDATE {name}_1 SET "
+                    + ",".join(f"c{i} = {value}" for i, value in enumerate(row))
+                    + f" WHERE id = {n}"
+                    for n, row in enumerate(values[1:])
+                ),
+                f"DELETE FROM {name}_1 WHERE id = 1",
+                f"UPDATE {name}_1 SET id = id + 1000 WHERE id % 2 = 0",
+            )
+        await merging.check(generation)
+
+
+async def test_every_type_as_the_key(merging: Merging) -> None:
+    types = {k: v for types in groups_of(merging.source).values() for k, v in types.items()}
+    usable = [kind for kind in types if not any(word in kind for word in NOT_IN_KEYS)]
+    # Index 0 of an ENUM and its label '' are two keys that no client can tell apart.
+    kinds = {
+        f"k{n}": (key_type(kind), [v for v in types[kind] if v != "0" or "ENUM" not in kind])
+        for n, kind in enumerate(usable)
+    }
+    for name, (kind, _) in kinds.items():
+        merging.create(name, f"(v INT, k {kind}, PRIMARY KEY (k))")
+    async with merging.running() as generation:
+        # Values that a collation takes for equal are ignored.
+        merging.do(
+            *(
+                f"INSERT IGNORE INTO {name}_1 VALUES "
+                + ",".join(f"({n}, {value})" for n, value in enumerate(values))
+                for name, (_, values) in kinds.items()
+            )
+        )
+        await merging.check(generation)
+        merging.do(
+            *(
+                statement
+                for name, (_, values) in kinds.items()
+                for statement in (
+                    f"UPDATE {name}_1 SET v = v + 100",
+                    f"DELETE FROM {name}_1 WHERE v = 101",
+                    f"UPDATE IGNORE {name}_1 SET k = {values[1]} WHERE v = 100",
+                    f"INSERT IGNORE INTO {name}_1 VALUES (7, {values[0]})",
+                )
+            )
+        )
+        await merging.check(generation)
+
+
+async def test_every_type_in_a_table_without_a_key(merging: Merging) -> None:
+    groups = groups_of(merging.source)
+    for name, types in groups.items():
+        merging.create(name, f"(n INT, {columns(types)})", shards=2)
+    async with merging.running() as generation:
+        for name, types in groups.items():
+            for n, row in enumerate(rows(types)):
+                values = f"({n}, {','.join(row)})"
+                merging.do(f"INSERT INTO {name}_1 VALUES {values}, {values}, {values}")
+                merging.do(f"INSERT INTO {name}_2 VALUES {values}")
+        await merging.check(generation)
+        for name in groups:
+            merging.do(
+                *(f"DELETE FROM {name}_1 WHERE n = {n} LIMIT 1" for n in range(20)),
+                *(f"UPDATE {name}_1 SET n = -{n} WHERE n = {n} LIMIT 1" for n in range(20)),
+                f"DELETE FROM {name}_2 WHERE n % 2 = 0",
+            )
+        await merging.check(generation)
+
+
+async def test_generated_columns(merging: Merging) -> None:
+    if not isinstance(merging.source, MariaDBServer):
+        pytest.skip("MySQL 5.6 has no generated columns")
+    computed = "v INT AS (n + 1) VIRTUAL, s VARCHAR(20) AS (CONCAT('g', n)) STORED"
+    merging.create("both_sides", f"(id INT PRIMARY KEY, {computed}, n INT)")
+    merging.create(
+        "at_source",
+        f"(id INT PRIMARY KEY, {computed}, n INT)",
+        target="(id INT PRIMARY KEY, v INT, s VARCHAR(20), n INT)",
+    )
+    merging.create(
+        "at_target",
+        "(id INT PRIMARY KEY, v INT, n INT)",
+        target="(id INT PRIMARY KEY, v INT AS (n + 1) STORED, n INT)",
+    )
+    merging.create("only_at_source", f"(id INT PRIMARY KEY, {computed}, n INT)",
+                   target="(id INT PRIMARY KEY, n INT)")  # fmt: skip
+    tables = ("both_sides", "at_source", "at_target", "only_at_source")
+    selected = {"only_at_source": "id, n"}
+    async with merging.running() as generation:
+        for table in tables:
+            merging.do(
+                f"INSERT INTO {table}_1 (id, n) VALUES (1, 1), (2, NULL), (3, 3), (4, 2147483646)"
+            )
+        merging.do("UPDATE at_target_1 SET v = n + 1")
+        await merging.check(generation, selected)
+        for table in tables:
+            merging.do(
+                f"UPDATE {table}_1 SET n = -n",
+                f"UPDATE {table}_1 SET id = id + 10 WHERE id < 3",
+                f"DELETE FROM {table}_1 WHERE id = 3",
+            )
+        merging.do("UPDATE at_target_1 SET v = n + 1")
+        await merging.check(generation, selected)
+
+
+async def test_compressed_events(
+    merging_from: Callable[..., Merging], start_server: Callable[..., DatabaseServer]
+) -> None:
+    server = start_server(
+        MariaDBServer, {"log_bin_compress": "1", "log_bin_compress_min_len": "10"}
+    )
+    merging = merging_from(server)
+    merging.create("strings", f"(id INT PRIMARY KEY, {columns(STRINGS)})")
+    async with merging.running() as generation:
+        merging.do(
+            *(
+                f"INSERT INTO strings_1 VALUES ({n}, {','.join(v)})"
+                for n, v in enumerate(rows(STRINGS))
+            ),
+            "ALTER TABLE strings_1 ADD added_by_a_compressed_statement INT DEFAULT 7",
+            "UPDATE strings_1 SET id = id + 100",
+            "DELETE FROM strings_1 WHERE id = 102",
+        )
+        await merging.check(generation)
+
+
+CHARSETS = {
+    "latin1": "_latin1 0x" + bytes(range(32, 256)).hex(),
+    "gbk": "_gbk 0xD55CE55C",
+    "utf16": "_utf16 0x00E9D83DDE00005C",
+    "ucs2": "_ucs2 0x5C095C0A00E9",
+    "sjis": "_sjis 0x835C955C",
+    "cp1251": "_cp1251 0xCFF0E8E2E5F2",
+    "utf8": "_utf8 0xE282AC",
+}
+
+
+async def test_text_in_another_charset_on_the_target(merging: Merging) -> None:
+    shard, target = (
+        "(k VARCHAR(20) CHARACTER SET {key} PRIMARY KEY, "
+        + ", ".join(f"{name} TEXT CHARACTER SET {charset or name}" for name in CHARSETS)
+        + ", e ENUM('a','é') CHARACTER SET {key}, s SET('é','ü') CHARACTER SET {key})"
+        for charset in ("", "utf8mb4")
+    )
+    merging.create("t", shard.format(key="latin1"), target=target.format(key="utf8mb4"))
+    merging.create("narrow", "(k VARCHAR(9) CHARACTER SET utf8mb4 PRIMARY KEY)",
+                   target="(k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY)")  # fmt: skip
+    utf8 = "HEX(CONVERT({} USING utf8mb4))"
+    names = ["k", *CHARSETS, "e", "s"]
+    selected = {
+        "t": ",".join(utf8.format(name) for name in names),
+        "narrow": utf8.format("k"),
+    }
+    async with merging.running() as generation:
+        texts = ",".join(CHARSETS.values())
+        empty = ",".join(["''"] * len(CHARSETS))
+        merging.do(
+            f"INSERT INTO t_1 VALUES ('é', {texts}, 'é', 'é,ü'), ('ß', {empty}, 0, '')",
+            "INSERT INTO narrow_1 VALUES ('é'), ('€'), ('x')",
+        )
+        await merging.check(generation, selected)
+        merging.do(
+            f"UPDATE t_1 SET e = 'a', latin1 = {CHARSETS['latin1']} WHERE k = 'ß'",
+            "UPDATE t_1 SET k = 'ä', s = 'ü' WHERE k = 'é'",
+            "UPDATE narrow_1 SET k = 'ü' WHERE k = '€'",
+            "DELETE FROM narrow_1 WHERE k = 'é'",
+        )
+        await merging.check(generation, selected)

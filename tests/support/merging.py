@@ -1,0 +1,125 @@
+"""Shards of several tables on any number of sources, merged by one task into one target."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import config
+from actors.generation import Generation
+from replicator.sandbox.server import DatabaseServer
+from tests.support.running import caught_up, running
+from tests.support.tables import rows_of, union_of
+from tests.support.task_files import load, task_dict
+
+LENIENT = "SET sql_mode='ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO', time_zone='+00:00'"
+
+
+class Merging:
+    """A task for the tables made with `create`: the shards of ``x`` are ``x_1``, ``x_2`` …
+
+    All are in the schema ``database``, on the sources as on the target.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        sources: Mapping[str, DatabaseServer],
+        target: DatabaseServer,
+        database: str,
+    ) -> None:
+        self.sources = dict(sources)
+        self.target = target
+        self.database = database
+        self._spark = spark
+        self._folder = folder
+        self._shards: dict[str, int] = {}
+        self._task: config.Task | None = None
+        for server in (*self.sources.values(), target):
+            server.execute(f"CREATE DATABASE {database} CHARACTER SET latin1")
+
+    @property
+    def source(self) -> DatabaseServer:
+        """The only, or the first source."""
+        return next(iter(self.sources.values()))
+
+    def create(
+        self, table: str, columns: str, *, shards: int = 1, target: str | None = None
+    ) -> None:
+        """Make a table's shards on every source, and the target (with other columns if given)."""
+        self._shards[table] = shards
+        for server in self.sources.values():
+            for number in range(1, shards + 1):
+                self.on(server, f"CREATE TABLE {table}_{number} {columns}")
+        self.on(self.target, f"CREATE TABLE {table} {target or columns}")
+
+    def on(self, server: DatabaseServer, *statements: str) -> tuple[tuple[object, ...], ...]:
+        """Run statements in one session that takes any date; the rows of the last."""
+        return server.execute(LENIENT, *statements, database=self.database)
+
+    def do(self, *statements: str) -> None:
+        """Run statements on the first source."""
+        self.on(self.source, *statements)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Generation]:
+        """Run the task; from where the first run starts it goes on in later ones."""
+        if self._task is None:
+            self._task = self._make_task()
+        async with running(self._task, self._spark) as generation:
+            yield generation
+
+    async def caught_up(self, generation: Generation) -> None:
+        await caught_up(generation, self.sources)
+
+    def differences(self, columns: Mapping[str, str] | None = None) -> dict[str, str]:
+        """By table, what its shards and the target hold apart from each other; empty if equal."""
+        found = {}
+        for table, shards in self._shards.items():
+            selected = (columns or {}).get(table, "*")
+            wanted = union_of(
+                [
+                    (server, f"{self.database}.{table}_{number}")
+                    for server in self.sources.values()
+                    for number in range(1, shards + 1)
+                ],
+                selected,
+            )
+            there = rows_of(self.target, f"{self.database}.{table}", selected)
+            if wanted != there:
+                missing, extra = list((wanted - there).items()), list((there - wanted).items())
+                found[table] = f"missing: {missing[:3]!r:.2000}, extra: {extra[:3]!r:.2000}"
+        return found
+
+    async def check(self, generation: Generation, columns: Mapping[str, str] | None = None) -> None:
+        """Wait for all that was done up to now; then the target must equal the shards."""
+        await self.caught_up(generation)
+        differences = self.differences(columns)
+        assert not differences, f"{len(differences)} tables: {differences}"
+        assert generation.writer is not None
+        missing = sum(t.missing for t in generation.writer.progress.totals.values())
+        assert missing == 0, f"{missing} rows to change or delete were not on the target"
+
+    def _make_task(self) -> config.Task:
+        values = task_dict(
+            self.database,
+            self.sources,
+            self.target,
+            schema=self.database,
+            target_schema=self.database,
+        )
+        del values["routes"]["merge"]
+        for table in self._shards:
+            values["routes"][table] = {
+                "schema-pattern": self.database,
+                "table-pattern": f"{table}_?",
+                "target-schema": self.database,
+                "target-table": table,
+            }
+        for instance in values["mysql-instances"]:
+            instance["route-rules"] = list(values["routes"])
+        return load(self._folder, values)
