@@ -1,0 +1,261 @@
+"""The sharding group: all members of one target in one source, and the version rule for rows.
+
+A row's version is how many items its member had before it. It is compared with the version that
+the group knows its target to have (`Group.known`), which stays the same until the group is built
+anew from saved state or *adopts* the next one. Versions of rows do not depend on it: they follow
+from the saved state, the binlog and the saved turns alone, so every reading gives the same ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from replicator.sharding.items import (
+    At,
+    Decision,
+    GroupState,
+    HistoryError,
+    Item,
+    MemberState,
+    Past,
+    Recorded,
+    Turn,
+)
+
+
+class Group:
+    """Decides row events, records DDL, knows when its members are ready for the next item.
+
+    Events come in binlog order, each with its place. ``history`` holds the items of the target up
+    to its version ``known``, and one more where a turn for it is saved. ``turns`` are those after
+    ``state``, in order. ``applied`` is the highest place that any bucket's point of version
+    ``known`` stands at: earlier readings went at least that far.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        state: GroupState,
+        start: At,
+        known: int,
+        history: Sequence[Past],
+        turns: Iterable[Turn] = (),
+        applied: At | None = None,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.base = state.base
+        self.known = known
+        self.seen = self._resume = start
+        self.members = dict(state.members)
+        self.items: dict[int, tuple[Item, ...]] = {}
+        self.held: Counter[int] = Counter()
+        self._history = tuple(history)
+        self._turns = tuple(turn for turn in turns if turn.version > state.base)
+        passed = [turn.at for turn in self._turns if turn.version <= known]
+        self._settled = max([start, *passed, *([applied] if applied else [])])
+        assert state.base <= known, f"{self}: saved behind a turn to {state.base}, unknown yet"
+        assert all(m.version <= known for m in self.members.values()), (
+            f"{self}: the saved position is behind an open item"
+        )
+        assert [t.version for t in self._turns] == [
+            state.base + n for n in range(1, len(self._turns) + 1)
+        ], f"{self}: turns are missing: {self._turns}"
+        assert len(self._history) == max([known, *(t.version for t in self._turns)])
+        self._reach(start)
+
+    def __repr__(self) -> str:
+        return f"group of {self.source} for {self.target}"
+
+    # Events, in binlog order.
+
+    def row(self, member: str, at: At, count: int = 1) -> Decision:
+        """Decide ``count`` row events of a member, the last of them at ``at``.
+
+        Several may be decided at once where `next_turn` is not among them.
+        """
+        self._come_to(at)
+        version = self.members[member].version
+        assert version >= self.base, f"{self}: a row of {member} at {at} is behind its turn"
+        self._reach(at)
+        if version > self.known:
+            self.held[version] += count
+            return Decision.HOLD
+        return Decision.APPLY if version == self.known else Decision.SKIP
+
+    def ddl(self, item: Item) -> Recorded:
+        """Record a member's next item, or match it to one that an unlock gave the member.
+
+        Raises HistoryError for an item up to `known` that differs from the target's history.
+        Items above are compared by `replicator.sharding.lock.TargetLock`.
+        """
+        self._come_to(item.at)
+        state = self.members[item.member]
+        matched = self._awaited(state, item)
+        if matched is not None:
+            rest = tuple(version for version in state.awaited if version > matched)
+            self.members[item.member] = MemberState(state.version, item.at, rest)
+            self._reach(item.at)
+            return Recorded(matched, awaited=True)
+        version = state.version + 1
+        if version <= self.known:
+            past = self._history[version - 1]
+            if item.text != past.text and not past.unlocked:
+                raise HistoryError(self.source, self.target, version, item, past)
+        else:
+            self.items[version] = (*self.items.get(version, ()), item)
+        self.members[item.member] = MemberState(version, item.at)
+        self._reach(item.at)
+        return Recorded(version, awaited=False)
+
+    def _awaited(self, state: MemberState, item: Item) -> int | None:
+        """Which of the items given by unlocks this DDL is, if any.
+
+        The same text first. Else the first executed one, since each shard should get that change,
+        in whatever spelling; one that was skipped may well never come.
+        """
+        pasts = [(version, self._history[version - 1]) for version in state.awaited]
+        same = (version for version, past in pasts if past.text == item.text)
+        executed = (version for version, past in pasts if not past.skipped)
+        return next(same, None) or next(executed, None)
+
+    def likes(self, at: At) -> list[tuple[int, str | None]]:
+        """What a table created at ``at`` may be like: (version, member), newest first.
+
+        It joins in the state of the first one whose structure it has; None stands for the
+        structure of the target at that version. If it has none of these, it can't join.
+        """
+        self._come_to(at)
+        found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
+        by_age: list[tuple[int, str | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
+        return [*by_age, (self.base, None)]
+
+    def join(self, member: str, at: At, like: str | None) -> None:
+        """Take in a created table that is like another member, or (None) like the target.
+
+        ``like`` is one of `likes`, or None.
+        """
+        self._come_to(at)
+        assert member not in self.members, f"{self}: {member} joins twice"
+        state = MemberState(self.base, at) if like is None else self.members[like]
+        self.members[member] = replace(state, since=at)
+        self._reach(at)
+
+    def leave(self, member: str, at: At) -> None:
+        """A member's table is dropped. The items that it brought stay: rows stand behind them."""
+        self._come_to(at)
+        del self.members[member]
+        self._reach(at)
+
+    def rename(self, old: str, new: str, at: At) -> None:
+        """A member gets an unused name; its state and its items go with it."""
+        self._come_to(at)
+        assert new not in self.members, f"{self}: {old} is renamed to {new}, which is a member"
+        self.members[new] = self.members.pop(old)
+        for version, items in self.items.items():
+            self.items[version] = tuple(
+                replace(item, member=new) if item.member == old else item for item in items
+            )
+        self._reach(at)
+
+    # What the target's lock decides.
+
+    def turn(self, past: Past, resume: At, *, forced: bool) -> Turn:
+        """The next item will be resolved as ``past``: from here on all members have it.
+
+        A forced turn gives it to those that have not, behind everything that any reading may have
+        taken as version `known`. ``resume`` is where the source would be saved now.
+        """
+        assert self.base <= self.known == len(self._history), f"{self}: a second turn at once"
+        assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
+        at = max(self.seen, self._settled) if forced else self.seen
+        self._resume = resume
+        turn = Turn(self.known + 1, at, forced)
+        self._turns = (*self._turns, turn)
+        self._history = (*self._history, past)
+        self._reach(self.seen)
+        return turn
+
+    @property
+    def can_adopt(self) -> bool:
+        """Whether the reading is behind the turn to the next version and has held none of its
+        rows, so that nothing has to be read again.
+        """
+        return self.base > self.known and not self.held[self.known + 1]
+
+    def adopt(self) -> None:
+        """The target has the next version, and the group held none of its rows."""
+        assert self.can_adopt, f"{self}: rows of version {self.known + 1} were held"
+        self.known += 1
+        self.items.pop(self.known, None)
+
+    # What others ask.
+
+    @property
+    def ready(self) -> bool:
+        """Whether each member has the item after `known`, so that no older row can come.
+
+        Not before the reading is behind everything that earlier readings have acted upon.
+        """
+        ahead = any(turn.version > self.base for turn in self._turns)
+        return (
+            not ahead
+            and self.seen >= self._settled
+            and all(state.version > self.known for state in self.members.values())
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The members that have not the item after `known`."""
+        return tuple(sorted(n for n, state in self.members.items() if state.version <= self.known))
+
+    @property
+    def rows_held(self) -> int:
+        """How many row events wait to be read again."""
+        return sum(self.held.values())
+
+    @property
+    def open_items(self) -> tuple[At, ...]:
+        """The places of all open items: the saved position must not be behind any of them."""
+        items = [item.at for items in self.items.values() for item in items]
+        # The group may have had no events for long: a source is not saved anew in its past.
+        turns = [max(t.at, self._resume) for t in self._turns if t.version > self.known]
+        return (*items, *turns)
+
+    @property
+    def next_turn(self) -> At | None:
+        """The place of the next turn that the reading has not come to."""
+        return next((turn.at for turn in self._turns if turn.version > self.base), None)
+
+    @property
+    def state(self) -> GroupState:
+        """To be saved with the position of a transaction boundary, when that is reached."""
+        return GroupState(self.base, tuple(sorted(self.members.items())))
+
+    # The stream of events.
+
+    def _come_to(self, at: At) -> None:
+        """Before an event: it must not come before the last one; turns before it are passed."""
+        assert at >= self.seen, f"{self}: {at} comes after {self.seen}"
+        while (ahead := self.next_turn) is not None and ahead < at:
+            self._reach(ahead)
+
+    def _reach(self, at: At) -> None:
+        """After an event: turns up to it are passed."""
+        self.seen = at
+        for turn in self._turns:
+            if self.base < turn.version and turn.at <= at:
+                self._pass(turn)
+
+    def _pass(self, turn: Turn) -> None:
+        assert turn.version == self.base + 1, f"{self}: {turn} comes at base {self.base}"
+        self.base = turn.version
+        for name, state in self.members.items():
+            if state.version < turn.version:
+                assert turn.forced, f"{self}: {name} comes to {turn} with version {state.version}"
+                assert state.version == turn.version - 1, f"{self}: {name} misses earlier items"
+                awaited = (*state.awaited, turn.version)
+                self.members[name] = MemberState(turn.version, state.since, awaited)

@@ -1,0 +1,145 @@
+"""What the version rule speaks of: positions, items, turns, states. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class At(NamedTuple):
+    """The place of one event in a source's binlog; compares as the events stand there.
+
+    ``transaction`` is the key of the position at which the transaction begins. ``ordinal`` is 0
+    for a statement, counts a transaction's row events from 1, and is -1 for the boundary before
+    all of them (see `boundary`).
+    """
+
+    transaction: int
+    ordinal: int
+
+
+def boundary(transaction: int) -> At:
+    """The place before every event of the transaction that begins at this key."""
+    return At(transaction, -1)
+
+
+class Decision(StrEnum):
+    """What happens to a row event, by its version against its target's."""
+
+    APPLY = "apply"
+    """Equal: the structure fits. (Rows not after the target's point are left out later.)"""
+    HOLD = "hold"
+    """Greater: the target has not got this DDL yet. Nothing is kept, the row is read again."""
+    SKIP = "skip"
+    """Smaller: a DDL is executed only after every row of the older version was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One DDL event of a member, as routed to the target.
+
+    ``text`` is the normalised statement, by which items are compared; ``statements`` what would
+    be executed on the target.
+    """
+
+    text: str
+    statements: tuple[str, ...]
+    member: str
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An item that was resolved on the target: part of its history.
+
+    ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
+    """
+
+    text: str
+    unlocked: bool = False
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """A member at a position of its source.
+
+    ``version`` is how many items it has. ``since`` is the place of the statement that gave it the
+    structure it has: with the name it identifies the structure for ever. ``awaited`` are the
+    items that an unlock gave it and its own DDL has not brought yet.
+    """
+
+    version: int
+    since: At
+    awaited: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group at a position of its source. No member's version is below ``base``."""
+
+    base: int
+    members: tuple[tuple[str, MemberState], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a target's change of version stands in one source's binlog.
+
+    After ``at``, no member of the group has less than ``version`` items: either each has recorded
+    them, or (``forced``) an unlock gives them to those that have not. A turn is saved before the
+    item is executed, so that each reading gives each row the same version.
+    """
+
+    version: int
+    at: At
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a member's DDL was taken as.
+
+    It is the member's item number ``version``; ``awaited`` where an unlock had given the member
+    this item already, so that its version does not change.
+    """
+
+    version: int
+    awaited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one member of a source brought as items, from the one that is disputed."""
+
+    source: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two members brought different statements as the same item of a target.
+
+    The sequences of both are there in full: where one is the other in a different order, this
+    shows it.
+    """
+
+    version: int
+    ours: Claim
+    theirs: Claim
+
+
+class HistoryError(Exception):
+    """A member's item differs from the one that was executed on the target at its number."""
+
+    def __init__(self, source: str, target: str, version: int, item: Item, past: Past) -> None:
+        super().__init__(
+            f"source {source}, {item.member}: its DDL number {version} is {item.text!r}, but number"
+            f" {version} of the target {target} was {past.text!r} and is executed already"
+        )
+        self.source = source
+        self.target = target
+        self.version = version
+        self.item = item
+        self.past = past

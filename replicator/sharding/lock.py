@@ -1,0 +1,265 @@
+"""The lock: the agreement of all sources of a target on its next item.
+
+One `TargetLock` lives as long as the task; the groups come and go with the incarnations of their
+sources. It looks into the groups directly, so nothing has to be announced, withdrawn or kept in
+step; all of them live on one event loop, and no method waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from replicator.sharding.group import Group
+from replicator.sharding.items import (
+    At,
+    Claim,
+    Conflict,
+    GroupState,
+    Item,
+    Past,
+    Turn,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What becomes of the target's item ``version``: decided, and saved before it is executed.
+
+    ``item`` is the statement of the ``owner``, a source. ``turns`` by source.
+    """
+
+    version: int
+    owner: str
+    item: Item
+    past: Past
+    turns: Mapping[str, Turn]
+
+
+@dataclass(frozen=True, slots=True)
+class LockView:
+    """An open lock as the operator sees it. ``missing``: members by source."""
+
+    target: str
+    version: int
+    item: Item
+    owner: str | None
+    ready: tuple[str, ...]
+    missing: Mapping[str, tuple[str, ...]]
+    rows_held: int
+    conflict: Conflict | None
+    resolving: bool
+
+
+class UnlockError(Exception):
+    """The lock cannot be unlocked as asked. The message says why, and what to do."""
+
+
+class TargetLock:
+    """The items of one target: its version and history, and how the next one is resolved.
+
+    ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``turns``
+    those saved by source, and ``pending`` what was saved as decided and is not executed.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        sources: Iterable[str],
+        history: Sequence[Past] = (),
+        turns: Mapping[str, Sequence[Turn]] | None = None,
+        pending: Resolution | None = None,
+    ) -> None:
+        self.target = target
+        self.sources = tuple(sources)
+        self.history = tuple(history)
+        self.groups: dict[str, Group] = {}
+        self.owner: str | None = pending.owner if pending else None
+        self.pending = pending
+        self._turns = {source: list((turns or {}).get(source, ())) for source in self.sources}
+
+    def __repr__(self) -> str:
+        return f"lock of {self.target}"
+
+    @property
+    def version(self) -> int:
+        """How many items were resolved on the target."""
+        return len(self.history)
+
+    # Sources come and go.
+
+    def start(self, source: str, state: GroupState, start: At, applied: At | None = None) -> Group:
+        """A source starts from saved state: its new group, which knows the present version.
+
+        ``applied`` as for `Group`: it counts only if it is of this version.
+        """
+        assert source not in self.groups, f"{self}: {source} starts twice"
+        history = (*self.history, self.pending.past) if self.pending else self.history
+        group = self.groups[source] = Group(
+            source,
+            self.target,
+            state,
+            start,
+            self.version,
+            history,
+            self._turns[source],
+            applied,
+        )
+        return group
+
+    def stop(self, source: str) -> None:
+        """A source stops, or restarts: until it starts again nothing can be resolved."""
+        del self.groups[source]
+        if self.owner == source and self.pending is None:
+            self.owner = None
+
+    # The next item.
+
+    def candidates(self, source: str) -> tuple[Item, ...]:
+        """What the members of a source brought as the next item, in the order of its binlog."""
+        group = self.groups.get(source)
+        items = group.items.get(self.version + 1, ()) if group else ()
+        return tuple(sorted(items, key=lambda item: item.at))
+
+    def ready(self, source: str) -> bool:
+        """Whether a source is ready for the next item: also one that has no members."""
+        group = self.groups.get(source)
+        return group is not None and group.known == self.version and group.ready
+
+    def look(self) -> None:
+        """Something has changed in a group: the first source that is ready owns the lock."""
+        if self.pending is None and (self.owner is None or not self.candidates(self.owner)):
+            ready = (s for s in self.sources if self.ready(s) and self.candidates(s))
+            self.owner = next(ready, None)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all sources are ready, with the same item."""
+        texts = {item.text for source in self.sources for item in self.candidates(source)}
+        return self.pending is None and len(texts) == 1 and all(map(self.ready, self.sources))
+
+    def resolve(self, resume: Mapping[str, At]) -> Resolution:
+        """Decide the agreed item: save the result, with all turns, then execute it.
+
+        ``resume`` are the places where the sources would be saved now.
+        """
+        assert self.agreed, f"{self}: not agreed"
+        self.look()
+        assert self.owner is not None
+        item = self.candidates(self.owner)[0]
+        return self._decide(self.owner, item, Past(item.text), resume, forced=False)
+
+    def unlock(
+        self, resume: Mapping[str, At], *, owner: str | None = None, skip: bool = False
+    ) -> Resolution:
+        """Decide the next item for all, whoever has not got it or has another one.
+
+        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the result, with all turns, then execute it unless it is skipped.
+        Raises UnlockError.
+        """
+        name = f"the lock on item {self.version + 1} of {self.target}"
+        if self.pending is not None:
+            raise UnlockError(f"{name} is being resolved already: wait until it is done")
+        away = [s for s in self.sources if s not in self.groups]
+        late = [s for s, group in self.groups.items() if group.known < self.version]
+        having = [source for source in self.sources if self.candidates(source)]
+        if not having:
+            raise UnlockError(f"there is no lock on {self.target}")
+        if away or late:
+            raise UnlockError(
+                f"{name} cannot be unlocked while sources restart ({', '.join(away + late)}):"
+                " try again when they run"
+            )
+        chosen = owner or self.owner or having[0]
+        if chosen not in having:
+            raise UnlockError(
+                f"source {chosen} has no statement for {name}; these have: {', '.join(having)}"
+            )
+        item = self.candidates(chosen)[0]
+        past = Past(item.text, unlocked=True, skipped=skip)
+        return self._decide(chosen, item, past, resume, forced=True)
+
+    def _decide(
+        self, owner: str, item: Item, past: Past, resume: Mapping[str, At], *, forced: bool
+    ) -> Resolution:
+        turns = {
+            source: group.turn(past, resume[source], forced=forced)
+            for source, group in self.groups.items()
+        }
+        assert turns.keys() == set(self.sources), f"{self}: decided without {self.sources}"
+        for source, turn in turns.items():
+            self._turns[source].append(turn)
+        self.owner = owner
+        self.pending = Resolution(self.version + 1, owner, item, past, turns)
+        return self.pending
+
+    @property
+    def may_execute(self) -> bool:
+        """Whether all sources are behind their turns: then no older row can come.
+
+        The item may be executed when the writer has applied what the groups have forwarded.
+        """
+        return self.pending is not None and all(
+            source in self.groups and self.groups[source].base > self.version
+            for source in self.sources
+        )
+
+    def executed(self) -> None:
+        """The pending item is on the target and recorded as done.
+
+        Each group that `Group.can_adopt` is to adopt the version, the source of any other to
+        restart. Until then they go on with the version that they know.
+        """
+        assert self.pending is not None, f"{self}: nothing was decided"
+        self.history = (*self.history, self.pending.past)
+        self.pending = None
+        self.owner = None
+
+    # What the operator sees.
+
+    def conflict(self) -> Conflict | None:
+        """The first item, however far ahead, on which members differ."""
+        open_items = [
+            (source, item, version)
+            for source in self.sources
+            if (group := self.groups.get(source))
+            for version, items in group.items.items()
+            if version > self.version + (self.pending is not None)
+            for item in items
+        ]
+        first: dict[int, tuple[str, Item]] = {}
+        for source, item, version in sorted(open_items, key=lambda found: found[2]):
+            ours, our_item = first.setdefault(version, (source, item))
+            if our_item.text != item.text:
+                return Conflict(
+                    version,
+                    Claim(ours, self._sequence(ours, our_item, version)),
+                    Claim(source, self._sequence(source, item, version)),
+                )
+        return None
+
+    def _sequence(self, source: str, item: Item, version: int) -> tuple[Item, ...]:
+        items = self.groups[source].items
+        later = [i for v in sorted(items) if v > version for i in items[v]]
+        return (item, *(i for i in later if i.member == item.member))
+
+    def view(self) -> LockView | None:
+        """The lock on the next item; None while no member has brought it."""
+        items = [item for source in self.sources for item in self.candidates(source)]
+        if self.pending is not None:
+            items = [self.pending.item]
+        elif self.owner is not None:
+            items = list(self.candidates(self.owner))
+        if not items:
+            return None
+        return LockView(
+            target=self.target,
+            version=self.version + 1,
+            item=items[0],
+            owner=self.owner,
+            ready=tuple(source for source in self.sources if self.ready(source)),
+            missing={s: group.missing for s, group in self.groups.items() if group.missing},
+            rows_held=sum(group.rows_held for group in self.groups.values()),
+            conflict=self.conflict(),
+            resolving=self.pending is not None,
+        )

@@ -1,0 +1,56 @@
+"""Where a source may be saved: not behind what is not applied, nor behind an open item."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from replicator.sharding.items import At, boundary
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary(Generic[State]):
+    """A transaction boundary of a source, and the state of all its groups there.
+
+    ``key`` is that of the position; the transaction that begins there comes after it.
+    """
+
+    key: int
+    state: State
+
+
+class Resume(Generic[State]):
+    """The boundaries of one source that it may yet have to be saved at."""
+
+    def __init__(self, start: Boundary[State]) -> None:
+        self._boundaries = [start]
+
+    def applied(self, reached: Boundary[State], open_items: Collection[At]) -> None:
+        """Everything before this boundary is applied.
+
+        The state must be the one at the boundary itself: the end of a chunk that was cut inside
+        a transaction is none. ``open_items`` are those of all groups (`Group.open_items`):
+        boundaries that none of them needs are forgotten.
+        """
+        last = self._boundaries[-1]
+        assert reached.key >= last.key, f"{reached.key} is applied after {last.key}"
+        if reached.key == last.key:
+            return
+        known = [*self._boundaries, reached]
+        needed = {len(known) - 1, *(_before(known, at) for at in open_items)}
+        self._boundaries = [known[index] for index in sorted(needed)]
+
+    def boundary(self, open_items: Collection[At]) -> Boundary[State]:
+        """The boundary to save: the last one that is applied and not behind an open item."""
+        last = len(self._boundaries) - 1
+        return self._boundaries[min([last, *(_before(self._boundaries, at) for at in open_items)])]
+
+
+def _before(boundaries: list[Boundary[State]], at: At) -> int:
+    """The index of the last boundary before a place."""
+    earlier = [index for index, found in enumerate(boundaries) if boundary(found.key) <= at]
+    assert earlier, f"saved behind the open item at {at}"
+    return earlier[-1]

@@ -1,0 +1,104 @@
+"""What survives a crash: the target with its points, and the meta tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from replicator.sharding.items import At, GroupState, Past, Turn
+from replicator.sharding.lock import Resolution
+from tests.simulation.estate import Row
+
+Point = tuple[int, At]
+"""(version, place), compared lexicographically."""
+
+
+class BrokenError(Exception):
+    """An invariant does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A row as a group gave it to the writer."""
+
+    row: Row
+    at: At
+    version: int
+    since: At
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The checkpoint of a source: a position, the groups' states there, and known points."""
+
+    key: int
+    states: dict[str, GroupState]
+    floors: dict[str, Point]
+
+
+@dataclass(slots=True)
+class TargetTable:
+    """One table of the target, with the points and the DDL records that go with it."""
+
+    executed: list[Past] = field(default_factory=list)
+    recorded: list[Past] = field(default_factory=list)
+    pending: Resolution | None = None
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    rows: Counter[tuple[int, int]] = field(default_factory=Counter)
+    last: dict[tuple[int, int], int] = field(default_factory=dict)
+    points: dict[tuple[str, int], Point] = field(default_factory=dict)
+
+    def commit(
+        self, source: str, bucket: int, rows: list[Forwarded], end: Point, *, orderly: bool
+    ) -> None:
+        """The rows of a bucket and their point, in one transaction."""
+        for given in rows:
+            if (given.version, given.at) > self.point(source, bucket):
+                self.apply(bucket, given, orderly=orderly)
+        self.points[source, bucket] = max(end, self.point(source, bucket))
+
+    def point(self, source: str, bucket: int) -> Point:
+        return self.points.get((source, bucket), (0, At(-1, -1)))
+
+    def apply(self, bucket: int, given: Forwarded, *, orderly: bool) -> None:
+        row = given.row
+        name = f"row {row.number} of {row.member} at {given.at}"
+        key = (row.shard, row.number)
+        if given.version != len(self.executed):
+            raise BrokenError(
+                f"{name} is of version {given.version}, the target of {len(self.executed)}"
+            )
+        if given.since != row.since:
+            raise BrokenError(f"{name} is read as written since {given.since}, not {row.since}")
+        if orderly and row.texts != tuple(past.text for past in self.executed):
+            raise BrokenError(f"{name} was written after {row.texts}: {self.executed}")
+        if self.rows[key]:
+            raise BrokenError(f"{name} is applied twice")
+        if self.last.get((row.shard, bucket), 0) > row.number:
+            raise BrokenError(f"{name} is applied after a later one")
+        self.rows[key] += 1
+        self.last[row.shard, bucket] = row.number
+
+    def execute(self, resolution: Resolution) -> None:
+        """The item is executed, or passed over where the operator skipped it."""
+        if resolution.version != len(self.executed) + 1:
+            raise BrokenError(f"item {resolution.version} is executed after {self.executed}")
+        self.executed.append(resolution.past)
+
+    def finish(self) -> None:
+        """The record says that the pending item is done."""
+        self.recorded = list(self.executed)
+        self.pending = None
+
+    def recover(self) -> None:
+        """After a crash the fingerprint tells whether the pending item took effect."""
+        if len(self.executed) > len(self.recorded):
+            self.finish()
+
+
+@dataclass(slots=True)
+class Store:
+    """Everything in the target server."""
+
+    tables: dict[str, TargetTable]
+    saved: dict[str, Saved]

@@ -1,0 +1,438 @@
+"""A model of the actors around the version rule, in steps that a schedule or a crash may part.
+
+The groups, the locks and the resume positions are those of production. What is modelled is how
+they are used: chunks, mailboxes, batches over buckets, checkpoints, write-ahead records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from replicator.sharding.group import Group
+from replicator.sharding.items import (
+    At,
+    Decision,
+    GroupState,
+    Item,
+    MemberState,
+    boundary,
+)
+from replicator.sharding.lock import TargetLock, UnlockError
+from replicator.sharding.resume import Boundary, Resume
+from tests.simulation.estate import (
+    BEGINNING,
+    Alter,
+    Create,
+    Drop,
+    Estate,
+    Event,
+    Rename,
+    Row,
+)
+from tests.simulation.store import BrokenError, Forwarded, Point, Saved, Store, TargetTable
+
+BUCKETS = 2
+Step = tuple[str, ...]
+States = dict[str, GroupState]
+
+
+@dataclass(slots=True)
+class Chunk:
+    """A chunk of a source in the writer. ``parts`` fill up as the groups hand them over."""
+
+    number: int
+    targets: frozenset[str]
+    end: int
+    complete: bool
+    parts: dict[str, tuple[list[Forwarded], GroupState]] = field(default_factory=dict)
+    applied: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return self.targets == self.parts.keys()
+
+
+@dataclass(slots=True)
+class Source:
+    """One incarnation of a source: reader, mailboxes of its groups, its book in the writer."""
+
+    name: str
+    log: list[tuple[At, Event]]
+    next: int
+    states: States
+    floors: dict[str, Point]
+    groups: dict[str, Group]
+    resume: Resume[States]
+    chunks: deque[Chunk] = field(default_factory=deque)
+    mail: dict[str, deque[tuple[Chunk, list[tuple[At, Event]]]]] = field(default_factory=dict)
+    number: int = 0
+    turned: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stopping: bool = False
+
+    @property
+    def open_items(self) -> list[At]:
+        return [at for group in self.groups.values() for at in group.open_items]
+
+    @property
+    def drained(self) -> bool:
+        return not self.chunks and not any(self.mail.values())
+
+
+class World:
+    """The process and what it leaves behind in the store."""
+
+    def __init__(self, estate: Estate) -> None:
+        self.estate = estate
+        self.store = Store(
+            {target: TargetTable() for target in estate.targets},
+            {
+                source: Saved(
+                    0,
+                    {
+                        target: GroupState(
+                            0,
+                            tuple(
+                                (name, MemberState(0, BEGINNING))
+                                for name in sorted(estate.initial[source, target])
+                            ),
+                        )
+                        for target in estate.targets
+                    },
+                    {},
+                )
+                for source in estate.binlogs
+            },
+        )
+        self.logs = {source: binlog.events() for source, binlog in estate.binlogs.items()}
+        self.recover()
+
+    def recover(self) -> None:
+        """A process starts from the store."""
+        self.batch: list[Chunk] = []
+        self.commits: list[tuple[str, str, int]] = []
+        self.batch_sources: list[tuple[str, Chunk]] = []
+        self.unsaved: set[str] = set()
+        self.locks: dict[str, TargetLock] = {}
+        self.sources: dict[str, Source] = {}
+        for target, table in self.store.tables.items():
+            table.recover()
+            self.locks[target] = TargetLock(
+                target,
+                self.logs,
+                tuple(table.recorded),
+                {source: tuple(turns) for source, turns in table.turns.items()},
+                table.pending,
+            )
+        for name in self.logs:
+            self.start(name, self.store.saved[name])
+
+    def start(self, name: str, saved: Saved) -> None:
+        """A source starts from its checkpoint."""
+        log = self.logs[name]
+        first = next((i for i, (at, _) in enumerate(log) if at.transaction >= saved.key), len(log))
+        source = self.sources[name] = Source(
+            name,
+            log,
+            first,
+            dict(saved.states),
+            dict(saved.floors),
+            {},
+            Resume(Boundary(saved.key, dict(saved.states))),
+        )
+        for target, lock in self.locks.items():
+            table = self.store.tables[target]
+            points = [table.point(name, bucket) for bucket in range(BUCKETS)]
+            applied = [at for version, at in points if version == lock.version]
+            source.groups[target] = lock.start(
+                name, saved.states[target], boundary(saved.key), max(applied, default=None)
+            )
+            source.mail[target] = deque()
+            self.note_turn(source, target)
+
+    # Which steps there are.
+
+    def steps(self) -> list[Step]:
+        """What can happen next, crashes and interventions left out."""
+        found: list[Step] = []
+        for name, source in self.sources.items():
+            if source.next < len(source.log) and not source.stopping:
+                found += [("read", name, "1"), ("read", name, "3"), ("read", name, "9")]
+            found += [("deal", name, target) for target, mail in source.mail.items() if mail]
+            if source.stopping and source.drained:
+                found.append(("restart", name))
+        if not self.batch_sources:
+            if any(self.takes(1)):
+                found += [("batch", "1"), ("batch", "9")]
+        elif self.commits:
+            found += [("commit", str(index)) for index in range(len(self.commits))]
+        else:
+            found.append(("done",))
+        for target, lock in self.locks.items():
+            found += self.lock_steps(target, lock)
+        return found
+
+    def lock_steps(self, target: str, lock: TargetLock) -> list[Step]:
+        table = self.store.tables[target]
+        found: list[Step] = []
+        if lock.agreed:
+            found.append(("resolve", target))
+        if target in self.unsaved:
+            found.append(("record", target))
+        elif table.pending and len(table.executed) > len(table.recorded):
+            found.append(("finish", target))
+        elif table.pending and lock.may_execute and self.barrier(target):
+            found.append(("execute", target))
+        for name, source in self.sources.items():
+            if source.groups[target].known < lock.version and not source.stopping:
+                found.append(("tell", name, target))
+        return found
+
+    def barrier(self, target: str) -> bool:
+        """Whether the writer has applied what was forwarded before the turns."""
+        return all(
+            chunk.number > source.turned[target][1]
+            for source in self.sources.values()
+            for chunk in source.chunks
+            if not chunk.applied
+        )
+
+    def takes(self, count: int) -> list[list[Chunk]]:
+        """Whole chunks in order, up to ``count`` of each source."""
+        taken = []
+        for source in self.sources.values():
+            chunks = []
+            for chunk in source.chunks:
+                if chunk.applied:
+                    continue
+                if not chunk.whole or len(chunks) == count:
+                    break
+                chunks.append(chunk)
+            taken.append(chunks)
+        return taken
+
+    # The steps.
+
+    def do(self, step: Step) -> bool:
+        """Take a step; False where it can't be taken now."""
+        kind, *arguments = step
+        if kind == "crash":
+            self.recover()
+        elif kind == "save":
+            self.save(self.sources)
+        elif kind == "bounce":
+            self.sources[arguments[0]].stopping = True
+        elif kind == "unlock":
+            return self.unlock(*arguments)
+        elif step not in self.steps():
+            return False
+        else:
+            getattr(self, f"do_{kind}")(*arguments)
+        return True
+
+    def do_read(self, name: str, count: str) -> None:
+        """The reader deals a chunk of up to ``count`` events out to the groups."""
+        source = self.sources[name]
+        events: list[tuple[At, Event]] = []
+        while source.next < len(source.log) and len(events) < int(count):
+            events.append(source.log[source.next])
+            source.next += 1
+            if not isinstance(events[-1][1], Row):
+                break
+        following = source.log[source.next][0] if source.next < len(source.log) else None
+        last = events[-1][0].transaction
+        complete = following is None or following.transaction != last
+        parts: dict[str, list[tuple[At, Event]]] = {}
+        for at, event in events:
+            parts.setdefault(event.target, []).append((at, event))
+        chunk = Chunk(source.number, frozenset(parts), last + 1 if complete else last, complete)
+        source.number += 1
+        source.chunks.append(chunk)
+        for target, part in parts.items():
+            source.mail[target].append((chunk, part))
+
+    def do_deal(self, name: str, target: str) -> None:
+        """A group decides its part of a chunk."""
+        source = self.sources[name]
+        group = source.groups[target]
+        chunk, events = source.mail[target].popleft()
+        forwarded = []
+        for at, event in events:
+            if isinstance(event, Row):
+                decision = group.row(event.member, at)
+                since = group.members[event.member].since
+                behind = (group.known, at) > source.floors.get(target, (0, BEGINNING))
+                if decision is Decision.APPLY and behind:
+                    forwarded.append(Forwarded(event, at, group.known, since))
+            else:
+                self.statement(source, group, at, event)
+            self.note_turn(source, target)
+        chunk.parts[target] = (forwarded, group.state)
+        self.locks[target].look()
+
+    def statement(self, source: Source, group: Group, at: At, event: Event) -> None:
+        if isinstance(event, Alter):
+            group.ddl(Item(event.text, (event.text,), event.member, at))
+        elif isinstance(event, Create):
+            likes = group.likes(at)
+            like = next(
+                (name for version, name in likes if name and self.alike(source, name, event, at)),
+                None,
+            )
+            if like is None and likes[-1][0] != len(event.texts):
+                raise BrokenError(f"{event} at {at} is like none of {likes}")
+            group.join(event.member, at, like)
+        elif isinstance(event, Drop):
+            group.leave(event.member, at)
+        elif isinstance(event, Rename):
+            group.rename(event.member, event.new, at)
+
+    def alike(self, source: Source, name: str, created: Create, at: At) -> bool:
+        """Whether a member has the structure of the created table: as the registry would say."""
+        texts: dict[str, tuple[str, ...]] = {}
+        for place, event in source.log:
+            if place >= at:
+                break
+            if isinstance(event, Alter):
+                texts[event.member] = (*texts.get(event.member, ()), event.text)
+            elif isinstance(event, Create):
+                texts[event.member] = event.texts
+            elif isinstance(event, Rename):
+                texts[event.new] = texts.pop(event.member, ())
+        return texts.get(name, ()) == created.texts
+
+    def note_turn(self, source: Source, target: str) -> None:
+        """Up to which chunk a group had forwarded rows when it passed its newest turn."""
+        base = source.groups[target].base
+        if source.turned.get(target, (-1, -1))[0] != base:
+            source.turned[target] = (base, source.number - 1)
+
+    def do_batch(self, count: str) -> None:
+        """A job starts: the chunks of all sources, by bucket."""
+        places: dict[tuple[str, str, int], None] = {}
+        for source, chunks in zip(self.sources.values(), self.takes(int(count)), strict=True):
+            for chunk in chunks:
+                self.batch_sources.append((source.name, chunk))
+                for target, (rows, _) in chunk.parts.items():
+                    for row in rows:
+                        places[source.name, target, row.row.number % BUCKETS] = None
+        self.commits = list(places)
+
+    def do_commit(self, index: str) -> None:
+        """One bucket is committed."""
+        name, target, bucket = self.commits.pop(int(index))
+        rows = [
+            row
+            for source, chunk in self.batch_sources
+            if source == name and target in chunk.parts
+            for row in chunk.parts[target][0]
+        ]
+        end = max((row.version, row.at) for row in rows)
+        own = [row for row in rows if row.row.number % BUCKETS == bucket]
+        self.store.tables[target].commit(name, bucket, own, end, orderly=self.estate.orderly)
+
+    def do_done(self) -> None:
+        """The job is done: resume positions and floors move on."""
+        for name, chunk in self.batch_sources:
+            chunk.applied = True
+            source = self.sources[name]
+            for target, (rows, _) in chunk.parts.items():
+                if rows:
+                    source.floors[target] = (rows[-1].version, rows[-1].at)
+        self.batch_sources = []
+        for source in self.sources.values():
+            while source.chunks and source.chunks[0].applied:
+                chunk = source.chunks.popleft()
+                if chunk.complete:
+                    source.states |= {target: part[1] for target, part in chunk.parts.items()}
+                    source.resume.applied(
+                        Boundary(chunk.end, dict(source.states)), source.open_items
+                    )
+
+    def save(self, names: dict[str, Source]) -> None:
+        for name, source in names.items():
+            found = source.resume.boundary(source.open_items)
+            self.store.saved[name] = Saved(found.key, found.state, dict(source.floors))
+
+    def do_resolve(self, target: str) -> None:
+        self.locks[target].resolve(self.resumes())
+        self.decided(target)
+
+    def resumes(self) -> dict[str, At]:
+        return {
+            name: boundary(source.resume.boundary(source.open_items).key)
+            for name, source in self.sources.items()
+        }
+
+    def decided(self, target: str) -> None:
+        self.unsaved.add(target)
+        for source in self.sources.values():
+            self.note_turn(source, target)
+
+    def unlock(self, target: str, choice: str, action: str) -> bool:
+        """The operator forces a lock."""
+        lock = self.locks[target]
+        having = [source for source in self.logs if lock.candidates(source)]
+        if not having:
+            return False
+        owner = having[int(choice) % len(having)]
+        try:
+            lock.unlock(self.resumes(), owner=owner, skip=action == "skip")
+        except UnlockError:
+            return False
+        self.decided(target)
+        return True
+
+    def do_record(self, target: str) -> None:
+        """The decision and the turns are saved, in one transaction."""
+        table = self.store.tables[target]
+        table.pending = self.locks[target].pending
+        assert table.pending is not None
+        for source, turn in table.pending.turns.items():
+            table.turns.setdefault(source, []).append(turn)
+        self.unsaved.discard(target)
+
+    def do_execute(self, target: str) -> None:
+        table = self.store.tables[target]
+        assert table.pending is not None
+        table.execute(table.pending)
+
+    def do_finish(self, target: str) -> None:
+        self.store.tables[target].finish()
+        self.locks[target].executed()
+
+    def do_tell(self, name: str, target: str) -> None:
+        """A source hears of the new version: it takes it over, or will restart."""
+        source = self.sources[name]
+        if source.groups[target].can_adopt:
+            source.groups[target].adopt()
+            self.locks[target].look()
+        else:
+            source.stopping = True
+
+    def do_restart(self, name: str) -> None:
+        """A source is drained: it is saved, and starts anew from what is saved."""
+        self.save({name: self.sources[name]})
+        for lock in self.locks.values():
+            lock.stop(name)
+        self.start(name, self.store.saved[name])
+        for lock in self.locks.values():
+            lock.look()
+
+    # The end.
+
+    def check_end(self) -> None:
+        """Nothing can happen any more: everything must be there."""
+        for target, table in self.store.tables.items():
+            if self.locks[target].view() is not None or table.pending:
+                raise BrokenError(f"{target} waits for ever: {self.locks[target].view()}")
+        applied: dict[tuple[int, int], int] = {}
+        for table in self.store.tables.values():
+            applied.update(table.rows)
+        for row in self.estate.rows():
+            if applied.get((row.shard, row.number)) != 1:
+                raise BrokenError(f"{row} is lost")
+        for source in self.sources.values():
+            held = [group.rows_held for group in source.groups.values() if group.rows_held]
+            if held or source.open_items:
+                raise BrokenError(f"{source.name} still holds rows")
