@@ -25,6 +25,7 @@ from actors.checking import task_to_check
 from actors.control_client import NotRunningError, ask, wait_ended
 from actors.control_protocol import ControlError, Reply, Request
 from actors.control_server import AlreadyRunningError
+from actors.prechecks import PrecheckError
 from replicator import logs
 from replicator.check_view import checks_json, render_checks
 from replicator.checks import CheckResult, run_checks
@@ -230,6 +231,8 @@ def _run(task: config.Task, *, exit_on_error: bool) -> int:
     except Exception as error:
         cause = _innermost(error)
         code = _exit_code(cause)
+        if isinstance(cause, PrecheckError):
+            err.print(render_checks(cause.results))
         structlog.get_logger().error("task.failed", error=str(cause), exc_info=code is None)
         if code is None:
             raise
@@ -304,6 +307,8 @@ def _exit_code(error: BaseException) -> int | None:
         case config.TaskFileError() | logs.LogFileError() | RouteError():
             return WRONG_USAGE
         case ControlError() | AlreadyRunningError() | StatusFormatError() | MissingProgramError():
+            return FAILED
+        case PrecheckError():
             return FAILED
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
             return FAILED

@@ -46,6 +46,13 @@ from replicator.target.session import Session
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
 
+STOP_LOOK = 0.5
+"""Seconds between two looks whether the batch is held up by a target that is away."""
+
+TARGET_PATIENCE = 10.0
+"""Seconds for which executors try to reach the target before `status` tells, and a stop gets
+through."""
+
 
 class Generation:
     """The actors of a task. `run` them once."""
@@ -140,6 +147,7 @@ class Generation:
             point_table=point_table(task.meta_schema, task.name),
             load_data=self._load_data,
             safe_mode=safe_mode,
+            patience=TARGET_PATIENCE,
         )
         executor = DdlExecutor(self._ddl_connection, self._meta)
         return BatchedWriter(
@@ -192,11 +200,13 @@ class Generation:
     async def _flush(self, writer: BatchedWriter) -> None:
         done = anyio.Event()
         writer.mailbox.tell(Flush(done))
-        with anyio.move_on_after(STOP_PATIENCE) as waiting:
-            await done.wait()
-        if waiting.cancelled_caught:
+        with anyio.move_on_after(STOP_PATIENCE):
+            while not done.is_set() and not writer.jobs.stuck:
+                with anyio.move_on_after(STOP_LOOK):
+                    await done.wait()
+        if not done.is_set():
             # What is not saved is read again at the next start; the points keep it exact.
-            self._log.warning("task.stopped-unsaved", seconds=STOP_PATIENCE)
+            self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
 def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:

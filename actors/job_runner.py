@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actors.faults import FatalError, TransientError
+from actors.refusals import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
 from replicator.schema.registry import SchemaRegistry
@@ -33,6 +34,11 @@ class JobRunner:
         self._settings = settings
         self._registry = registry
         self._log = structlog.get_logger()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the batch waits for something that is away."""
+        return self.state.startswith("retrying")
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for a target that is away.
@@ -72,6 +78,16 @@ class JobRunner:
 
     def _fault(self, bucket: BucketOutcome) -> FatalError:
         target = self._registry.target_name(bucket.target)
+        if bucket.code in MISSING_PRIVILEGE:
+            refused: tuple[str, ...] = (
+                f"grant {self._settings.address.user} what the error names (`replicator check`"
+                " tells all it needs); then `replicator resume`",
+            )
+        else:
+            refused = (
+                "remove what the error names from the target, or change the target's table so"
+                " that it takes the row; then `replicator resume`",
+            )
         ways = {
             Outcome.DUPLICATE: (
                 "remove or change the row in one of the shards (the change then arrives here too)"
@@ -84,8 +100,5 @@ class JobRunner:
             f"rows.{bucket.outcome.value}",
             bucket.message,
             where="; ".join([*bucket.members, f"target {target}"]),
-            ways_out=ways.get(
-                bucket.outcome,
-                ("remove what the error names from the target, then `replicator resume`",),
-            ),
+            ways_out=ways.get(bucket.outcome, refused),
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import structlog
+from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, Point, SourcePosition
@@ -40,15 +42,17 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
 
     Raises FatalError where there is none, or where it does not fit the server.
     """
+    checkpoint = await meta.load(setup.source)
     upstream = Connection(setup.address)
     try:
         server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
-        checkpoint = await meta.load(setup.source)
         tables = await list_tables(upstream)
         _report_unused(setup, tables)
         if checkpoint is not None:
             return _from_checkpoint(setup, registry, checkpoint, server_id)
         return await _fresh(setup, registry, upstream, tables, server_id)
+    except MySQLError as error:
+        raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
         upstream.close()
 

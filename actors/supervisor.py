@@ -9,17 +9,22 @@ from collections.abc import Iterator
 import anyio
 import anyio.to_thread
 import structlog
+from py4j.protocol import Py4JError
+from pymysql.err import MySQLError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actors.control_protocol import Reply, Request
 from actors.control_server import ControlServer
 from actors.faults import FatalError, TransientError
 from actors.generation import Generation
+from actors.prechecks import precheck
+from actors.refusals import refusal
 from actors.task_report import RateMeter, task_status
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.pipeline.session import spark_session, warm_up
-from replicator.schema.connection import Connection, DatabaseUnavailableError
+from replicator.pipeline.session import close_session, spark_session, warm_up
+from replicator.schema.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
 from replicator.target.meta import MetaStore
 
@@ -48,6 +53,10 @@ class TaskSupervisor:
         self._wished = anyio.Event()
         self._generation: Generation | None = None
         self._rates = RateMeter()
+        self._prepared = False
+        self._had_session = False
+        self._ran = False
+        self._failed = False
         self._log = structlog.get_logger().bind(task=task.name)
 
     def status(self) -> TaskStatus:
@@ -66,15 +75,19 @@ class TaskSupervisor:
         """Pause, resume or stop the task; returns at once. ValueError for anything else."""
         if command not in ("pause", "resume", "stop"):
             raise ValueError(f"no such command: {command}")
-        if self._wish == "stop":
+        wish = "run" if command == "resume" else command
+        if self._wish == "stop" or (wish == "run" and self._state == "running"):
             return
-        self._wish = "run" if command == "resume" else command
+        if wish == "run":
+            self._fault = None
+        self._wish = wish
         self._wished.set()
 
     async def run(self) -> int:
         """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
 
-        Raises actors.control_server.AlreadyRunningError when another process runs the task.
+        Raises actors.control_server.AlreadyRunningError when another process runs the task, and
+        actors.prechecks.PrecheckError.
         """
         async with anyio.create_task_group() as tasks:
             await tasks.start(ControlServer(self._task.name, self._answer).run)
@@ -87,8 +100,6 @@ class TaskSupervisor:
         return code
 
     async def _live(self) -> int:
-        if self._task.remove_meta:
-            await self._remove_meta()
         session: SparkSession | None = None
         wait, longest = RESTART_WAIT
         while self._wish != "stop":
@@ -96,22 +107,23 @@ class TaskSupervisor:
             if self._wish == "pause":
                 await self._pause()
                 continue
-            self._fault = None
             self._set_state("starting")
+            self._ran = False
             try:
+                await self._prepare()
                 if session is None:
                     session = await self._open_session()
                 await self._run_generation(session)
-                wait = RESTART_WAIT[0]
                 continue
             except FatalError as error:
-                self._note(error)
+                self._fail(error)
                 if self._exit_on_error:
                     break
                 self._wish = "pause" if self._wish == "run" else self._wish
                 continue
             except (TransientError, DatabaseUnavailableError) as error:
-                self._log.warning("task.restart", reason=str(error), seconds=wait)
+                wait = RESTART_WAIT[0] if self._ran else wait
+                self._tell_of_restart(error, wait)
                 if isinstance(error, TransientError):
                     await self._close_session(session)
                     session = None
@@ -120,7 +132,15 @@ class TaskSupervisor:
             wait = min(2 * wait, longest)
         self._set_state("stopped")
         await self._close_session(session)
-        return 1 if self._fault else 0
+        return 1 if self._failed else 0
+
+    async def _prepare(self) -> None:
+        """Once per process: check everything, then forget the former state where that is asked."""
+        if not self._prepared:
+            await precheck(self._task)
+            if self._task.remove_meta:
+                await self._remove_meta()
+            self._prepared = True
 
     async def _run_generation(self, session: SparkSession) -> None:
         """One generation; of the errors of its actors the one that says most is raised."""
@@ -132,10 +152,14 @@ class TaskSupervisor:
                 await generation.run(self._wished, running)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            raise _weightiest(group) from group
+            address = address_of(self._task.target_database)
+            raise _weightiest(group, address) from group
 
     async def _announce(self, running: anyio.Event) -> None:
         await running.wait()
+        self._ran = True
+        self._failed = False
+        self._fault = None
         self._set_state("running")
         await self._wished.wait()
         self._set_state("stopping" if self._wish == "stop" else "pausing")
@@ -152,11 +176,26 @@ class TaskSupervisor:
             warm_up(session)
             return session
 
-        return await anyio.to_thread.run_sync(open_warm)
+        try:
+            session = await anyio.to_thread.run_sync(open_warm)
+        except (PySparkException, Py4JError, OSError) as error:
+            if self._had_session:
+                raise TransientError(f"Spark does not start again: {error}") from error
+            raise FatalError(
+                "spark.not-started",
+                f"Spark does not start: {error}",
+                where=f"spark.master {spark.master}",
+                ways_out=(
+                    "correct spark.master and spark.conf in the task file, and start the task anew",
+                    "if the machine lacked memory, `replicator resume` tries again",
+                ),
+            ) from error
+        self._had_session = True
+        return session
 
     async def _close_session(self, session: SparkSession | None) -> None:
         if session is not None:
-            await anyio.to_thread.run_sync(session.stop)
+            await anyio.to_thread.run_sync(close_session, session)
 
     async def _remove_meta(self) -> None:
         connection = Connection(address_of(self._task.target_database))
@@ -187,7 +226,13 @@ class TaskSupervisor:
             return Reply(ok=False, error=str(error))
         return Reply(ok=True)
 
-    def _note(self, error: FatalError) -> None:
+    def _tell_of_restart(self, error: Exception, wait: float) -> None:
+        self._log.warning("task.restart", reason=str(error), seconds=wait)
+        ways = ("mend or wait: the task goes on by itself as soon as it can",)
+        self._fault = Fault("task.restart", str(error), "", ways, now())
+
+    def _fail(self, error: FatalError) -> None:
+        self._failed = True
         self._fault = Fault(error.event, error.message, error.where, error.ways_out, now())
         self._log.error(error.event, error=error.message, where=error.where, ways=error.ways_out)
 
@@ -197,9 +242,15 @@ class TaskSupervisor:
         self._log.info(f"task.{state}")
 
 
-def _weightiest(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to act on: a fatal one before a transient one, anything unexpected first."""
-    errors = list(_leaves(group))
+def _weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
+    """The error to act on: a fatal one before a transient one, anything unexpected first.
+
+    What a server says itself is the target's: the readers and the start tell of the sources.
+    """
+    errors = [
+        refusal("target", target, error) if isinstance(error, MySQLError) else error
+        for error in _leaves(group)
+    ]
     for error in errors:
         if not isinstance(error, FatalError | TransientError | DatabaseUnavailableError):
             return error

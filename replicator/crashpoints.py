@@ -2,8 +2,8 @@
 
 `reach` is called at each of them; it does nothing unless the environment variable
 ``REPLICATOR_CRASH_AT`` names the point, optionally as ``name:n`` for the n-th time it is reached.
-Then the process that ``REPLICATOR_CRASH_PID`` names (default: this one; executors are told the
-driver's) is killed with SIGKILL: no clean-up, as after a power failure.
+Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if it
+names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
 """
 
 from __future__ import annotations
@@ -57,4 +57,6 @@ def reach(point: CrashPoint) -> None:
         _reached[name] = _reached.get(name, 0) + 1
         if _reached[name] != int(count or 1):
             return
-    os.kill(int(os.environ.get("REPLICATOR_CRASH_PID") or os.getpid()), signal.SIGKILL)
+    for process in (os.environ.get("REPLICATOR_CRASH_PID"), os.getpid()):
+        if process:
+            os.kill(int(process), signal.SIGKILL)

@@ -371,6 +371,7 @@ class ChunkAssembler:
         # While it leaves groups out at the start, a source reports where it is on its way; when it
         # reports the same position again, it has arrived.
         self._located = self._located or repeated
+        self._chunk.caught_up = self._located
         return self._located
 
     def _on_previous_gtids(self, event: bytes) -> bool:

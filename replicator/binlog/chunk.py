@@ -61,7 +61,8 @@ class Chunk:
     last transaction boundary reached: the end of the chunk when ``complete``, else the beginning
     of the transaction that the chunk was cut in. A ``statement`` ends its chunk: it comes after
     all the rows, and ``end`` is the boundary after it. ``timestamp`` is the source's clock, in
-    seconds, of the newest event (0: none).
+    seconds, of the newest event (0: none). ``caught_up``: the source has said, by a heartbeat,
+    that it has no more.
     """
 
     rows: dict[int, RowEvents]
@@ -71,3 +72,4 @@ class Chunk:
     bytes: int
     events: int
     statement: Statement | None = None
+    caught_up: bool = False

@@ -33,6 +33,7 @@ class ChunkBuilder:
         "_row_events",
         "_rows",
         "bytes",
+        "caught_up",
         "events",
         "moved",
         "statement",
@@ -51,6 +52,7 @@ class ChunkBuilder:
         self.timestamp = 0
         self.moved = False
         self.statement: Statement | None = None
+        self.caught_up = False
 
     def add(self, table: RoutedTable, transaction: int, ordinal: int, event: bytes) -> bool:
         """Take a row event; True when the chunk must end even inside a transaction."""
@@ -94,6 +96,7 @@ class ChunkBuilder:
             bytes=self.bytes,
             events=self.events,
             statement=self.statement,
+            caught_up=self.caught_up,
         )
         self._clear()
         return chunk

@@ -231,9 +231,16 @@ def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
     log.events[0] = log.events[0][:13] + struct.pack("<I", 5000) + log.events[0][17:-4]
     log.events[0] += struct.pack("<I", zlib.crc32(log.events[0]))
     assert size == len(log.events[0])
-    first, _ = read(assembler(), log.events)
+    first, rest = read(assembler(), log.events)
     assert first.end.binlog.offset == 5000
     assert first.complete
+    assert first.caught_up
+    assert not rest.caught_up
+
+
+def test_only_a_heartbeat_says_that_there_is_no_more() -> None:
+    (chunk,) = read(assembler(), Binlog().transaction(1).events)
+    assert not chunk.caught_up
 
 
 def test_a_beginning_that_a_crash_left_is_dropped() -> None:

@@ -1,0 +1,31 @@
+"""What a server's refusal means to a task: a fault, unless the server is only away."""
+
+from __future__ import annotations
+
+import pymysql.err
+
+from actors.faults import FatalError
+from replicator.checks.connecting import ACCESS_DENIED, HOST_REFUSED, explain
+from replicator.schema.connection import DatabaseAddress, DatabaseUnavailableError, is_unavailable
+
+MISSING_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
+"""Error codes that say: this user may not do that."""
+
+
+def refusal(
+    who: str, address: DatabaseAddress, error: pymysql.err.MySQLError
+) -> FatalError | DatabaseUnavailableError:
+    """The error to raise for a server's own; ``who`` names the server to the operator."""
+    if is_unavailable(error):
+        return DatabaseUnavailableError(f"{address}: {error}")
+    code = error.args[0] if error.args else 0
+    finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"
+    if code in ACCESS_DENIED | HOST_REFUSED:
+        finding, way = explain(address, error)
+    elif code in MISSING_PRIVILEGE:
+        way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
+    else:
+        way = "mend at the server what the error names"
+    return FatalError(
+        "server.refused", finding, where=who, ways_out=(f"{way}; then `replicator resume`",)
+    )

@@ -1,0 +1,27 @@
+"""The lag that a reader tells."""
+
+from __future__ import annotations
+
+import time
+
+from actors.source_reader import ReaderProgress
+
+
+def test_unknown_before_the_first_event() -> None:
+    assert ReaderProgress().lag() is None
+
+
+def test_the_age_of_the_newest_event_while_there_is_more() -> None:
+    progress = ReaderProgress(timestamp=int(time.time()) - 100, behind=True)
+    lag = progress.lag()
+    assert lag is not None
+    assert 99 <= lag < 110
+
+
+def test_none_once_all_is_read_however_old_the_last_event_is() -> None:
+    assert ReaderProgress(timestamp=int(time.time()) - 100, behind=False).lag() == 0
+    assert ReaderProgress(behind=False).lag() == 0
+
+
+def test_a_clock_that_runs_ahead_is_no_negative_lag() -> None:
+    assert ReaderProgress(timestamp=int(time.time()) + 100).lag() == 0
