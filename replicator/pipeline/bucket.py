@@ -66,13 +66,13 @@ def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
     A lost connection, also one that is lost during COMMIT, is answered by doing the bucket
     again: its points tell what it has. What the target refuses comes back as an outcome.
     """
-    exact = not settings.load_data
+    exact = False
     deadline = time.monotonic() + settings.patience
     pause = FIRST_PAUSE
     while True:
         try:
             with _transaction(settings) as session:
-                return _write(session, work, settings, load_data=not exact)
+                return _write(session, work, settings, exact=exact)
         except InexactLoadError:
             exact = True
             continue
@@ -108,7 +108,7 @@ def _transaction(settings: ApplySettings) -> Iterator[Session]:
 
 
 def _write(
-    session: Session, work: BucketWork, settings: ApplySettings, *, load_data: bool
+    session: Session, work: BucketWork, settings: ApplySettings, *, exact: bool
 ) -> BucketOutcome:
     sources = {work.heads[entry[0]].source for entry in work.entries}
     name = str(work.target)
@@ -116,7 +116,13 @@ def _write(
     heads = work.heads
     fresh = [e for e in work.entries if (h := heads[e[0]]).point > points[h.source]]
     changes = net_effect(fresh, lambda event: heads[event].plan, safe_mode=settings.safe_mode)
-    counts = write_changes(session, work.target, changes, load_data=load_data)
+    counts = write_changes(
+        session,
+        work.target,
+        changes,
+        load_data=settings.load_data and not exact,
+        exact=exact,
+    )
     if settings.safe_mode:
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from replicator.target.columns import TargetColumn, TargetTable
 from replicator.target.literals import identifier
-from replicator.target.load_data import load_rows
+from replicator.target.load_data import InexactLoadError, load_rows
 from replicator.target.session import Session
 from replicator.target.statements import (
     RowRefusedError,
@@ -67,20 +67,26 @@ class DuplicateRowError(Exception):
 
 
 def write_changes(
-    session: Session, target: TargetTable, changes: Sequence[Changes], *, load_data: bool
+    session: Session,
+    target: TargetTable,
+    changes: Sequence[Changes],
+    *,
+    load_data: bool,
+    exact: bool,
 ) -> WriteCounts:
     """Deletes first, then overwrites, then inserts, so that unique values may move between rows.
 
-    With ``load_data`` many rows are loaded, else statements write them. Raises InexactLoadError
-    (try again without ``load_data``), DuplicateRowError, RowRefusedError or the driver's error;
-    after each the transaction must be rolled back.
+    With ``load_data`` many rows are loaded, else statements write them. Unless ``exact``, raises
+    InexactLoadError (roll back, and try again with ``exact`` and without ``load_data``) where
+    what the server answers does not show that all is as it should be. Raises DuplicateRowError,
+    RowRefusedError or the driver's error; after each the transaction must be rolled back.
     """
     counts = WriteCounts()
     for group in changes:
         _delete(session, target, group, counts)
     for group in changes:
         if group.overwrites:
-            _overwrite(session, target, group, counts, load_data)
+            _overwrite(session, target, group, counts, load_data, exact)
     for group in changes:
         if group.inserts:
             _insert(session, target, group, load_data)
@@ -99,7 +105,12 @@ def _delete(session: Session, target: TargetTable, group: Changes, counts: Write
 
 
 def _overwrite(
-    session: Session, target: TargetTable, group: Changes, counts: WriteCounts, load_data: bool
+    session: Session,
+    target: TargetTable,
+    group: Changes,
+    counts: WriteCounts,
+    load_data: bool,
+    exact: bool,
 ) -> None:
     lines = group.overwrites
     counts.overwritten += len(lines)
@@ -109,12 +120,26 @@ def _overwrite(
         update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
         suffix = b" ON DUPLICATE KEY UPDATE " + update
         insert_rows(session, target, group.columns, lines, suffix=suffix)
+    elif exact:
+        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines))
+        insert_rows(session, target, group.columns, lines)
+        counts.missing += len(lines) - found
     elif load_data and _many(lines):
         replaced = load_rows(session, target, group.columns, lines, replace=True)
-        counts.missing += len(lines) - replaced
+        if replaced < len(lines):
+            raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
     else:
         affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE")
-        counts.missing += max(0, 2 * len(lines) - affected)
+        if affected < 2 * len(lines):
+            # REPLACE counts a row that is there already in this very state like one that is not.
+            raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
+
+
+def _keys_of(group: Changes, lines: Sequence[bytes]) -> list[bytes]:
+    names = [column.name for column in group.columns]
+    places = [names.index(column.name) for column in group.key_columns]
+    fields = (line.split(b"\t") for line in lines)
+    return [b"\t".join([row[place] for place in places]) for row in fields]
 
 
 def _insert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:

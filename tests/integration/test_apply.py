@@ -378,6 +378,17 @@ def test_rows_that_were_not_there_are_counted(merge: Merge) -> None:
     assert result.total("missing") == 4
 
 
+def test_rows_that_stay_as_they_are_on_the_target_are_not_missing(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY, v INT")
+    merge.done("INSERT INTO a.t SELECT seq, 1 FROM seq_1_to_100")
+    merge.target.execute(f"UPDATE {merge.name}.t SET v = 2")
+    few = merge.done("UPDATE a.t SET v = 2 WHERE id <= 5")
+    many = merge.done("UPDATE a.t SET v = 2 WHERE id > 5")
+    assert (few.total("overwritten"), few.total("missing")) == (5, 0)
+    assert (many.total("overwritten"), many.total("missing")) == (95, 0)
+    assert merge.rows() == merge.shards("a")
+
+
 def test_safe_mode_bears_rows_that_are_there_or_not(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY, u INT UNIQUE, v INT")
     batch = merge.record(
