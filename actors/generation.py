@@ -82,6 +82,7 @@ class Generation:
         """
         try:
             await self._meta.prepare()
+            await self._settle_buckets()
             self._load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(self.task.target_database), self.task.meta_schema
             )
@@ -106,6 +107,17 @@ class Generation:
         finally:
             self._meta_connection.close()
             self._ddl_connection.close()
+
+    async def _settle_buckets(self) -> None:
+        wanted = self.task.writer.buckets
+        buckets = await self._meta.settle_buckets(wanted)
+        if buckets != wanted:
+            self._log.warning(
+                "buckets.kept",
+                buckets=buckets,
+                wanted=wanted,
+                reason="the last run did not end in order; stop the task once, then start it",
+            )
 
     def group_of(self, source: str, target: int) -> ShardingGroup:
         """The group of a source and a target, started when first asked for."""
@@ -160,7 +172,7 @@ class Generation:
             books,
             {source: start.server_id for source, start in starts.items()},
             self._meta,
-            BatchPlanner(self.registry, self._meta_connection, task.writer.buckets),
+            BatchPlanner(self.registry, self._meta_connection, self._meta.buckets),
             JobRunner(self._session, settings, self.registry),
             DdlRunner(
                 self.registry,

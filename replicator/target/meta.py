@@ -46,6 +46,7 @@ class MetaStore:
         self.connection = connection
         self.schema = schema
         self.task = task
+        self.buckets = 0
 
     def table(self, suffix: str) -> str:
         """The quoted, qualified name of a meta table."""
@@ -59,7 +60,7 @@ class MetaStore:
             f"CREATE TABLE IF NOT EXISTS {self.table('checkpoint')} ("
             "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
             " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
-            " server_id BIGINT UNSIGNED NOT NULL,"
+            " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
             " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
             f" ON UPDATE CURRENT_TIMESTAMP) {CHARSET}"
         )
@@ -87,6 +88,26 @@ class MetaStore:
         """Forget the task: drop its meta tables."""
         for suffix in ("checkpoint", "member", "ddl", "point"):
             await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
+
+    async def settle_buckets(self, wanted: int) -> int:
+        """How many buckets to use: ``wanted``, unless points show that it must wait.
+
+        Each bucket's point speaks for the rows that fell to it. So the number may only change
+        where all buckets stand at the floor, as they do after a stop in order.
+        """
+        stored = await self.connection.fetch(f"SELECT MAX(buckets) FROM {self.table('checkpoint')}")
+        points = point_table(self.schema, self.task)
+        ahead = await self.connection.fetch(
+            f"SELECT COUNT(*) FROM {points} p LEFT JOIN {points} f"
+            " ON f.source = p.source AND f.target = p.target AND f.bucket = %s"
+            " WHERE p.bucket >= 0 AND (f.bucket IS NULL OR"
+            " (p.version, p.transaction_key, p.ordinal)"
+            " > (f.version, f.transaction_key, f.ordinal))",
+            (FLOOR_BUCKET,),
+        )
+        kept = stored[0][0] if ahead[0][0] else None
+        self.buckets = wanted if kept is None else int(kept)
+        return self.buckets
 
     async def load(self, source: str) -> Checkpoint | None:
         """The saved state of a source; None when it has none."""
@@ -147,13 +168,15 @@ class MetaStore:
     ) -> None:
         await transaction.fetch(
             f"REPLACE INTO {self.table('checkpoint')}"
-            " (source, binlog_file, binlog_offset, gtid, server_id) VALUES (%s, %s, %s, %s, %s)",
+            " (source, binlog_file, binlog_offset, gtid, server_id, buckets)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
                 checkpoint.offset,
                 checkpoint.gtid,
                 checkpoint.server_id,
+                self.buckets,
             ),
         )
         for target, (version, transaction_key, ordinal) in checkpoint.floors:

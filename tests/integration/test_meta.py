@@ -1,0 +1,80 @@
+"""The meta tables on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.connection import Connection, DatabaseAddress
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import MemberRecord
+from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.target.meta import Checkpoint, MetaStore
+from replicator.target.points import point_table
+
+TARGET = TableName("m", "t")
+STRUCTURE = Table(
+    "s",
+    "t1",
+    (Column("id", "int(11)", nullable=False), Column("ö", "enum('a','ß')", "utf8mb4")),
+    (UniqueKey("PRIMARY", ("id",)),),
+    "CREATE TABLE `t1` (…)",
+)
+
+
+@pytest.fixture
+async def meta(mariadb_target: DatabaseServer, database_name: str) -> AsyncIterator[MetaStore]:
+    server = mariadb_target
+    address = DatabaseAddress(server.host, server.port, server.user, server.password)
+    store = MetaStore(Connection(address), database_name, "task")
+    await store.prepare()
+    await store.settle_buckets(4)
+    yield store
+    store.connection.close()
+
+
+def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
+    members = (MemberRecord(Member("a", TableName("s", "t1")), TARGET, version, 7, STRUCTURE),)
+    return Checkpoint("a", "bin.000001", offset, "0-1-5", 9, members, ((TARGET, (version, 12, 3)),))
+
+
+async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
+    assert await meta.load("a") is None
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    assert await meta.load("a") == checkpoint(100)
+    assert await meta.load("b") is None
+
+
+async def test_members_are_saved_only_where_they_changed(meta: MetaStore) -> None:
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    await meta.save([checkpoint(200, version=1)], members=frozenset())
+    found = await meta.load("a")
+    assert found is not None
+    assert (found.offset, found.members) == (200, checkpoint(100).members)
+
+
+async def test_removing_the_meta_tables_forgets_the_task(meta: MetaStore) -> None:
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    await meta.remove()
+    await meta.prepare()
+    assert await meta.load("a") is None
+
+
+@pytest.mark.parametrize(("ordinal", "buckets"), [(3, 8), (2, 8), (4, 4)])
+async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_floor(
+    meta: MetaStore, ordinal: int, buckets: int
+) -> None:
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    await meta.connection.execute(
+        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        " (source, target, bucket, version, transaction_key, ordinal)"
+        " VALUES ('a', 'm.t', 2, 0, 12, %s)",
+        (ordinal,),
+    )
+    assert await meta.settle_buckets(8) == buckets
+
+
+async def test_a_new_task_uses_the_number_of_buckets_it_wants(meta: MetaStore) -> None:
+    assert await meta.settle_buckets(16) == 16
