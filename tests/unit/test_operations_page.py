@@ -44,4 +44,4 @@ def test_every_fault_is_in_the_table_with_its_ways_out() -> None:
     table = PAGE.split("| event | what it means | ways out |\n|---|---|---|\n")[1].split("\n\n")[0]
     documented = set(re.findall(r"^\| `([a-z.-]+)` \| .+ \| .+ \|$", table, re.MULTILINE))
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults()
-    assert faults() - documented == set(), "say what they mean and what to do"
+    assert documented == faults(), "say what they mean and what to do"
