@@ -21,10 +21,11 @@ from replicator.target.meta import MetaStore
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
 
-ALREADY_DONE = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1091, 1146})
+ALREADY_DONE = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1066, 1091, 1146})
 """Errors which say that the target is already as the statement would have it: the database or
 table exists (1007, 1050) or is gone (1008, 1051, 1146), the column or key exists (1060, 1061) or
-is gone (1091). MySQL manual, "Server Error Message Reference"."""
+is gone (1091); and a table was to be made like itself (1066), which is what ``CREATE TABLE … LIKE``
+another shard comes to. MySQL manual, "Server Error Message Reference"."""
 
 _SQL_MODES = {0x2: "PIPES_AS_CONCAT", 0x4: "ANSI_QUOTES", 0x100000: "NO_BACKSLASH_ESCAPES"}
 """Bits of sql_mode that change how a statement is read (MySQL internals, Q_SQL_MODE_CODE)."""

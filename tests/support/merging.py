@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import config
 from actors.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import caught_up, running
+from tests.support.running import PATIENCE, caught_up, running
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import load, task_dict
 
@@ -38,6 +38,8 @@ class Merging:
         self._spark = spark
         self._folder = folder
         self._shards: dict[str, int] = {}
+        self.batch_bytes: int | None = None
+        self._more_schemas = False
         self._task: config.Task | None = None
         for server in (*self.sources.values(), target):
             server.execute(f"CREATE DATABASE {database} CHARACTER SET latin1")
@@ -57,6 +59,14 @@ class Merging:
                 self.on(server, f"CREATE TABLE {table}_{number} {columns}")
         self.on(self.target, f"CREATE TABLE {table} {target or columns}")
 
+    def shards(self, table: str, number: int) -> None:
+        """From now on the table has so many shards."""
+        self._shards[table] = number
+
+    def more_schemas(self) -> None:
+        """Let other schemas whose names begin like `database` go to the target as they are."""
+        self._more_schemas = True
+
     def on(self, server: DatabaseServer, *statements: str) -> tuple[tuple[object, ...], ...]:
         """Run statements in one session that takes any date; the rows of the last."""
         return server.execute(LENIENT, *statements, database=self.database)
@@ -73,8 +83,8 @@ class Merging:
         async with running(self._task, self._spark) as generation:
             yield generation
 
-    async def caught_up(self, generation: Generation) -> None:
-        await caught_up(generation, self.sources)
+    async def caught_up(self, generation: Generation, patience: float = PATIENCE) -> None:
+        await caught_up(generation, self.sources, patience)
 
     def differences(self, columns: Mapping[str, str] | None = None) -> dict[str, str]:
         """By table, what its shards and the target hold apart from each other; empty if equal."""
@@ -120,6 +130,11 @@ class Merging:
                 "target-schema": self.database,
                 "target-table": table,
             }
+        if self._more_schemas:
+            # Tables that no route names keep their names.
+            values["block-allow-list"]["only"]["do-dbs"] = [f"~^{self.database}(_new)?$"]
+        if self.batch_bytes is not None:
+            values["writer"] = {"batch-bytes": self.batch_bytes}
         for instance in values["mysql-instances"]:
             instance["route-rules"] = list(values["routes"])
         return load(self._folder, values)

@@ -29,10 +29,12 @@ async def running(task: config.Task, session: SparkSession) -> AsyncIterator[Gen
         stop.set()
 
 
-async def caught_up(generation: Generation, sources: Mapping[str, DatabaseServer]) -> None:
+async def caught_up(
+    generation: Generation, sources: Mapping[str, DatabaseServer], patience: float = PATIENCE
+) -> None:
     """Wait until everything that the sources have logged up to now is applied."""
     ends = {source: end_of(server) for source, server in sources.items()}
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience):
         while not all(reached(generation, source, end) for source, end in ends.items()):
             await anyio.sleep(LOOK_SECONDS)
 

@@ -1,0 +1,201 @@
+"""DDL in the stream, rows before and after each, and the task started anew in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+
+
+def columns_of(server: DatabaseServer, database: str, table: str) -> list[str]:
+    return [str(row[0]) for row in server.execute(f"SHOW COLUMNS FROM {database}.{table}")]
+
+
+def tables_of(server: DatabaseServer, database: str) -> set[str]:
+    return {str(row[0]) for row in server.execute(f"SHOW TABLES FROM {database}")}
+
+
+def values(first: int, rest: str, count: int = 5) -> str:
+    return ",".join(f"({first + n}{rest})" for n in range(count))
+
+
+ALTERS = (
+    ("ADD COLUMN c VARCHAR(9) NOT NULL DEFAULT 'c' AFTER id", ", 'x', 1"),
+    ("ADD COLUMN (d INT UNSIGNED, e DATETIME(3) DEFAULT '2020-01-01'), ADD INDEX (d)",
+     ", 'y', 2, 4294967295, '0000-00-00'"),
+    ("MODIFY d BIGINT UNSIGNED FIRST", None),
+    ("MODIFY d BIGINT UNSIGNED AFTER v", ", 'z', 3, 18446744073709551615, NULL"),
+    ("CHANGE v w BIGINT", ", 'z', -9223372036854775808, 3, NULL"),
+    ("DROP COLUMN c, DROP INDEX d", ", 4, 4, NULL"),
+    ("ADD UNIQUE INDEX unique_w (w, id)", ", 5, 5, NULL"),
+    ("DROP COLUMN e, ADD COLUMN c ENUM('é', 'f') CHARACTER SET utf8mb4", ", 6, 6, 'é'"),
+    ("CONVERT TO CHARACTER SET utf8mb4", ", 7, 7, 'f'"),
+    ("ENGINE=InnoDB COMMENT='rebuilt'", ", 8, NULL, 'é'"),
+)  # fmt: skip
+
+
+async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
+    merging.create("t", "(id INT PRIMARY KEY, v INT)")
+    row = ", 1"
+    statements = [f"INSERT INTO t_1 VALUES {values(0, row)}"]
+    for number, (alter, after) in enumerate(ALTERS, 1):
+        row = after or row
+        statements.append(f"ALTER TABLE t_1 {alter}")
+        if after:
+            first = 10 * number
+            statements += [
+                f"INSERT INTO t_1 VALUES {values(first, row)}",
+                f"DELETE FROM t_1 WHERE id = {first}",
+                f"UPDATE t_1 SET id = id + 1000 WHERE id = {first - 9}",
+            ]
+    half = len(statements) // 2
+    async with merging.running() as generation:
+        merging.do(*statements[:half])
+        await merging.check(generation)
+    # What is logged while the task does not run is read with the structure of its time.
+    merging.do(*statements[half:])
+    async with merging.running() as generation:
+        await merging.check(generation)
+        merging.do(
+            "CREATE INDEX later ON t_1 (c)", "UPDATE t_1 SET w = 0", "DROP INDEX later ON t_1"
+        )
+        await merging.check(generation)
+    assert columns_of(merging.target, merging.database, "t") == ["id", "w", "d", "c"]
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 7])
+async def test_a_restart_anywhere_between_ddl_and_rows(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, stop_after: int
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(v INT, w INT)")
+    statements = [
+        "INSERT INTO t_1 VALUES (1, 1), (1, 1)",
+        "ALTER TABLE t_1 ADD x INT DEFAULT 7 FIRST",
+        "INSERT INTO t_1 VALUES (7, 1, 1)",
+        "ALTER TABLE t_1 DROP w",
+        "DELETE FROM t_1 WHERE v = 1 LIMIT 2",
+        "ALTER TABLE t_1 ADD w INT FIRST",
+        "INSERT INTO t_1 VALUES (1, 2, 3), (1, 2, 3)",
+        "ALTER TABLE t_1 RENAME COLUMN x TO y",
+        "UPDATE t_1 SET v = NULL LIMIT 1",
+    ]
+    async with merging.running() as generation:
+        merging.do(*statements[:stop_after])
+        await merging.check(generation)
+        merging.do(*statements[stop_after : stop_after + 1])
+    async with merging.running() as generation:
+        merging.do(*statements[stop_after + 1 :])
+        await merging.check(generation)
+    async with merging.running() as generation:
+        await merging.check(generation)
+
+
+async def test_tables_come_and_go(merging: Merging) -> None:
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
+    merging.create("single", "(id INT PRIMARY KEY, v INT)")
+    merging.create("new", "(id INT PRIMARY KEY, v INT)")
+    db = merging.database
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (1, 1), (2, 2)",
+            "INSERT INTO t_2 VALUES (3, 3)",
+            "INSERT INTO single_1 VALUES (1, 1)",
+            "INSERT INTO new_1 VALUES (1, 1)",
+            # A shard more, and a copy of one.
+            "CREATE TABLE t_3 (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t_3 VALUES (4, 4)",
+            "CREATE TABLE t_4 LIKE t_1",
+            "INSERT INTO t_4 VALUES (5, 5)",
+        )
+        merging.shards("t", 4)
+        await merging.check(generation)
+        merging.do(
+            "RENAME TABLE t_4 TO t_5",
+            "INSERT INTO t_5 VALUES (6, 6)",
+            "ALTER TABLE t_5 RENAME TO t_4",
+            "UPDATE t_4 SET v = 50 WHERE id = 5",
+            "TRUNCATE TABLE single_1",
+            "INSERT INTO single_1 VALUES (1, 10)",
+            "DROP TABLE new_1",
+            "CREATE TABLE new_1 (id INT PRIMARY KEY, other VARCHAR(9))",
+            "INSERT INTO new_1 VALUES (1, 'other')",
+        )
+        await merging.check(generation)
+        before = merging.on(merging.target, "SELECT * FROM t ORDER BY id")
+        # Rows of the other shards are in the target too.
+        merging.do("TRUNCATE TABLE t_1", "DROP TABLE t_2", "INSERT INTO t_3 VALUES (7, 7)")
+        await merging.caught_up(generation)
+        after = merging.on(merging.target, "SELECT * FROM t ORDER BY id")
+        assert after == (*before, (7, 7))
+        merging.do("DROP TABLE new_1")
+        await merging.caught_up(generation)
+        assert "new" not in tables_of(merging.target, db)
+    async with merging.running() as generation:
+        merging.do("CREATE TABLE t_2 (id INT PRIMARY KEY, v INT)", "INSERT INTO t_2 VALUES (8, 8)")
+        merging.do("ALTER TABLE single_1 ADD w INT", "INSERT INTO single_1 VALUES (2, 2, 2)")
+        await merging.caught_up(generation)
+        assert merging.on(merging.target, "SELECT * FROM t ORDER BY id") == (*after, (8, 8))
+        assert merging.on(merging.target, "SELECT * FROM single ORDER BY id") == (
+            (1, 10, None),
+            (2, 2, 2),
+        )
+
+
+async def test_databases_made_in_mid_stream(merging: Merging) -> None:
+    merging.create("t", "(id INT PRIMARY KEY, v INT)")
+    merging.more_schemas()
+    db, new = merging.database, f"{merging.database}_new"
+    async with merging.running() as generation:
+        merging.do(
+            f"CREATE DATABASE {new} CHARACTER SET utf8mb4",
+            f"CREATE TABLE {new}.x (id INT PRIMARY KEY, s VARCHAR(9)) SELECT 1 AS id, 'é' AS s"
+            if isinstance(merging.source, MariaDBServer)
+            else f"CREATE TABLE {new}.x (id INT PRIMARY KEY, s VARCHAR(9))",
+            f"INSERT INTO {new}.x VALUES (2, '😀')",
+            f"CREATE TABLE {new}.y (id INT)",
+            f"INSERT INTO {new}.y VALUES (1), (1)",
+            f"ALTER DATABASE {new} CHARACTER SET latin1",
+            "INSERT INTO t_1 VALUES (1, 1)",
+        )
+        await merging.check(generation)
+        for table in ("x", "y"):
+            shard = merging.source.execute(f"SELECT * FROM {new}.{table} ORDER BY id")
+            assert shard == merging.target.execute(f"SELECT * FROM {new}.{table} ORDER BY id")
+        merging.do(f"DROP DATABASE {new}", "INSERT INTO t_1 VALUES (2, 1)")
+        await merging.check(generation)
+        assert merging.target.execute(f"SHOW DATABASES LIKE '{new}'") == ()
+        assert db
+
+
+async def test_alter_table_of_every_shard_of_two_sources(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+) -> None:
+    """Uncoordinated: whoever comes first changes the target, the others find it changed."""
+    merging = merging_from(mariadb_source, mysql56_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
+    async with merging.running() as generation:
+        first = 0
+        for server in merging.sources.values():
+            for shard in ("t_1", "t_2"):
+                first += 1000
+                merging.on(
+                    server,
+                    f"INSERT INTO {shard} VALUES {values(first, ', 1')}",
+                    f"ALTER TABLE {shard} ADD c INT DEFAULT 5, ADD INDEX i (c)",
+                    f"INSERT INTO {shard} VALUES {values(first + 100, ', 1, 2')}",
+                    f"UPDATE {shard} SET c = 9, v = 2 WHERE id = {first}",
+                )
+                await merging.caught_up(generation)
+        # Rows of shards that had not got the column yet have its default.
+        await merging.check(generation)
+    async with merging.running() as generation:
+        for server in merging.sources.values():
+            merging.on(server, "UPDATE t_1 SET v = 3", "DELETE FROM t_2 WHERE id % 2 = 0")
+        await merging.check(generation)
