@@ -1,15 +1,17 @@
-"""docs/operations.md tells every fault that can pause a task, and how to get out of it."""
+"""docs/operations.md tells every fault that can pause a task, its ways out, and the status."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from replicator.pipeline.batch import Outcome
+from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -45,3 +47,10 @@ def test_every_fault_is_in_the_table_with_its_ways_out() -> None:
     documented = set(re.findall(r"^\| `([a-z.-]+)` \| .+ \| .+ \|$", table, re.MULTILINE))
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults()
     assert documented == faults(), "say what they mean and what to do"
+
+
+@pytest.mark.parametrize("part", [TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus])
+def test_every_field_of_the_status_is_named(part: type) -> None:
+    section = PAGE.split("## Status\n")[1].split("\n## ")[0]
+    words = set(re.findall(r"\w+", section))
+    assert {field.name for field in fields(part)} - words == set()
