@@ -12,11 +12,20 @@ import structlog
 
 from actors.actor import Actor
 from actors.batch_plans import BatchPlanner
-from actors.batching import PendingChunk, SourceBook
+from actors.batching import BookState, PendingChunk, SourceBook
 from actors.ddl_runner import DdlRunner
 from actors.job_runner import JobRunner
-from actors.messages import BatchDone, ChunkEnd, DdlDone, DdlItem, Flush, Part, WriterMessage
-from replicator.binlog.position import SourcePosition
+from actors.messages import (
+    BatchDone,
+    ChunkEnd,
+    DdlDone,
+    DdlItem,
+    Flush,
+    GroupSaved,
+    Part,
+    WriterMessage,
+)
+from replicator.binlog.position import Point, SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.pipeline.batch import Batch
 from replicator.schema.registry import SchemaRegistry
@@ -69,7 +78,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self,
         settings: WriterSettings,
         registry: SchemaRegistry,
-        books: Mapping[str, SourceBook],
+        books: dict[str, SourceBook],
         server_ids: Mapping[str, int],
         meta: MetaStore,
         planner: BatchPlanner,
@@ -91,6 +100,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
         self._flushes: list[Flush] = []
+        self._saved: dict[str, Mapping[int, GroupSaved]] = {}
         self._log = structlog.get_logger()
 
     @property
@@ -100,7 +110,7 @@ class BatchedWriter(Actor[WriterMessage]):
 
     def applied(self, source: str) -> SourcePosition | None:
         """The boundary up to which everything of a source is applied; None before it is known."""
-        return self._books[source].resume
+        return self._books[source].reached.position
 
     async def on_start(self) -> None:
         """Save the start itself, so that a crash before the first checkpoint changes nothing."""
@@ -217,41 +227,65 @@ class BatchedWriter(Actor[WriterMessage]):
                 )
 
     async def _answer_flushes(self) -> None:
-        if not self._flushes or self._running or self.ddl_running or len(self.mailbox):
-            return
-        await self.save()
-        for flush in self._flushes:
-            flush.done.set()
-        self._flushes = []
+        answered = [flush for flush in self._flushes if self._is_flushed(flush)]
+        if answered:
+            await self.save()
+            self._flushes = [flush for flush in self._flushes if flush not in answered]
+            for flush in answered:
+                flush.done.set()
+
+    def _is_flushed(self, flush: Flush) -> bool:
+        if len(self.mailbox):
+            return False
+        if flush.source is not None:
+            return self._books[flush.source].idle
+        return not (self._running or self.ddl_running)
+
+    async def flush(self, source: str | None = None) -> None:
+        """Wait until what has arrived whole, of one source or of all, is applied and saved."""
+        done = anyio.Event()
+        self.mailbox.tell(Flush(done, source))
+        await done.wait()
+
+    def book(self, source: str) -> SourceBook:
+        """The book of a source."""
+        return self._books[source]
+
+    def renew(self, source: str, epoch: int, state: BookState, floors: Mapping[int, Point]) -> None:
+        """A new incarnation of a source begins: its chunks are counted from 0 again."""
+        self._books[source] = self._books[source].renewed(epoch, state, floors)
 
     async def save(self) -> None:
-        """Save the checkpoint of every source, and its members where they have changed."""
-        books = [book for book in self._books.values() if book.resume is not None]
-        changed = frozenset(book.source for book in books if book.members_changed)
-        checkpoints = [self._checkpoint(book, book.resume) for book in books if book.resume]
-        for book in books:
-            book.members_changed = False
-            self.progress.saved[book.source] = str(book.resume.binlog) if book.resume else ""
-        await self._meta.save(checkpoints, members=changed)
+        """Save the checkpoint of every source, and its groups where they have changed."""
+        states = {source: book.resume for source, book in self._books.items()}
+        changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
+        checkpoints = [
+            self._checkpoint(source, state.position, state.groups)
+            for source, state in states.items()
+            if state.position is not None
+        ]
+        await self._meta.save(checkpoints, members=frozenset(changed))
+        self._saved |= {c.source: states[c.source].groups for c in checkpoints}
+        self.progress.saved |= {c.source: f"{c.file}:{c.offset}" for c in checkpoints}
         self.progress.saved_at = time.monotonic()
 
-    def _checkpoint(self, book: SourceBook, resume: SourcePosition) -> Checkpoint:
+    def _checkpoint(
+        self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
+    ) -> Checkpoint:
+        name_of = self._registry.target_name
         return Checkpoint(
-            source=book.source,
-            file=resume.binlog.file,
-            offset=resume.binlog.offset,
-            gtid=resume.gtid,
-            server_id=self._server_ids[book.source],
+            source=source,
+            file=position.binlog.file,
+            offset=position.binlog.offset,
+            gtid=position.gtid,
+            server_id=self._server_ids[source],
             members=tuple(
-                self._registry.record(member, version, resume.binlog.key - 1)
-                for versions in book.members.values()
-                for member, version in versions.items()
+                self._registry.record(member, version, position.binlog.key - 1)
+                for group in groups.values()
+                for member, version in group.members
             ),
             floors=tuple(
-                (
-                    self._registry.target_name(target),
-                    (point.version, point.transaction, point.ordinal),
-                )
-                for target, point in book.floors.items()
+                (name_of(target), (point.version, point.transaction, point.ordinal))
+                for target, point in self._books[source].floors.items()
             ),
         )

@@ -10,12 +10,14 @@ barriers are executed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from actors.messages import ChunkEnd, DdlItem, Part
+from actors.messages import ChunkEnd, DdlItem, GroupSaved, Part
 from replicator.binlog.position import Point, SourcePosition
+from replicator.sharding.items import At, boundary
+from replicator.sharding.resume import Boundary, Resume
 
 
 class ChunkState(Enum):
@@ -50,27 +52,69 @@ class PendingChunk:
         return any(part.rows for part in self.parts.values())
 
 
+@dataclass(frozen=True, slots=True)
+class BookState:
+    """What is saved of a source at a boundary; ``position`` is None before the first is known."""
+
+    position: SourcePosition | None
+    groups: Mapping[int, GroupSaved]
+
+
+def _nothing_open() -> Collection[At]:
+    return ()
+
+
 class SourceBook:
-    """The chunks of one source in the writer, in order, and how far the source has come."""
+    """The chunks of one source in the writer, in order, and how far the source has come.
+
+    ``start`` is where it begins and what its groups are there, ``floors`` the points known to be
+    applied, by target. ``open_items`` tells the places of the DDL items that are open: a source
+    is never saved behind one of them.
+    """
 
     def __init__(
         self,
         source: str,
         epoch: int,
-        resume: SourcePosition | None,
-        members: dict[int, dict[int, int]],
+        start: BookState,
         floors: dict[int, Point],
+        open_items: Callable[[], Collection[At]] = _nothing_open,
     ) -> None:
         self.source = source
         self.epoch = epoch
-        self.resume = resume
-        self.members = members
+        self.reached = start
         self.floors = floors
-        self.timestamp = 0
-        self.members_changed = True
+        self.queued_bytes = 0
+        self._open_items = open_items
+        key = start.position.binlog.key if start.position else 0
+        self._resume = Resume(Boundary(key, start))
         self._chunks: deque[PendingChunk] = deque()
         self._first = 0
-        self.queued_bytes = 0
+        self._groups = start.groups
+
+    @property
+    def resume(self) -> BookState:
+        """What would be saved now."""
+        return self._resume.boundary(self._open_items()).state
+
+    @property
+    def resume_at(self) -> At:
+        """The place that would be saved now, as `replicator.sharding` takes it."""
+        return boundary(self._resume.boundary(self._open_items()).key)
+
+    def renewed(self, epoch: int, state: BookState, floors: Mapping[int, Point]) -> SourceBook:
+        """The book of the source's next incarnation."""
+        return SourceBook(self.source, epoch, state, dict(floors), self._open_items)
+
+    def passed(self, epoch: int, chunk: int) -> bool:
+        """Whether all rows up to a chunk of an incarnation are applied."""
+        if epoch < self.epoch:
+            return True
+        return all(
+            pending.state is ChunkState.APPLIED
+            for pending in self._chunks
+            if pending.number <= chunk
+        ) and chunk < self._first + len(self._chunks)
 
     @property
     def idle(self) -> bool:
@@ -157,12 +201,16 @@ class SourceBook:
             if chunk.state is not ChunkState.APPLIED or chunk.barriers:
                 return
             assert chunk.end is not None
-            self.resume = chunk.end.end
-            self.timestamp = chunk.end.timestamp or self.timestamp
+            self._reach(chunk, chunk.end)
             self.queued_bytes -= chunk.end.bytes
-            for target, part in chunk.parts.items():
-                if part.members is not None:
-                    self.members[target] = dict(part.members)
-                    self.members_changed = True
             self._chunks.popleft()
             self._first += 1
+
+    def _reach(self, chunk: PendingChunk, end: ChunkEnd) -> None:
+        """A chunk is finished: its end may be saved, unless it is inside a transaction."""
+        changed = {t: part.saved for t, part in chunk.parts.items() if part.saved is not None}
+        groups = {**self._groups, **changed} if changed else self._groups
+        self._groups = groups
+        if end.complete:
+            self.reached = BookState(end.end, groups)
+            self._resume.applied(Boundary(end.end.binlog.key, self.reached), self._open_items())

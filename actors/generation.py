@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 
 from actors.batch_plans import BatchPlanner
 from actors.batched_writer import BatchedWriter, WriterSettings
-from actors.batching import SourceBook
+from actors.batching import BookState, SourceBook
 from actors.ddl_runner import DdlRunner
 from actors.job_runner import JobRunner
 from actors.messages import Flush
 from actors.sharding_group import ShardingGroup
 from actors.source_reader import SourceReader, SourceSettings
+from actors.source_unit import SourceUnit
 from actors.starting import SourceStart, load_start
 from actors.task_setup import (
     CHUNK_MAX_BYTES,
@@ -32,7 +33,8 @@ from actors.task_setup import (
 from config.models import Task
 from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import SourceAddress, TlsFiles
-from replicator.binlog.position import Point
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import SourcePosition
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.names import TableName
@@ -60,17 +62,13 @@ class Generation:
     def __init__(self, task: Task, session: SparkSession) -> None:
         self.task = task
         self.registry = SchemaRegistry()
-        self.readers: dict[str, SourceReader] = {}
-        self.groups: dict[tuple[str, int], ShardingGroup] = {}
+        self.units: dict[str, SourceUnit] = {}
         self.writer: BatchedWriter | None = None
         self._session = session
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
         self._ddl_connection = Connection(address_of(task.target_database))
         self._meta = MetaStore(self._meta_connection, task.meta_schema, task.name)
-        self._floors: dict[tuple[str, int], Point] = {}
-        self._versions: dict[tuple[str, int], int] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
         self._load_data = False
         self._log = structlog.get_logger()
 
@@ -90,18 +88,18 @@ class Generation:
                 source: await load_start(setup, self.registry, self._meta)
                 for source, setup in self._setups.items()
             }
-            self._take_state(starts)
             async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
                 writer = self.writer = self._make_writer(starts)
                 tasks.start_soon(writer.run)
-                async with anyio.create_task_group() as readers:
+                async with anyio.create_task_group() as units:
                     for source, start in starts.items():
-                        reader = self.readers[source] = self._make_reader(source, start, writer)
-                        readers.start_soon(reader.run)
+                        unit = self.units[source] = SourceUnit(
+                            source, start, writer, self._make_group, self._make_reader
+                        )
+                        units.start_soon(unit.run)
                     running.set()
                     await stop.wait()
-                    readers.cancel_scope.cancel()
+                    units.cancel_scope.cancel()
                 await self._flush(writer)
                 tasks.cancel_scope.cancel()
         finally:
@@ -119,30 +117,18 @@ class Generation:
                 reason="the last run did not end in order; stop the task once, then start it",
             )
 
-    def group_of(self, source: str, target: int) -> ShardingGroup:
-        """The group of a source and a target, started when first asked for."""
-        group = self.groups.get((source, target))
-        if group is None:
-            assert self.writer is not None
-            assert self._tasks is not None
-            floor = self._floors.get((source, target))
-            group = self.groups[source, target] = ShardingGroup(
-                source,
-                target,
-                self.registry,
-                self.writer.mailbox,
-                version=max(self._versions.get((source, target), 0), floor.version if floor else 0),
-                floor=floor,
-            )
-            self._tasks.start_soon(group.run)
-        return group
-
-    def _take_state(self, starts: Mapping[str, SourceStart]) -> None:
-        for source, start in starts.items():
-            for target, point in start.floors.items():
-                self._floors[source, target] = point
-            for target, members in start.members.items():
-                self._versions[source, target] = max(members.values(), default=0)
+    def _make_group(self, unit: SourceUnit, target: int) -> ShardingGroup:
+        assert self.writer is not None
+        saved, floor = unit.state.groups.get(target), unit.floors.get(target)
+        versions = [version for _, version in saved.members] if saved else []
+        return ShardingGroup(
+            unit.source,
+            target,
+            self.registry,
+            self.writer.mailbox,
+            version=max([*versions, floor.version if floor else 0]),
+            floor=floor,
+        )
 
     def _make_writer(self, starts: Mapping[str, SourceStart]) -> BatchedWriter:
         task = self.task
@@ -151,7 +137,7 @@ class Generation:
         syncer = task.syncer_of(instance)
         safe_mode = any(task.syncer_of(i).safe_mode for i in task.mysql_instances)
         books = {
-            source: SourceBook(source, 0, start.resume, dict(start.members), dict(start.floors))
+            source: SourceBook(source, 0, BookState(start.resume, start.groups), dict(start.floors))
             for source, start in starts.items()
         }
         settings = ApplySettings(
@@ -183,12 +169,13 @@ class Generation:
             ),
         )
 
-    def _make_reader(self, source: str, start: SourceStart, writer: BatchedWriter) -> SourceReader:
-        setup: SourceSetup = self._setups[source]
+    def _make_reader(self, unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
+        assert self.writer is not None
+        setup: SourceSetup = self._setups[unit.source]
         address = setup.address
         return SourceReader(
             SourceSettings(
-                source=source,
+                source=unit.source,
                 address=SourceAddress(
                     host=address.host,
                     port=address.port,
@@ -201,12 +188,12 @@ class Generation:
                 server_id=setup.server_id,
                 limits=ChunkLimits(target_bytes=CHUNK_TARGET_BYTES, max_bytes=CHUNK_MAX_BYTES),
             ),
-            start.read_from,
+            start,
             setup.router,
             self.registry,
-            writer.mailbox,
-            self.group_of,
-            epoch=0,
+            self.writer.mailbox,
+            unit.group,
+            epoch=unit.epoch,
         )
 
     async def _flush(self, writer: BatchedWriter) -> None:

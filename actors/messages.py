@@ -10,6 +10,7 @@ from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import SourcePosition
 from replicator.pipeline.batch import BatchResult
 from replicator.schema.ddl_effects import Effect
+from replicator.sharding.items import GroupState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,13 @@ class TargetRows:
     rows: RowEvents | None
     effects: tuple[Effect, ...] = ()
     statement: Statement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Source to group: everything before this has been answered when ``done`` is set."""
+
+    done: anyio.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +68,23 @@ class DdlItem:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSaved:
+    """A group after a chunk, as a checkpoint there keeps it.
+
+    ``members`` are the numbers and versions of its members; ``state`` is the rest, for a group
+    whose DDL is coordinated.
+    """
+
+    members: tuple[tuple[int, int], ...]
+    state: GroupState | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Group to writer: what is to be done for one target in one chunk.
 
-    All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``members`` are the
-    numbers and versions of the group's members after the chunk, None where nothing changed.
+    All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``saved`` is None where
+    the group is as it was before the chunk.
     """
 
     source: str
@@ -74,7 +94,7 @@ class Part:
     rows: RowEvents | None
     version: int
     ddl: DdlItem | None = None
-    members: tuple[tuple[int, int], ...] | None = None
+    saved: GroupSaved | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +114,14 @@ class DdlDone:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Supervisor to writer: finish what has arrived whole, save, then set ``done``."""
+    """To the writer: finish what has arrived whole, save, then set ``done``.
+
+    Of one source, or of all (None).
+    """
 
     done: anyio.Event
+    source: str | None = None
 
 
+GroupMessage = TargetRows | Drain
 WriterMessage = ChunkEnd | Part | Flush | BatchDone | DdlDone

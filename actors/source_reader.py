@@ -14,9 +14,9 @@ import structlog
 
 from actors.actor import Actor
 from actors.faults import FatalError
+from actors.group import GroupActor
 from actors.mailbox import Mailbox
 from actors.messages import ChunkEnd, TargetRows, WriterMessage
-from actors.sharding_group import ShardingGroup
 from replicator.binlog.assembler import RowPosition
 from replicator.binlog.chunk import Chunk, RouteSlot, Statement
 from replicator.binlog.chunk_builder import ChunkLimits
@@ -86,7 +86,7 @@ class SourceReader(Actor[Never]):
         router: Router,
         registry: SchemaRegistry,
         writer: Mailbox[WriterMessage],
-        group_of: Callable[[str, int], ShardingGroup],
+        group_of: Callable[[int], GroupActor],
         *,
         epoch: int,
     ) -> None:
@@ -103,17 +103,30 @@ class SourceReader(Actor[Never]):
         self._resume_after: RowPosition | None = None
         self._stream: BinlogStream | None = None
         self._limiter = anyio.CapacityLimiter(1)
+        self._waiting = anyio.CancelScope()
+        self._finishing = False
+        self._finished = anyio.Event()
         self._log = structlog.get_logger().bind(source=settings.source)
 
     async def loop(self) -> None:
-        """Connect, read until the connection is lost, and again."""
-        while True:
-            await self._connect()
-            try:
-                await self._follow()
-            except StreamLostError as error:
-                self.progress.reconnects += 1
-                self._lost(error)
+        """Connect, read until the connection is lost, and again; until `finish`."""
+        try:
+            while not self._finishing:
+                with anyio.CancelScope() as self._waiting:
+                    await self._connect()
+                try:
+                    await self._follow()
+                except StreamLostError as error:
+                    self.progress.reconnects += 1
+                    self._lost(error)
+        finally:
+            self._finished.set()
+
+    async def finish(self) -> None:
+        """Stop reading between two chunks; returns when the last one is dealt out."""
+        self._finishing = True
+        self._waiting.cancel()
+        await self._finished.wait()
 
     async def on_stop(self) -> None:
         """Close the connection, which also ends a read that is under way in the thread."""
@@ -155,13 +168,17 @@ class SourceReader(Actor[Never]):
 
     async def _follow(self) -> None:
         assert self._stream is not None
-        while True:
+        while not self._finishing:
+            chunk: Chunk | None = None
             try:
-                chunk = await anyio.to_thread.run_sync(
-                    self._stream.read_chunk, limiter=self._limiter, abandon_on_cancel=True
-                )
+                with anyio.CancelScope() as self._waiting:
+                    chunk = await anyio.to_thread.run_sync(
+                        self._stream.read_chunk, limiter=self._limiter, abandon_on_cancel=True
+                    )
             except BinlogError as error:
                 raise self._fault(error) from error
+            if chunk is None:
+                return
             reach(CrashPoint.CHUNK_READ)
             await self._deal(chunk)
 
@@ -184,7 +201,7 @@ class SourceReader(Actor[Never]):
         )
         for target in sorted(targets):
             rows = chunk.rows.get(target)
-            group = self._group_of(self.settings.source, target)
+            group = self._group_of(target)
             await group.mailbox.put(
                 TargetRows(
                     epoch=self._epoch,

@@ -8,6 +8,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.messages import GroupSaved
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.gtid import GtidStart
@@ -27,13 +28,13 @@ class SourceStart:
     """The state that a source starts from.
 
     ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
-    that is known. ``members``: by target, the version of each member. ``floors``: by target.
+    that is known. ``groups`` and ``floors``: by target.
     """
 
     read_from: SourcePosition | GtidStart
     resume: SourcePosition | None
     server_id: int
-    members: dict[int, dict[int, int]]
+    groups: dict[int, GroupSaved]
     floors: dict[int, Point]
 
 
@@ -83,7 +84,7 @@ def _from_checkpoint(
         read_from=GtidStart(checkpoint.gtid) if by_gtid else position,
         resume=position,
         server_id=server_id,
-        members=members,
+        groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
     )
 
@@ -109,7 +110,7 @@ async def _fresh(
         read_from=start,
         resume=start if isinstance(start, SourcePosition) else None,
         server_id=server_id,
-        members=members,
+        groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         floors={},
     )
 

@@ -75,7 +75,7 @@ def task_status(
         since=since,
         pid=pid,
         error=fault,
-        sources=tuple(_source(generation, source) for source in generation.readers),
+        sources=tuple(_source(generation, source) for source in generation.units),
         targets=_targets(generation, rates),
         writer=WriterStatus(
             state=writer.jobs.state,
@@ -90,7 +90,7 @@ def task_status(
 
 
 def _source(generation: Generation, source: str) -> SourceStatus:
-    progress = generation.readers[source].progress
+    progress = generation.units[source].reader.progress
     assert generation.writer is not None
     saved = generation.writer.progress.saved.get(source, "")
     applied = generation.writer.applied(source)
@@ -118,7 +118,11 @@ def _targets(generation: Generation, rates: RateMeter) -> tuple[TargetStatus, ..
             continue
         totals = writer.progress.totals.get(number, TargetTotals())
         running = writer.ddl_running.get(number)
-        versions = [g.version for (_, target), g in generation.groups.items() if target == number]
+        versions = [
+            unit.groups[number].version
+            for unit in generation.units.values()
+            if number in unit.groups
+        ]
         found.append(
             TargetStatus(
                 target=str(name),

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.batching import SourceBook
-from actors.messages import ChunkEnd, DdlItem, Part
+from actors.batching import BookState, SourceBook
+from actors.messages import ChunkEnd, DdlItem, GroupSaved, Part
 from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import BinlogPosition, Point, SourcePosition
 from replicator.binlog.table_map import OptionalMetadata, TableMap
@@ -31,7 +31,7 @@ def end(chunk: int, *targets: int, size: int = 100) -> ChunkEnd:
 
 def part(chunk: int, target: int, *transactions: int, ddl: DdlItem | None = None) -> Part:
     found = rows(*transactions) if transactions else None
-    return Part("a", 0, chunk, target, found, 0, ddl, ((target, 1),) if ddl else None)
+    return Part("a", 0, chunk, target, found, 0, ddl, GroupSaved(((target, 1),)) if ddl else None)
 
 
 def item(target: int) -> DdlItem:
@@ -48,7 +48,7 @@ def item(target: int) -> DdlItem:
 
 @pytest.fixture
 def book() -> SourceBook:
-    return SourceBook("a", 0, position(4), {}, {})
+    return SourceBook("a", 0, BookState(position(4), {}), {})
 
 
 def test_a_chunk_is_taken_only_when_all_its_parts_are_there(book: SourceBook) -> None:
@@ -97,9 +97,9 @@ def test_the_position_moves_in_order_and_only_over_finished_chunks(book: SourceB
     first = book.take(0, ())
     second = book.take(0, ())
     book.applied(second)
-    assert book.resume == position(4)
+    assert book.resume.position == position(4)
     book.applied(first)
-    assert book.resume == position(1001)
+    assert book.resume.position == position(1001)
     assert book.idle
     assert book.queued_bytes == 0
 
@@ -116,10 +116,10 @@ def test_a_barrier_comes_behind_its_rows_and_before_the_next_chunk(book: SourceB
     book.applied(taken)
     assert list(book.barriers()) == [ddl]
     assert book.take(1000, ()) == []
-    assert book.resume == position(4)
+    assert book.resume.position == position(4)
     book.executed(ddl)
-    assert book.resume == position(1000)
-    assert book.members == {1: {1: 1}}
+    assert book.resume.position == position(1000)
+    assert book.resume.groups == {1: GroupSaved(((1, 1),))}
     assert [chunk.number for chunk in book.take(1000, ())] == [1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.mailbox import Mailbox
-from actors.messages import Part, TargetRows, WriterMessage
+from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding_group import ShardingGroup
 from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import Point
@@ -68,7 +68,7 @@ async def test_rows_are_passed_on_with_the_version_they_belong_to() -> None:
     altered = await bench.ddl("ALTER TABLE t1 ADD c INT")
     assert altered.ddl is not None
     assert altered.ddl.version == 1
-    assert altered.members == ((0, 1),)
+    assert altered.saved == GroupSaved(((0, 1),))
     assert (await bench.rows((12, 1))).version == 1
 
 
@@ -105,8 +105,8 @@ async def test_rows_of_other_shards_are_never_dropped(sql: str, others: bool) ->
 
 async def test_dropped_and_created_members_leave_and_join() -> None:
     bench = Bench(others=True)
-    assert (await bench.ddl("DROP TABLE t1")).members == ((1, 0),)
-    assert (await bench.ddl("CREATE TABLE t3 (a INT)")).members == ((1, 1), (2, 1))
+    assert (await bench.ddl("DROP TABLE t1")).saved == GroupSaved(((1, 0),))
+    assert (await bench.ddl("CREATE TABLE t3 (a INT)")).saved == GroupSaved(((1, 1), (2, 1)))
 
 
 async def test_a_renamed_member_keeps_its_version_and_structure() -> None:
@@ -114,5 +114,5 @@ async def test_a_renamed_member_keeps_its_version_and_structure() -> None:
     await bench.ddl("ALTER TABLE t1 ADD c INT")
     part = await bench.ddl("RENAME TABLE t1 TO t9")
     assert part.ddl is None
-    assert part.members == ((1, 1),)
+    assert part.saved == GroupSaved(((1, 1),))
     assert bench.registry.member(1).name.table == "t9"
