@@ -13,10 +13,13 @@ SAMPLE_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds since the watch began; peaks of memory in bytes, ``tree`` without double
-    counting of shared pages (PSS), ``driver`` the first process alone (RSS)."""
+    """CPU seconds since the watch began: of the driver (the first process), of Java, of the
+    Python workers. Peaks of memory in bytes: ``tree`` without counting shared pages twice (PSS),
+    ``driver`` the first process alone (RSS)."""
 
-    cpu: float
+    cpu_driver: float
+    cpu_java: float
+    cpu_workers: float
     tree: int
     driver: int
 
@@ -31,6 +34,7 @@ class ProcessTreeWatch:
         self._root = root
         self._first: dict[tuple[int, int], float] = {}
         self._last: dict[tuple[int, int], float] = {}
+        self._kinds: dict[tuple[int, int], str] = {}
         self._tree = 0
         self._driver = 0
         self._done = threading.Event()
@@ -50,8 +54,10 @@ class ProcessTreeWatch:
     @property
     def usage(self) -> Usage:
         """What the tree has used so far."""
-        cpu = sum(self._last.values()) - sum(self._first.values())
-        return Usage(cpu, self._tree, self._driver)
+        cpu = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+        for process, seconds in self._last.items():
+            cpu[self._kinds[process]] += seconds - self._first.get(process, 0.0)
+        return Usage(cpu["driver"], cpu["java"], cpu["workers"], self._tree, self._driver)
 
     def _watch(self) -> None:
         while not self._done.wait(SAMPLE_SECONDS):
@@ -66,7 +72,10 @@ class ProcessTreeWatch:
             fields = _stat(pid)
             if fields:
                 # utime, stime and the start time, which tells a reused number apart (proc(5)).
-                found[pid, int(fields[19])] = (int(fields[11]) + int(fields[12])) / _TICKS
+                process = pid, int(fields[19])
+                found[process] = (int(fields[11]) + int(fields[12])) / _TICKS
+                if process not in self._kinds:
+                    self._kinds[process] = "driver" if pid == self._root else _kind(pid)
         return found
 
 
@@ -86,6 +95,14 @@ def descendants(root: int) -> list[int]:
     for pid in found:
         found += children.get(pid, [])
     return found
+
+
+def _kind(pid: int) -> str:
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "workers"
+    return "java" if name.strip() == "java" else "workers"
 
 
 def _stat(pid: int) -> list[str]:

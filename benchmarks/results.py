@@ -26,10 +26,17 @@ class CatchUp:
     start_seconds: float
     seconds: float
     batches: int
-    cpu: float
+    cpu_driver: float
+    cpu_java: float
+    cpu_workers: float
     cpu_target: float
     memory: int
     memory_driver: int
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of all our processes."""
+        return self.cpu_driver + self.cpu_java + self.cpu_workers
 
     @property
     def rate(self) -> float:
@@ -81,9 +88,13 @@ def _lines(run: Run) -> list[tuple[str, str, float]]:
 
 
 def _costs(work: CatchUp) -> list[tuple[str, str, float]]:
+    each = 1e6 / work.rows
     return [
-        ("CPU of our processes, s per million rows", ".1f", work.cpu / work.rows * 1e6),
-        ("CPU of the target server, s per million rows", ".1f", work.cpu_target / work.rows * 1e6),
+        ("CPU seconds per million rows: all our processes", ".1f", work.cpu * each),
+        ("  of these the driver's Python", ".1f", work.cpu_driver * each),
+        ("  of these Java", ".1f", work.cpu_java * each),
+        ("  of these the Python workers", ".1f", work.cpu_workers * each),
+        ("the target server", ".1f", work.cpu_target * each),
         ("peak memory of all our processes, MiB", ",.0f", work.memory / 2**20),
         ("peak memory of the driver's Python, MiB", ",.0f", work.memory_driver / 2**20),
         ("start, before reading begins, s", ".1f", work.start_seconds),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from pymysql.err import MySQLError
 
@@ -36,8 +37,7 @@ LONGEST_PAUSE = 2.0
 _SHOWN_BYTES = 400
 
 
-@dataclass(frozen=True, slots=True)
-class EventHead:
+class EventHead(NamedTuple):
     """Where an event comes from: its source's name, its point, and the plan that reads it."""
 
     source: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,10 @@ JAVA_VERSIONS = (17, 21)
 
 JVM_PATIENCE = 10.0
 """Seconds that a stopped JVM may take to end."""
+
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+"""Java only moves rows between Python processes: what its second compiler costs is never earned
+back, least of all at the start (docs/performance.md)."""
 
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _LOGGING = """
@@ -57,10 +62,14 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
+    java_options = (
+        f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
+        f" {conf.get('spark.driver.extraJavaOptions', '')}"
+    )
     # The JVM reads these when it starts, before there is a session to configure.
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--driver-memory {conf.get('spark.driver.memory', '1g')}"
-        f" --driver-java-options -Dlog4j2.configurationFile={logging.as_uri()} pyspark-shell"
+        f" --driver-java-options {shlex.quote(java_options)} pyspark-shell"
     )
     settings = {**_defaults(folder), **conf}
     if master.startswith("local"):
