@@ -87,8 +87,9 @@ class Task(Section):
     """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
     case_sensitive: Flag = False
     """Routes, filters and allow lists are matched by case."""
-    online_ddl: Flag = True
-    """Follow gh-ost and pt-online-schema-change."""
+    online_ddl: Flag = False
+    """Follow gh-ost and pt-online-schema-change. Until that is supported the default is false,
+    where DM's is true."""
     online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
     """Old spelling: turns `online-ddl` on."""
     shadow_table_rules: tuple[str, ...] = (r"^_(.+)_(?:new|gho)$",)

@@ -50,6 +50,12 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         'leave `shard-mode` empty ("") and change the shards at the same time',
         ("optimistic",),
     ),
+    Unsupported(
+        "online-ddl",
+        "following gh-ost and pt-online-schema-change",
+        "set it to false, and leave their tables out by the block-allow-list",
+        (True,),
+    ),
     Unsupported("online-ddl-scheme", _ONLINE_DDL, "delete the key"),
     Unsupported("shadow-table-rules", _ONLINE_DDL, "delete the key"),
     Unsupported("trash-table-rules", _ONLINE_DDL, "delete the key"),

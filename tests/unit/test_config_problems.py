@@ -221,6 +221,7 @@ NOT_SUPPORTED = [
     Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "leave `shard-mode` empty"),
     Case("name:", "shard-mode: pessimistic\nname:", 1, "shard-mode", "leave `shard-mode` empty"),
     Case("name:", "is-sharding: true\nname:", 1, "is-sharding", "(`pessimistic`)"),
+    Case("name:", "online-ddl: true\nname:", 1, "online-ddl", "set it to false"),
     Case("name:", "online-ddl-scheme: gh-ost\nname:", 1, "online-ddl-scheme", "delete the key"),
     Case("name:", "shadow-table-rules: [a]\nname:", 1, "shadow-table-rules", "delete the key"),
     Case("name:", "trash-table-rules: [a]\nname:", 1, "trash-table-rules", "delete the key"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.recognise import recognise
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
+from replicator.schema.ddl_effects import DdlError, Effect, effects_of
 from replicator.schema.names import TableName
 
 
