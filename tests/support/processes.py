@@ -11,8 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import anyio
+
+from actors.control_client import NotRunningError, ask
+from actors.control_protocol import ControlError, Request
 from replicator.sandbox.server import DatabaseServer
+from replicator.status import TaskStatus
 from tests.support.running import end_of
 
 PATIENCE = 120.0
@@ -58,23 +64,74 @@ class TaskProcess:
             lambda: sum(e["event"] == event for e in self.events()) >= count, f"event {event}"
         )
 
+    def status(self, task: str) -> TaskStatus | None:
+        """What `replicator status` shows; None while the task does not answer yet."""
+        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self._env["XDG_RUNTIME_DIR"]):
+            try:
+                return TaskStatus.from_dict(dict(anyio.run(ask, task, Request("status")).body))
+            except (NotRunningError, ControlError):
+                return None
+
+    def until_state(self, task: str, state: str) -> TaskStatus:
+        """Wait until the task is in this state; its status then."""
+        found: list[TaskStatus] = []
+
+        def reached() -> bool:
+            status = self.status(task)
+            if status is None or status.state != state:
+                return False
+            found.append(status)
+            return True
+
+        self.until(reached, f"state {state}")
+        return found[-1]
+
     def until_applied(self, task: str, sources: Mapping[str, DatabaseServer]) -> None:
         """Wait until everything that the sources have logged up to now is applied."""
         ends = {source: end_of(server) for source, server in sources.items()}
 
         def applied() -> bool:
-            answer = self.cli("status", task, "--json")
-            if answer.returncode:
+            status = self.status(task)
+            if status is None:
                 return False
-            status = json.loads(answer.stdout)
-            assert status["error"] is None, status["error"]
-            places = {s["source"]: s["applied_position"] for s in status["sources"]}
+            assert status.error is None or status.error.event == "task.restart", status.error
+            places = {s.source: s.applied_position for s in status.sources}
             return all(
                 places.get(source) and _key(places[source]) >= (end.sequence, end.offset)
                 for source, end in ends.items()
             )
 
         self.until(applied, "catching up")
+
+    def descendants(self) -> dict[int, str]:
+        """The processes that the task has started, and these in turn, that still live.
+
+        By process id, with the words of the command line.
+        """
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and int(entry.name) != self.process.pid:
+                try:
+                    stat = Path(entry, "stat").read_text()
+                    command = Path(entry, "cmdline").read_text()
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                # After the name, which may hold anything: state, parent, group, session.
+                fields = stat.rpartition(")")[2].split()
+                if int(fields[3]) == self.process.pid and fields[0] != "Z":
+                    found[int(entry.name)] = command.replace("\0", " ")
+        return found
+
+    def until_alone(self) -> None:
+        """Wait until no process is left that the ended task had started."""
+        deadline = time.monotonic() + PATIENCE
+        while left := self.descendants():
+            assert time.monotonic() < deadline, f"processes are left behind: {left}"
+            time.sleep(LOOK_SECONDS)
+
+    def console(self) -> str:
+        """What the task wrote to the terminal so far."""
+        return self._log.with_name("console.log").read_text()
 
     def tail(self) -> str:
         """The end of the log, for messages."""
