@@ -14,8 +14,10 @@ from actors.actor import Actor
 from actors.batch_plans import BatchPlanner
 from actors.batching import BookState, PendingChunk, SourceBook
 from actors.ddl_runner import DdlRunner
-from actors.job_runner import JobRunner
+from actors.faults import FatalError
+from actors.job_runner import DUPLICATE_ROWS, JobRunner
 from actors.messages import (
+    BatchCut,
     BatchDone,
     ChunkEnd,
     DdlDone,
@@ -150,6 +152,8 @@ class BatchedWriter(Actor[WriterMessage]):
                 book.add_end(message)
         elif isinstance(message, BatchDone):
             self._batch_done(message)
+        elif isinstance(message, BatchCut):
+            self._batch_cut(message)
         elif isinstance(message, DdlDone):
             del self.ddl_running[message.item.target]
             self._planner.forget(message.item.target)
@@ -196,7 +200,14 @@ class BatchedWriter(Actor[WriterMessage]):
 
     async def _run_batch(self, batch: Batch) -> None:
         started = time.monotonic()
-        result = await self.jobs.run(batch)
+        try:
+            result = await self.jobs.run(batch)
+        except FatalError as error:
+            cut = any(book.cut_short(chunks) for book, chunks in self._running)
+            if error.event != DUPLICATE_ROWS or not cut:
+                raise
+            self.mailbox.tell(BatchCut(error.message))
+            return
         reach(CrashPoint.BATCH_APPLIED)
         self.mailbox.tell(BatchDone(result, time.monotonic() - started))
 
@@ -225,6 +236,17 @@ class BatchedWriter(Actor[WriterMessage]):
                     rows=bucket.missing,
                     meaning="updates or deletes did not find their row on the target",
                 )
+
+    def _batch_cut(self, message: BatchCut) -> None:
+        """Take the batch again together with the rest of its transactions.
+
+        What some buckets have committed of it their points leave out then.
+        """
+        self._log.info("batch.extended", reason=message.reason)
+        for book, chunks in self._running:
+            book.put_back(chunks)
+        self._running = []
+        self._batch_targets = set()
 
     async def _answer_flushes(self) -> None:
         answered = [flush for flush in self._flushes if self._is_flushed(flush)]

@@ -10,7 +10,7 @@ barriers are executed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -88,6 +88,7 @@ class SourceBook:
         self._open_items = open_items
         key = start.position.binlog.key if start.position else 0
         self._resume = Resume(Boundary(key, start))
+        self._whole_transaction = False
         self._chunks: deque[PendingChunk] = deque()
         self._first = 0
         self._groups = start.groups
@@ -118,8 +119,11 @@ class SourceBook:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that has arrived is unfinished."""
-        return not self._chunks
+        """Whether nothing can be done about what has arrived: at most it waits, in vain when its
+        reader has stopped, for the rest of a transaction (`put_back`)."""
+        if not self._whole_transaction:
+            return not self._chunks
+        return all(chunk.state is ChunkState.ARRIVING for chunk in self._chunks)
 
     def add_end(self, end: ChunkEnd) -> None:
         """Note the end of a chunk."""
@@ -140,12 +144,14 @@ class SourceBook:
         """Chunks for the next batch, of ``room`` bytes or the first one if that is larger.
 
         Stops before a chunk that touches a ``blocked`` target (its DDL is being executed) and
-        after a chunk with a barrier.
+        after a chunk with a barrier. After `put_back`: none before the transaction is whole.
         """
         taken: list[PendingChunk] = []
+        ended = False
         for chunk in self._chunks:
             if chunk.state is ChunkState.ARRIVING:
-                if not chunk.whole or (taken and room <= 0):
+                full = ended if self._whole_transaction else room <= 0
+                if not chunk.whole or (taken and full):
                     break
                 if any(target in blocked for target in chunk.parts):
                     break
@@ -153,9 +159,35 @@ class SourceBook:
                 chunk.state = ChunkState.IN_BATCH
                 room -= chunk.end.bytes
                 taken.append(chunk)
+            ended = chunk.end is not None and chunk.end.complete
             if chunk.barriers:
                 break
+        if self._whole_transaction and taken:
+            if not ended:
+                self._return(taken)
+                return []
+            self._whole_transaction = False
         return taken
+
+    def cut_short(self, chunks: Sequence[PendingChunk]) -> bool:
+        """Whether the last of these chunks of a batch leaves a transaction unfinished."""
+        last = chunks[-1]
+        for chunk in self._chunks:
+            # Chunks without rows that followed were finished at once.
+            if chunk.number == last.number + 1 and chunk.state is ChunkState.APPLIED:
+                last = chunk
+        return last.end is not None and not last.end.complete
+
+    def put_back(self, chunks: Sequence[PendingChunk]) -> None:
+        """The batch could not be applied: these chunks are to be taken again, and the rest of the
+        transaction that the last one is cut out of with them, however large that is."""
+        self._whole_transaction = self.cut_short(chunks)
+        self._return(chunks)
+
+    @staticmethod
+    def _return(chunks: Sequence[PendingChunk]) -> None:
+        for chunk in chunks:
+            chunk.state = ChunkState.ARRIVING
 
     def applied(self, chunks: Collection[PendingChunk]) -> None:
         """The rows of these chunks are on the target, in every bucket."""

@@ -19,6 +19,9 @@ from replicator.schema.registry import SchemaRegistry
 RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt to reach the target."""
 
+DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
+"""The event of the fault that two rows have the same key."""
+
 SPARK_ATTEMPTS = 3
 """How often a job that Spark itself failed is submitted before the session is made anew."""
 

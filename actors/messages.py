@@ -106,6 +106,17 @@ class BatchDone:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchCut:
+    """The writer's job to the writer: rows collide in a batch that ends inside a transaction.
+
+    What follows in the transaction may take the other row away: a row that moves between shards
+    can be inserted into the new one long before it is deleted from the old one.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DdlDone:
     """The writer's job to the writer: the item is executed, and its structures are known."""
 
@@ -124,4 +135,4 @@ class Flush:
 
 
 GroupMessage = TargetRows | Drain
-WriterMessage = ChunkEnd | Part | Flush | BatchDone | DdlDone
+WriterMessage = ChunkEnd | Part | Flush | BatchDone | BatchCut | DdlDone

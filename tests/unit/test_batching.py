@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from actors.batching import BookState, SourceBook
@@ -135,3 +137,33 @@ def test_a_part_that_comes_twice_is_a_bug(book: SourceBook) -> None:
     book.add_part(part(0, 1, 10))
     with pytest.raises(AssertionError):
         book.add_part(part(0, 1, 10))
+
+
+def test_a_cut_transaction_that_was_put_back_is_taken_whole(book: SourceBook) -> None:
+    for number, complete in enumerate([True, False, False]):
+        book.add_end(replace(end(number, 1), complete=complete))
+        book.add_part(part(number, 1, 10 + number))
+    first = book.take(0, ())
+    assert not book.cut_short(first)
+    book.applied(first)
+    cut = book.take(0, ())
+    assert book.cut_short(cut)
+    book.put_back(cut)
+    assert book.take(1000, ()) == []
+    assert book.idle
+    for number in (3, 4):
+        book.add_end(end(number, 1))
+        book.add_part(part(number, 1, 10 + number))
+    whole = book.take(0, ())
+    assert [chunk.number for chunk in whole] == [1, 2, 3]
+    assert not book.cut_short(whole)
+    assert [chunk.number for chunk in book.take(0, ())] == [4]
+
+
+def test_a_transaction_that_ends_without_rows_is_not_cut_short(book: SourceBook) -> None:
+    book.add_end(replace(end(0, 1), complete=False))
+    book.add_part(part(0, 1, 10))
+    book.add_end(end(1))
+    rows, nothing = book.take(1000, ())
+    book.applied([nothing])
+    assert not book.cut_short([rows])
