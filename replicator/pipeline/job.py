@@ -236,7 +236,11 @@ def _outcomes(
             if number == target
         }
         work = BucketWork(targets[target], bucket, entries, heads, ends)
-        yield _outcome_row(apply_bucket(work, job.settings))
+        outcome = apply_bucket(work, job.settings)
+        yield _outcome_row(outcome)
+        if outcome.outcome is Outcome.UNREACHABLE:
+            # Each further bucket would wait as long; the whole batch is to be applied again.
+            return
 
 
 def _outcome_row(outcome: BucketOutcome) -> pa.RecordBatch:

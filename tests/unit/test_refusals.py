@@ -1,0 +1,41 @@
+"""What becomes of a server's own error."""
+
+from __future__ import annotations
+
+import pymysql.err
+
+from actors.faults import FatalError
+from actors.refusals import refusal
+from replicator.schema.connection import DatabaseAddress, DatabaseUnavailableError
+
+SERVER = DatabaseAddress("db1", 3306, "merger", "secret")
+
+
+def fault(code: int, text: str) -> FatalError:
+    found = refusal("target", SERVER, pymysql.err.OperationalError(code, text))
+    assert isinstance(found, FatalError)
+    assert found.event == "server.refused"
+    assert found.where == "target"
+    assert text in found.message
+    assert "replicator resume" in found.ways_out[0]
+    assert "secret" not in str(found)
+    return found
+
+
+def test_a_server_that_is_away_is_no_fault() -> None:
+    error = pymysql.err.OperationalError(2013, "Lost connection")
+    assert isinstance(refusal("target", SERVER, error), DatabaseUnavailableError)
+
+
+def test_a_refused_login_names_user_and_server() -> None:
+    found = fault(1045, "Access denied for user")
+    assert "merger@db1:3306" in found.message
+    assert "password" in found.ways_out[0]
+
+
+def test_a_missing_privilege_is_to_be_granted() -> None:
+    assert "grant merger" in fault(1142, "INSERT command denied").ways_out[0]
+
+
+def test_anything_else_is_to_be_mended_at_the_server() -> None:
+    assert "mend" in fault(1054, "Unknown column 'x'").ways_out[0]
