@@ -24,9 +24,11 @@ CONNECT_TIMEOUT = 10.0
 """Seconds until a server must have answered the first packet."""
 
 LOST_CONNECTION = frozenset(
-    {1040, 1053, 1077, 1079, 1129, 1203, 2002, 2003, 2006, 2013, 2014, 2055}
+    {1040, 1053, 1077, 1079, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
+    | {2002, 2003, 2006, 2013, 2014, 2055}
 )
-"""Error codes that say nothing about the statement: the server is away, full or shutting down."""
+"""Error codes that say nothing about the statement: the server is away, full or shutting down, or
+somebody has killed the connection (1927 at MariaDB, 3169 at MySQL)."""
 
 
 class DatabaseUnavailableError(Exception):

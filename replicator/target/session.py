@@ -24,6 +24,7 @@ ANSWER_TIMEOUT = 600
 
 _DEADLOCK = 1213
 _LOCK_WAIT_TIMEOUT = 1205
+_INTERRUPTED = 1317
 _DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
 _REQUIRED = {"time_zone": "'+00:00'", "sql_mode": f"'{STRICT_MODE}'"}
 
@@ -136,8 +137,8 @@ def is_lost(error: BaseException) -> bool:
 
 
 def is_contention(error: BaseException) -> bool:
-    """Whether the server broke the transaction off for another one's sake: just try again."""
-    return error_code(error) in (_DEADLOCK, _LOCK_WAIT_TIMEOUT)
+    """Whether the transaction was broken off for another one's sake: just try again."""
+    return error_code(error) in (_DEADLOCK, _LOCK_WAIT_TIMEOUT, _INTERRUPTED)
 
 
 def _setting(value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pymysql.err
+import pytest
 
 from actors.faults import FatalError
 from actors.refusals import refusal
@@ -22,8 +23,9 @@ def fault(code: int, text: str) -> FatalError:
     return found
 
 
-def test_a_server_that_is_away_is_no_fault() -> None:
-    error = pymysql.err.OperationalError(2013, "Lost connection")
+@pytest.mark.parametrize("code", [2003, 2013, 1040, 1053, 1927, 3169])
+def test_a_server_that_is_away_or_kills_the_connection_is_no_fault(code: int) -> None:
+    error = pymysql.err.OperationalError(code, "any text")
     assert isinstance(refusal("target", SERVER, error), DatabaseUnavailableError)
 
 
