@@ -23,6 +23,7 @@ from actors.sharding_group import ShardingGroup
 from actors.source_reader import SourceReader, SourceSettings
 from actors.source_unit import SourceUnit
 from actors.starting import SourceStart, load_start
+from actors.structure_learner import StructureLearner
 from actors.task_setup import (
     CHUNK_MAX_BYTES,
     CHUNK_TARGET_BYTES,
@@ -68,6 +69,7 @@ class Generation:
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
         self._ddl_connection = Connection(address_of(task.target_database))
+        self._learner_connection = Connection(address_of(task.target_database))
         self._meta = MetaStore(self._meta_connection, task.meta_schema, task.name)
         self._load_data = False
         self._log = structlog.get_logger()
@@ -105,6 +107,7 @@ class Generation:
         finally:
             self._meta_connection.close()
             self._ddl_connection.close()
+            self._learner_connection.close()
 
     async def _settle_buckets(self) -> None:
         wanted = self.task.writer.buckets
@@ -163,8 +166,11 @@ class Generation:
             DdlRunner(
                 self.registry,
                 executor,
-                self._ddl_connection,
-                TableName(task.meta_schema, f"{task.name}_shadow"),
+                StructureLearner(
+                    self.registry,
+                    self._learner_connection,
+                    TableName(task.meta_schema, f"{task.name}_shadow"),
+                ),
                 task.timezone,
             ),
         )

@@ -16,6 +16,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.schema.connection import Connection, quote
 from replicator.schema.inspection import read_table
 from replicator.schema.names import Member, TableName
+from replicator.target.decisions import DECIDED
 from replicator.target.meta import MetaStore
 
 DDL_PATIENCE = 7 * 24 * 3600.0
@@ -76,7 +77,9 @@ class DdlExecutor:
             version, state, before = record
             if state == "done":
                 return False
-            if await self._fingerprint(ddl.target) != before:
+            if state == DECIDED:
+                await self._begin(ddl, version)
+            elif await self._fingerprint(ddl.target) != before:
                 await self._finish(ddl, version)
                 return False
         else:
@@ -86,10 +89,7 @@ class DdlExecutor:
             await self._run(ddl)
         except DdlRefusedError:
             # The operator may now change the table by hand: that must not look like success.
-            await self._connection.execute(
-                f"DELETE FROM {self._meta.table('ddl')} WHERE target = %s AND version = %s",
-                (str(ddl.target), version),
-            )
+            await self._take_back(ddl, version)
             raise
         reach(CrashPoint.DDL_EXECUTED)
         await self._finish(ddl, version)
@@ -113,7 +113,8 @@ class DdlExecutor:
         version = int(rows[0][0])
         await self._connection.execute(
             f"INSERT INTO {self._meta.table('ddl')} (target, version, statement, owner, member,"
-            " transaction_key, state, fingerprint) VALUES (%s, %s, %s, %s, %s, %s, 'pending', %s)",
+            " transaction_key, state, fingerprint, decision)"
+            " VALUES (%s, %s, %s, %s, %s, %s, 'pending', %s, '')",
             (
                 str(ddl.target),
                 version,
@@ -125,6 +126,23 @@ class DdlExecutor:
             ),
         )
         return version
+
+    async def _begin(self, ddl: DdlExecution, version: int) -> None:
+        await self._connection.execute(
+            f"UPDATE {self._meta.table('ddl')} SET state = 'pending', fingerprint = %s"
+            " WHERE target = %s AND version = %s",
+            (await self._fingerprint(ddl.target), str(ddl.target), version),
+        )
+
+    async def _take_back(self, ddl: DdlExecution, version: int) -> None:
+        place = (str(ddl.target), version)
+        table = self._meta.table("ddl")
+        await self._connection.execute(
+            f"DELETE FROM {table} WHERE target = %s AND version = %s AND decision = ''", place
+        )
+        await self._connection.execute(
+            f"UPDATE {table} SET state = '{DECIDED}' WHERE target = %s AND version = %s", place
+        )
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._connection.execute(

@@ -26,6 +26,8 @@ Applied = tuple[int, int, int]
 class Checkpoint:
     """A source's saved transaction boundary, its members there, and the points known applied.
 
+    ``groups`` are the states of its groups there, as text, where DDL is coordinated.
+
     ``server_id`` is that of the server which wrote the binlog: positions of another server do
     not compare with these.
     """
@@ -37,6 +39,7 @@ class Checkpoint:
     server_id: int
     members: tuple[MemberRecord, ...]
     floors: tuple[tuple[TableName, Applied], ...]
+    groups: tuple[tuple[TableName, str], ...] = ()
 
 
 class MetaStore:
@@ -77,16 +80,21 @@ class MetaStore:
             "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
             " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
             " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
-            " fingerprint VARCHAR(64) NOT NULL,"
+            " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
             " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
             " ON UPDATE CURRENT_TIMESTAMP,"
             f" PRIMARY KEY (target, version)) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('group')} ("
+            "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
+            f" PRIMARY KEY (source, target)) {CHARSET}"
         )
         await run(create_point_table(self.schema, self.task))
 
     async def remove(self) -> None:
         """Forget the task: drop its meta tables."""
-        for suffix in ("checkpoint", "member", "ddl", "point"):
+        for suffix in ("checkpoint", "member", "group", "ddl", "point"):
             await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
 
     async def settle_buckets(self, wanted: int) -> int:
@@ -129,8 +137,13 @@ class MetaStore:
             f" FROM {point_table(self.schema, self.task)} WHERE source = %s AND bucket = %s",
             (source, FLOOR_BUCKET),
         )
+        groups = await self.connection.fetch(
+            f"SELECT target, state FROM {self.table('group')} WHERE source = %s ORDER BY 1",
+            (source,),
+        )
         return Checkpoint(
             source=source,
+            groups=tuple((_table_name(target), state) for target, state in groups),
             file=file,
             offset=offset,
             gtid=gtid,
@@ -146,7 +159,7 @@ class MetaStore:
                 for schema, table, target_schema, target_table, version, since, structure in members
             ),
             floors=tuple(
-                (TableName(*target.split(".", 1)), (version, transaction, ordinal))
+                (_table_name(target), (version, transaction, ordinal))
                 for target, version, transaction, ordinal in floors
             ),
         )
@@ -154,8 +167,8 @@ class MetaStore:
     async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:
         """Write checkpoints, all in one transaction.
 
-        ``members`` names the sources whose member records have changed since they were saved;
-        those of the others are left as they are.
+        ``members`` names the sources whose members and groups have changed since they were
+        saved; those of the others are left as they are.
         """
         async with self.connection.transaction() as transaction:
             for checkpoint in checkpoints:
@@ -191,6 +204,14 @@ class MetaStore:
         await transaction.fetch(
             f"DELETE FROM {self.table('member')} WHERE source = %s", (checkpoint.source,)
         )
+        await transaction.fetch(
+            f"DELETE FROM {self.table('group')} WHERE source = %s", (checkpoint.source,)
+        )
+        for target, state in checkpoint.groups:
+            await transaction.fetch(
+                f"INSERT INTO {self.table('group')} (source, target, state) VALUES (%s, %s, %s)",
+                (checkpoint.source, str(target), state),
+            )
         for record in checkpoint.members:
             await transaction.fetch(
                 f"INSERT INTO {self.table('member')} (source, schema_name, table_name,"
@@ -207,3 +228,7 @@ class MetaStore:
                     dump_structure(record.structure),
                 ),
             )
+
+
+def _table_name(text: str) -> TableName:
+    return TableName(*text.split(".", 1))

@@ -1,0 +1,86 @@
+"""Groups and decisions of the version rule as text, for the meta tables, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from replicator.schema.names import Member, TableName
+from replicator.sharding.items import At, GroupState, Item, Past, Turn
+from replicator.sharding.lock import Resolution
+from replicator.target.decisions import DecisionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a decision record holds besides its columns."""
+
+    past: Past
+    turns: dict[str, Turn]
+    ordinal: int
+
+
+@dataclass(slots=True)
+class LockHistory:
+    """What the meta tables say of one target's items."""
+
+    history: list[Past] = field(default_factory=list)
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    pending: Resolution | None = None
+
+
+_GROUP = TypeAdapter(GroupState)
+_DECISION = TypeAdapter(Decision)
+
+
+def dump_group(state: GroupState) -> str:
+    """A group's state as JSON."""
+    return _GROUP.dump_json(state).decode()
+
+
+def load_group(text: str) -> GroupState:
+    """The state that `dump_group` wrote."""
+    return _GROUP.validate_json(text)
+
+
+def record_of(target: TableName, resolution: Resolution) -> DecisionRecord:
+    """A resolution as it is saved before it is executed."""
+    item = resolution.item
+    decision = Decision(resolution.past, dict(resolution.turns), item.at.ordinal)
+    return DecisionRecord(
+        target=target,
+        version=resolution.version,
+        statement=item.statements[0],
+        member=Member(resolution.owner, TableName(*item.member.split(".", 1))),
+        transaction=item.at.transaction,
+        decision=_DECISION.dump_json(decision).decode(),
+        done=False,
+    )
+
+
+def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHistory]:
+    """The history of each target from its records, which come in order of their versions."""
+    found: dict[TableName, LockHistory] = {}
+    for record in records:
+        history = found.setdefault(record.target, LockHistory())
+        decision = _DECISION.validate_json(record.decision)
+        for source, turn in decision.turns.items():
+            history.turns.setdefault(source, []).append(turn)
+        if record.done:
+            history.history.append(decision.past)
+        else:
+            history.pending = _resolution(record, decision)
+    return found
+
+
+def _resolution(record: DecisionRecord, decision: Decision) -> Resolution:
+    statements: Sequence[str] = (record.statement,)
+    item = Item(
+        text=decision.past.text,
+        statements=tuple(statements),
+        member=str(record.member.name),
+        at=At(record.transaction, decision.ordinal),
+    )
+    return Resolution(record.version, record.member.source, item, decision.past, decision.turns)
