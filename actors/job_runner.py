@@ -97,7 +97,12 @@ class JobRunner:
                 " or on the target, then `replicator resume`",
                 "if rows may overwrite one another, set safe-mode: true in the syncer",
             ),
-            Outcome.UNDECODABLE: ("mend the cause at the source, then `replicator resume`",),
+            Outcome.UNDECODABLE: (
+                "bring over by hand what this transaction did, then start the task behind it with"
+                " remove-meta and meta: {binlog-name, binlog-pos} for every source (SHOW BINLOG"
+                " EVENTS tells where it ends, `replicator status` where other sources are)",
+                "mend the cause at the source, so that later rows can be read",
+            ),
         }
         return FatalError(
             f"rows.{bucket.outcome.value}",

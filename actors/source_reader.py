@@ -294,6 +294,11 @@ class SourceReader(Actor[Never]):
                     "copy the tables anew and start behind the copy with remove-meta",
                 )
                 if purged
-                else ("mend the cause at the source, then `replicator resume`",)
+                else (
+                    "mend the cause at the source, then `replicator resume`",
+                    "if it lies in the binlog itself: bring over by hand what the event did, then"
+                    " start the task behind it with remove-meta and meta: {binlog-name,"
+                    " binlog-pos} (SHOW BINLOG EVENTS tells the position)",
+                )
             ),
         )
