@@ -154,7 +154,8 @@ class TargetLock:
     ) -> Resolution:
         """Decide the next item for all, whoever has not got it or has another one.
 
-        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the result, with all turns, then execute it unless it is skipped.
+        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
+        result, with all turns, then execute it unless it is skipped.
         Raises UnlockError.
         """
         name = f"the lock on item {self.version + 1} of {self.target}"

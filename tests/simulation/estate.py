@@ -112,6 +112,7 @@ class _Maker:
         self.targets = ("T", "U")[: choose.choice((1, 1, 2))]
         self.sources = ("A", "B", "C")[: choose.choice((1, 2, 2, 3))]
         self.orderly = choose.random() < 0.6
+        self.reckless = choose.random() < 0.2
         self.binlogs = {source: Binlog() for source in self.sources}
         self.names = 0
         self.shards: list[_Shard] = []
@@ -174,8 +175,11 @@ class _Maker:
             log.append((Rename(shard.name, shard.target, new),))
             shard.name = new
         elif chance < 0.94 and self.names < 12:
-            # Like a shard that is there, so that no order of events makes it join too late.
-            twin = self.born(shard.source, shard.target, shard.texts)
+            # Where it is like a shard that is there, no order of events makes it join too late.
+            plan = tuple(self.plan[shard.target])
+            random_texts = plan[: self.random.randint(0, len(plan))]
+            texts = random_texts if self.reckless else shard.texts
+            twin = self.born(shard.source, shard.target, texts)
             twin.since = At(len(log), 0)
             log.append((Create(twin.name, twin.target, twin.texts),))
             alive.append(twin)

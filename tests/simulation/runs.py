@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from replicator.sharding.items import HistoryError
 from tests.simulation.estate import make_estate
-from tests.simulation.store import BrokenError
+from tests.simulation.store import BrokenError, RefusedError
 from tests.simulation.world import Step, World
 
 MOST_STEPS = 5000
@@ -32,7 +32,7 @@ def run(seed: int) -> Failure | None:
     estate = make_estate(seed)
     choose = random.Random(-1 - seed)
     crashes = choose.choice((0, 0.02, 0.1))
-    hurry = choose.choice((0, 0.02)) if not estate.orderly else 0
+    hurry = choose.choice((0, 0.05, 0.2)) if not estate.orderly else 0
     taken: list[Step] = []
     try:
         world = World(estate)
@@ -43,6 +43,8 @@ def run(seed: int) -> Failure | None:
             taken.append(step)
             world.do(step)
         _finish(world)
+    except RefusedError:
+        return None
     except (BrokenError, AssertionError, LookupError, HistoryError) as error:
         return Failure(seed, tuple(taken), f"{type(error).__name__}: {error}")
     return None
@@ -69,7 +71,7 @@ def _finish(world: World) -> None:
         if steps:
             world.do(steps[number * 7 % len(steps)])
         elif world.estate.orderly or not any(
-            [world.do(("unlock", target, "0", "exec")) for target in world.locks]
+            world.do(("unlock", target, "0", "exec")) for target in world.locks
         ):
             world.check_end()
             return
@@ -83,6 +85,8 @@ def replay(seed: int, steps: tuple[Step, ...]) -> str | None:
         for step in steps:
             world.do(step)
         _finish(world)
+    except RefusedError:
+        return None
     except (BrokenError, AssertionError, LookupError, HistoryError) as error:
         return f"{type(error).__name__}: {error}"
     return None

@@ -17,6 +17,10 @@ class BrokenError(Exception):
     """An invariant does not hold."""
 
 
+class RefusedError(Exception):
+    """The estate did what is not supported: the task stops with an error, and nothing is wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Forwarded:
     """A row as a group gave it to the writer."""

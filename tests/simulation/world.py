@@ -30,7 +30,15 @@ from tests.simulation.estate import (
     Rename,
     Row,
 )
-from tests.simulation.store import BrokenError, Forwarded, Point, Saved, Store, TargetTable
+from tests.simulation.store import (
+    BrokenError,
+    Forwarded,
+    Point,
+    RefusedError,
+    Saved,
+    Store,
+    TargetTable,
+)
 
 BUCKETS = 2
 Step = tuple[str, ...]
@@ -272,20 +280,36 @@ class World:
 
     def statement(self, source: Source, group: Group, at: At, event: Event) -> None:
         if isinstance(event, Alter):
-            group.ddl(Item(event.text, (event.text,), event.member, at))
+            given = self.given(group, event)
+            recorded = group.ddl(Item(event.text, (event.text,), event.member, at))
+            if given and not recorded.awaited:
+                raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):
             likes = group.likes(at)
             like = next(
                 (name for version, name in likes if name and self.alike(source, name, event, at)),
                 None,
             )
-            if like is None and likes[-1][0] != len(event.texts):
-                raise BrokenError(f"{event} at {at} is like none of {likes}")
+            if like is None and self.texts_at(group.target, likes[-1][0]) != event.texts:
+                raise RefusedError(f"{event} at {at} is like none of {likes}")
             group.join(event.member, at, like)
         elif isinstance(event, Drop):
             group.leave(event.member, at)
         elif isinstance(event, Rename):
             group.rename(event.member, event.new, at)
+
+    def given(self, group: Group, event: Alter) -> bool:
+        """Whether an unlock has put the member where this statement brings it."""
+        lock = self.locks[group.target]
+        pasts = [*lock.history, *([lock.pending.past] if lock.pending else [])]
+        awaited = group.members[event.member].awaited
+        return any(pasts[version - 1].text == event.text for version in awaited)
+
+    def texts_at(self, target: str, version: int) -> tuple[str, ...]:
+        """The target's structure at a version: as the DDL records would say."""
+        lock = self.locks[target]
+        pasts = [*lock.history, *([lock.pending.past] if lock.pending else [])]
+        return tuple(past.text for past in pasts[:version] if not past.skipped)
 
     def alike(self, source: Source, name: str, created: Create, at: At) -> bool:
         """Whether a member has the structure of the created table: as the registry would say."""

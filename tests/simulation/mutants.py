@@ -1,0 +1,301 @@
+"""Wrong versions of the rule: each must be found out by the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from replicator.sharding.group import Group
+from replicator.sharding.items import At, Decision, Item, MemberState, Recorded, Turn
+from replicator.sharding.lock import TargetLock
+from replicator.sharding.resume import Boundary, Resume
+from tests.simulation.store import Forwarded, TargetTable
+from tests.simulation.world import World
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def _deciding(change: Callable[[Group, str, Decision], Decision]) -> Patch:
+    original = Group.row
+
+    def row(self: Group, member: str, at: At, count: int = 1) -> Decision:
+        decision = change(self, member, original(self, member, at, count))
+        if decision is not Decision.HOLD:
+            self.held.clear()
+        return decision
+
+    return lambda patch: patch.setattr(Group, "row", row)
+
+
+def skip_for_hold(_group: Group, _member: str, decision: Decision) -> Decision:
+    return Decision.SKIP if decision is Decision.HOLD else decision
+
+
+def apply_for_hold(_group: Group, _member: str, decision: Decision) -> Decision:
+    return Decision.APPLY if decision is Decision.HOLD else decision
+
+
+def hold_for_skip(_group: Group, _member: str, decision: Decision) -> Decision:
+    return Decision.HOLD if decision is Decision.SKIP else decision
+
+
+def apply_for_skip(_group: Group, _member: str, decision: Decision) -> Decision:
+    return Decision.APPLY if decision is Decision.SKIP else decision
+
+
+def hold_for_apply(_group: Group, _member: str, decision: Decision) -> Decision:
+    return Decision.HOLD if decision is Decision.APPLY else decision
+
+
+def version_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    original = Group.ddl
+
+    def ddl(self: Group, item: Item) -> Recorded:
+        recorded = original(self, item)
+        state = self.members[item.member]
+        self.members[item.member] = MemberState(state.version + 1, state.since, state.awaited)
+        return recorded
+
+    patch.setattr(Group, "ddl", ddl)
+
+
+def point_not_compared(patch: pytest.MonkeyPatch) -> None:
+    def commit(
+        self: TargetTable,
+        source: str,
+        bucket: int,
+        rows: list[Forwarded],
+        end: tuple[int, At],
+        *,
+        orderly: bool,
+    ) -> None:
+        for given in rows:
+            self.apply(bucket, given, orderly=orderly)
+        self.points[source, bucket] = end
+
+    patch.setattr(TargetTable, "commit", commit)
+
+
+def point_by_position_only(patch: pytest.MonkeyPatch) -> None:
+    def commit(
+        self: TargetTable,
+        source: str,
+        bucket: int,
+        rows: list[Forwarded],
+        end: tuple[int, At],
+        *,
+        orderly: bool,
+    ) -> None:
+        for given in rows:
+            if given.at > self.point(source, bucket)[1]:
+                self.apply(bucket, given, orderly=orderly)
+        self.points[source, bucket] = max(
+            end, self.point(source, bucket), key=lambda point: point[1]
+        )
+
+    patch.setattr(TargetTable, "commit", commit)
+
+
+def saved_behind_items(patch: pytest.MonkeyPatch) -> None:
+    """Restart behind the open items instead of before them."""
+    original = Group.open_items.fget
+    assert original is not None
+
+    def open_items(self: Group) -> tuple[At, ...]:
+        return tuple(At(at.transaction + 1, 0) for at in original(self))
+
+    patch.setattr(Group, "open_items", property(open_items))
+
+
+def saved_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """Open items do not keep the saved position back."""
+    patch.setattr(Group, "open_items", ())
+
+
+def only_latest_item_open(patch: pytest.MonkeyPatch) -> None:
+    original = Group.open_items.fget
+    assert original is not None
+    patch.setattr(Group, "open_items", property(lambda self: original(self)[-1:]))
+
+
+def boundaries_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def applied(self: Resume[Any], reached: Boundary[Any], open_items: object) -> None:
+        self._boundaries = [reached]
+
+    patch.setattr(Resume, "applied", applied)
+
+
+def adopt_after_holding(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Group, "can_adopt", property(lambda self: self.base > self.known))
+
+
+def ready_before_all(patch: pytest.MonkeyPatch) -> None:
+    def ready(self: Group) -> bool:
+        versions = [state.version for state in self.members.values()]
+        return not versions or max(versions) > self.known
+
+    patch.setattr(Group, "ready", property(ready))
+
+
+def ready_of_one_source(patch: pytest.MonkeyPatch) -> None:
+    def agreed(self: TargetLock) -> bool:
+        ready = [source for source in self.sources if self.ready(source)]
+        return self.pending is None and any(map(self.candidates, ready))
+
+    patch.setattr(TargetLock, "agreed", property(agreed))
+
+
+def ready_for_any_version(patch: pytest.MonkeyPatch) -> None:
+    """A source is ready although it has not restarted with the version before."""
+    patch.setattr(TargetLock, "ready", lambda self, source: self.groups[source].ready)
+    patch.setattr(
+        Group,
+        "ready",
+        property(lambda self: all(s.version > self.base for s in self.members.values())),
+    )
+
+
+def ready_while_reading_again(patch: pytest.MonkeyPatch) -> None:
+    """Earlier readings, which went further, do not keep a group from being ready."""
+
+    def ready(self: Group) -> bool:
+        return all(state.version > self.known for state in self.members.values())
+
+    patch.setattr(Group, "ready", property(ready))
+
+
+def no_barrier(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(World, "barrier", lambda self, target: True)
+
+
+def execute_before_turns(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TargetLock, "may_execute", property(lambda self: self.pending is not None))
+
+
+def compared_as_a_set(patch: pytest.MonkeyPatch) -> None:
+    """Items are compared with everything a source brought, not at their place."""
+
+    def agreed(self: TargetLock) -> bool:
+        texts = [
+            {item.text for items in group.items.values() for item in items}
+            for group in self.groups.values()
+            if group.members
+        ]
+        having = any(map(self.candidates, self.sources))
+        common = bool(texts and set.intersection(*texts))
+        return self.pending is None and having and common and all(map(self.ready, self.sources))
+
+    patch.setattr(TargetLock, "agreed", property(agreed))
+
+
+def turns_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Forced and other turns are not saved."""
+    original = World.do_record
+
+    def do_record(self: World, target: str) -> None:
+        original(self, target)
+        self.store.tables[target].turns.clear()
+
+    patch.setattr(World, "do_record", do_record)
+
+
+def turn_at_the_saved_position(patch: pytest.MonkeyPatch) -> None:
+    """Members are forced from where the source is saved, not behind what was applied."""
+    original = Group.turn
+
+    def turn(self: Group, past: Any, resume: At, *, forced: bool) -> Turn:
+        made = original(self, past, resume, forced=forced)
+        if forced:
+            made = Turn(made.version, resume, forced)
+            self._turns = (*self._turns[:-1], made)
+            self._reach(max(self.seen, resume))
+        return made
+
+    patch.setattr(Group, "turn", turn)
+
+
+def awaited_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A member's own DDL is a new item although an unlock gave it to the member before."""
+    patch.setattr(Group, "_awaited", lambda self, state, item: None)
+
+
+def executed_again(patch: pytest.MonkeyPatch) -> None:
+    """After a crash it is not looked up whether the pending item took effect."""
+
+    def recover(self: TargetTable) -> None:
+        if self.pending is not None:
+            self.execute(self.pending)
+
+    patch.setattr(TargetTable, "recover", recover)
+
+
+def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
+    original = Group.join
+
+    def join(self: Group, member: str, at: At, like: str | None) -> None:
+        original(self, member, at, like)
+        self.members[member] = MemberState(self.known, at)
+
+    patch.setattr(Group, "join", join)
+
+
+def rename_starts_anew(patch: pytest.MonkeyPatch) -> None:
+    original = Group.rename
+
+    def rename(self: Group, old: str, new: str, at: At) -> None:
+        since = self.members[old].since
+        original(self, old, new, at)
+        self.members[new] = MemberState(self.base, since)
+
+    patch.setattr(Group, "rename", rename)
+
+
+MUTANTS: Mapping[str, Patch] = {
+    **{
+        change.__name__: _deciding(change)
+        for change in (
+            skip_for_hold,
+            apply_for_hold,
+            hold_for_skip,
+            apply_for_skip,
+            hold_for_apply,
+        )
+    },
+    **{
+        patch.__name__: patch
+        for patch in (
+            version_off_by_one,
+            point_not_compared,
+            point_by_position_only,
+            saved_behind_items,
+            saved_anywhere,
+            only_latest_item_open,
+            boundaries_forgotten,
+            adopt_after_holding,
+            ready_before_all,
+            ready_of_one_source,
+            ready_for_any_version,
+            ready_while_reading_again,
+            no_barrier,
+            execute_before_turns,
+            compared_as_a_set,
+            turns_forgotten,
+            turn_at_the_saved_position,
+            awaited_forgotten,
+            executed_again,
+            joins_at_the_known_version,
+            rename_starts_anew,
+        )
+    },
+}
+
+
+@contextmanager
+def mutated(name: str) -> Iterator[None]:
+    """Within it the rule is wrong."""
+    with pytest.MonkeyPatch.context() as patch:
+        MUTANTS[name](patch)
+        yield

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from replicator.sharding.group import Group
+from replicator.sharding.items import (
+    At,
+    Decision,
+    GroupState,
+    Item,
+    MemberState,
+    Past,
+    Turn,
+    boundary,
+)
+from replicator.sharding.lock import TargetLock, UnlockError
+from replicator.sharding.resume import Boundary, Resume
+
+START = boundary(0)
+RESUME = {"A": START, "B": START}
+
+
+def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group]]:
+    found = TargetLock("T", members)
+    groups = {}
+    for source, names in members.items():
+        state = GroupState(0, tuple((name, MemberState(0, START)) for name in names))
+        groups[source] = found.start(source, state, START)
+    return found, groups
+
+
+def ddl(group: Group, member: str, text: str, transaction: int) -> None:
+    group.ddl(Item(text, (text,), member, At(transaction, 0)))
+
+
+def test_the_first_ready_source_owns_the_lock() -> None:
+    found, groups = lock(A=("a1", "a2"), B=("b1",))
+    ddl(groups["A"], "a1", "x", 1)
+    found.look()
+    assert found.owner is None
+    ddl(groups["B"], "b1", "x", 1)
+    found.look()
+    ddl(groups["A"], "a2", "x", 2)
+    found.look()
+    assert found.owner == "B"
+    resolution = found.resolve(RESUME)
+    assert (resolution.version, resolution.owner, resolution.item.member) == (1, "B", "b1")
+    assert resolution.turns == {"A": Turn(1, At(2, 0)), "B": Turn(1, At(1, 0))}
+    assert found.may_execute
+    found.executed()
+    assert (found.version, found.pending, found.view()) == (1, None, None)
+    assert not found.ready("A")
+
+
+def test_a_source_without_members_is_not_waited_for() -> None:
+    found, groups = lock(A=("a1",), B=())
+    assert not found.agreed
+    ddl(groups["A"], "a1", "x", 1)
+    assert found.agreed
+
+
+def test_a_source_that_restarts_is_waited_for() -> None:
+    found, groups = lock(A=("a1",), B=())
+    ddl(groups["A"], "a1", "x", 1)
+    found.look()
+    found.stop("B")
+    assert not found.agreed
+    found.stop("A")
+    assert found.owner is None
+
+
+def test_different_statements_conflict_however_far_ahead() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    for number, text in enumerate(("x", "y", "z"), 1):
+        ddl(groups["A"], "a1", text, number)
+    for number, text in enumerate(("x", "z", "y"), 1):
+        ddl(groups["B"], "b1", text, number)
+    conflict = found.conflict()
+    assert conflict is not None
+    assert conflict.version == 2
+    assert [item.text for item in conflict.ours.items] == ["y", "z"]
+    assert [item.text for item in conflict.theirs.items] == ["z", "y"]
+    assert found.agreed
+    found.resolve(RESUME)
+    found.executed()
+    for group in groups.values():
+        group.adopt()
+    assert not found.agreed
+
+
+def test_a_different_order_in_one_source_is_a_conflict() -> None:
+    found, groups = lock(A=("a1", "a2"))
+    ddl(groups["A"], "a1", "x", 1)
+    ddl(groups["A"], "a2", "y", 2)
+    view = found.view()
+    assert view is not None
+    assert view.conflict is not None
+    assert (view.conflict.ours.source, view.conflict.theirs.source) == ("A", "A")
+    assert not found.agreed
+
+
+def test_unlock_executes_the_named_sources_statement() -> None:
+    found, groups = lock(A=("a1",), B=("b1", "b2"))
+    ddl(groups["A"], "a1", "c default 0", 1)
+    ddl(groups["B"], "b1", "c default -1", 1)
+    groups["B"].row("b2", At(2, 1))
+    resolution = found.unlock(RESUME, owner="B")
+    assert resolution.item.text == "c default -1"
+    assert resolution.turns["B"] == Turn(1, At(2, 1), forced=True)
+    assert found.may_execute
+    assert groups["B"].row("b2", At(3, 1)) is Decision.HOLD
+    with pytest.raises(UnlockError, match="being resolved already"):
+        found.unlock(RESUME)
+
+
+def test_unlock_says_why_it_cannot() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    with pytest.raises(UnlockError, match="there is no lock on T"):
+        found.unlock(RESUME)
+    ddl(groups["A"], "a1", "x", 1)
+    with pytest.raises(UnlockError, match="source B has no statement"):
+        found.unlock(RESUME, owner="B")
+    found.stop("B")
+    with pytest.raises(UnlockError, match=r"while sources restart \(B\)"):
+        found.unlock(RESUME)
+
+
+def test_a_decision_survives_a_crash() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    ddl(groups["A"], "a1", "x", 1)
+    groups["B"].row("b1", At(4, 1))
+    decided = found.unlock(RESUME, skip=True)
+    assert decided.past == Past("x", unlocked=True, skipped=True)
+
+    again = TargetLock("T", "AB", (), {s: [t] for s, t in decided.turns.items()}, decided)
+    state = GroupState(0, (("a1", MemberState(0, START)),))
+    a = again.start("A", state, START)
+    b = again.start("B", GroupState(0, (("b1", MemberState(0, START)),)), START)
+    assert not again.may_execute
+    ddl(a, "a1", "x", 1)
+    assert b.row("b1", At(4, 1)) is Decision.APPLY
+    assert again.may_execute
+    assert b.row("b1", At(5, 1)) is Decision.HOLD
+    again.executed()
+    assert a.can_adopt
+    assert not b.can_adopt
+
+
+def test_the_view_shows_what_is_waited_for() -> None:
+    found, groups = lock(A=("a1",), B=("b1", "b2"))
+    assert found.view() is None
+    ddl(groups["A"], "a1", "x", 1)
+    groups["A"].row("a1", At(2, 1), count=5)
+    found.look()
+    view = found.view()
+    assert view is not None
+    assert (view.version, view.owner, view.ready, view.rows_held) == (1, "A", ("A",), 5)
+    assert view.missing == {"B": ("b1", "b2")}
+    assert not view.resolving
+
+
+def test_a_source_is_saved_before_its_open_items() -> None:
+    resume = Resume(Boundary(0, "s0"))
+    resume.applied(Boundary(3, "s3"), ())
+    assert resume.boundary(()) == Boundary(3, "s3")
+    for key in (5, 7, 9):
+        resume.applied(Boundary(key, f"s{key}"), [At(4, 0), At(7, 0)])
+    assert resume.boundary([At(4, 0), At(7, 0)]) == Boundary(3, "s3")
+    assert resume.boundary([At(7, 0)]) == Boundary(7, "s7")
+    assert resume.boundary(()) == Boundary(9, "s9")
+    with pytest.raises(AssertionError, match="behind the open item"):
+        resume.boundary([At(2, 0)])
