@@ -49,7 +49,7 @@ class ProcessTreeWatch:
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
-        self._last.update(self._cpu_by_process())
+        self.sample()
 
     @property
     def usage(self) -> Usage:
@@ -61,10 +61,14 @@ class ProcessTreeWatch:
 
     def _watch(self) -> None:
         while not self._done.wait(SAMPLE_SECONDS):
-            self._last.update(self._cpu_by_process())
-            processes = descendants(self._root)
-            self._tree = max(self._tree, sum(_memory(pid, "Pss") for pid in processes))
-            self._driver = max(self._driver, _memory(self._root, "Rss"))
+            self.sample()
+
+    def sample(self) -> None:
+        """Look once."""
+        self._last.update(self._cpu_by_process())
+        processes = descendants(self._root)
+        self._tree = max(self._tree, sum(_memory(pid, "Pss") for pid in processes))
+        self._driver = max(self._driver, _memory(self._root, "Rss"))
 
     def _cpu_by_process(self) -> dict[tuple[int, int], float]:
         found = {}
