@@ -183,7 +183,7 @@ class SourceReader(Actor[Never]):
             await self._deal(chunk)
 
     async def _deal(self, chunk: Chunk) -> None:
-        effects = self._effects(chunk.statement, chunk.end) if chunk.statement else {}
+        effects = self._effects(chunk, chunk.statement) if chunk.statement else {}
         targets = frozenset(chunk.rows) | frozenset(effects)
         number = self._next_chunk
         self._next_chunk += 1
@@ -227,7 +227,7 @@ class SourceReader(Actor[Never]):
         progress.rows += sum(map(len, chunk.rows.values()))
         progress.bytes += chunk.bytes
 
-    def _effects(self, statement: Statement, end: SourcePosition) -> dict[int, tuple[Effect, ...]]:
+    def _effects(self, chunk: Chunk, statement: Statement) -> dict[int, tuple[Effect, ...]]:
         """The effects of a statement by the number of the target."""
         recognised = recognise(
             statement.sql,
@@ -241,16 +241,7 @@ class SourceReader(Actor[Never]):
         try:
             effects = effects_of(recognised, self._target, members)
         except DdlError as error:
-            raise FatalError(
-                "ddl.not-supported",
-                f"{error}: {statement.sql[:500]}",
-                where=f"source {self.settings.source}, before {end}",
-                ways_out=(
-                    "do by hand on the target what the statement does there, then start the task"
-                    f" behind it with remove-meta and meta: {{binlog-name: {end.binlog.file},"
-                    f" binlog-pos: {end.binlog.offset}}}",
-                ),
-            ) from error
+            raise _unsupported(self.settings.source, chunk, statement, error) from error
         found: dict[int, tuple[Effect, ...]] = {}
         for effect in effects:
             number = self._registry.target(effect.target)
@@ -302,3 +293,27 @@ class SourceReader(Actor[Never]):
                 )
             ),
         )
+
+
+def _unsupported(source: str, chunk: Chunk, statement: Statement, error: DdlError) -> FatalError:
+    file, offset = chunk.end.binlog.file, chunk.end.binlog.offset
+    if chunk.complete:
+        where = f"before {chunk.end}"
+        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
+    else:
+        # Inside a transaction: its end is not known yet.
+        where = f"in the transaction that begins at {chunk.end}"
+        start = (
+            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
+            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
+        )
+    return FatalError(
+        "ddl.not-supported",
+        f"{error}: {statement.sql[:500]}",
+        where=f"source {source}, {where}",
+        ways_out=(
+            "do by hand on the target what the statement does there, then start the task behind it"
+            f" with remove-meta and {start}; the other sources at their applied_position, which"
+            " `replicator status --json` tells",
+        ),
+    )

@@ -48,9 +48,10 @@ class LongTask:
 
     def start_anew(self, starts: Mapping[str, Mapping[str, Any]], *options: str) -> None:
         """Forget everything and go on from other positions, by source, in another process."""
-        if self._process is not None and self._process.process.poll() is None:
-            self.task.cli("stop", self.name)
-            self.task.process.wait(PATIENCE)
+        process = self._process
+        if process is not None and process.process.poll() is None:
+            assert process.cli("stop", self.name).returncode == 0
+            process.process.wait(PATIENCE)
         for instance in self.values["mysql-instances"]:
             instance["meta"] = dict(starts[instance["source-id"]])
         self._options = ("--remove-meta", *options)
