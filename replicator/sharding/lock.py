@@ -91,7 +91,7 @@ class TargetLock:
     def start(self, source: str, state: GroupState, start: At, applied: At | None = None) -> Group:
         """A source starts from saved state: its new group, which knows the present version.
 
-        ``applied`` as for `Group`: it counts only if it is of this version.
+        ``applied`` as for `Group`: None where the highest point is of an older version.
         """
         assert source not in self.groups, f"{self}: {source} starts twice"
         history = (*self.history, self.pending.past) if self.pending else self.history

@@ -101,8 +101,7 @@ def point_by_position_only(patch: pytest.MonkeyPatch) -> None:
 
 def saved_behind_items(patch: pytest.MonkeyPatch) -> None:
     """Restart behind the open items instead of before them."""
-    original = Group.open_items.fget
-    assert original is not None
+    original = vars(Group)["open_items"].fget
 
     def open_items(self: Group) -> tuple[At, ...]:
         return tuple(At(at.transaction + 1, 0) for at in original(self))
@@ -116,8 +115,7 @@ def saved_anywhere(patch: pytest.MonkeyPatch) -> None:
 
 
 def only_latest_item_open(patch: pytest.MonkeyPatch) -> None:
-    original = Group.open_items.fget
-    assert original is not None
+    original = vars(Group)["open_items"].fget
     patch.setattr(Group, "open_items", property(lambda self: original(self)[-1:]))
 
 

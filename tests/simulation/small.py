@@ -180,7 +180,7 @@ class Small:
         While no item is decided, the events of a source that is not ready concern nobody else:
         nothing can be decided without them. So they are not mixed with the steps of others.
         """
-        if self.pending is None:
+        if self.pending is None and not self.lock.agreed:
             for name, source in self.sources.items():
                 late = source.stopping or source.group.known < self.recorded
                 if not late and not self.lock.ready(name) and (reads := self.reads(name)):

@@ -43,9 +43,14 @@ def test_every_run_of_some_binlogs_of_the_full_scope_holds() -> None:
         "apply_for_hold",
         "adopt_after_holding",
         "saved_anywhere",
+        "saved_behind_items",
         "version_off_by_one",
+        "ready_before_all",
+        "ready_of_one_source",
+        "execute_before_turns",
     ],
 )
 def test_a_mutant_dies(name: str) -> None:
+    scopes = (scope("RDR", "", "RDR", ""), scope("RDR", "RDR", "", ""))
     with mutated(name):
-        assert explore(scope("RDR", "", "RDR", "")).failure is not None
+        assert any(explore(scripts).failure is not None for scripts in scopes)

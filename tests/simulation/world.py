@@ -209,7 +209,7 @@ class World:
         """Whole chunks in order, up to ``count`` of each source."""
         taken = []
         for source in self.sources.values():
-            chunks = []
+            chunks: list[Chunk] = []
             for chunk in source.chunks:
                 if chunk.applied:
                     continue
