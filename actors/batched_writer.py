@@ -16,6 +16,7 @@ from actors.batching import BookState, PendingChunk, SourceBook
 from actors.ddl_runner import DdlRunner
 from actors.faults import FatalError
 from actors.job_runner import DUPLICATE_ROWS, JobRunner
+from actors.lock_state import dump_group
 from actors.messages import (
     BatchCut,
     BatchDone,
@@ -23,8 +24,10 @@ from actors.messages import (
     DdlDone,
     DdlItem,
     Flush,
+    Forget,
     GroupSaved,
     Part,
+    Passed,
     WriterMessage,
 )
 from replicator.binlog.position import Point, SourcePosition
@@ -102,6 +105,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
         self._flushes: list[Flush] = []
+        self._barriers: list[Passed] = []
         self._saved: dict[str, Mapping[int, GroupSaved]] = {}
         self._log = structlog.get_logger()
 
@@ -123,6 +127,7 @@ class BatchedWriter(Actor[WriterMessage]):
         async with anyio.create_task_group() as jobs:
             while True:
                 await self._submit(jobs)
+                self._answer_barriers()
                 await self._answer_flushes()
                 room = self._has_room()
                 due = self.progress.saved_at + self.settings.checkpoint_interval
@@ -158,6 +163,10 @@ class BatchedWriter(Actor[WriterMessage]):
             del self.ddl_running[message.item.target]
             self._planner.forget(message.item.target)
             self._books[message.item.source].executed(message.item)
+        elif isinstance(message, Passed):
+            self._barriers.append(message)
+        elif isinstance(message, Forget):
+            self._planner.forget(message.target)
         else:
             self._flushes.append(message)
 
@@ -248,6 +257,22 @@ class BatchedWriter(Actor[WriterMessage]):
         self._running = []
         self._batch_targets = set()
 
+    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+        """Wait until all rows up to these chunks (by source: incarnation, chunk) are applied."""
+        done = anyio.Event()
+        self.mailbox.tell(Passed(after, done))
+        await done.wait()
+
+    def forget(self, target: int) -> None:
+        """The structure of a target has changed."""
+        self.mailbox.tell(Forget(target))
+
+    def _answer_barriers(self) -> None:
+        for barrier in tuple(self._barriers):
+            if all(self._books[s].passed(*place) for s, place in barrier.after.items()):
+                self._barriers.remove(barrier)
+                barrier.done.set()
+
     async def _answer_flushes(self) -> None:
         answered = [flush for flush in self._flushes if self._is_flushed(flush)]
         if answered:
@@ -305,6 +330,11 @@ class BatchedWriter(Actor[WriterMessage]):
                 self._registry.record(member, version, position.binlog.key - 1)
                 for group in groups.values()
                 for member, version in group.members
+            ),
+            groups=tuple(
+                (name_of(target), dump_group(group.state))
+                for target, group in groups.items()
+                if group.state is not None
             ),
             floors=tuple(
                 (name_of(target), (point.version, point.transaction, point.ordinal))

@@ -8,9 +8,11 @@ import structlog
 from actors.faults import FatalError
 from actors.messages import DdlItem
 from actors.structure_learner import StructureLearner
+from replicator.binlog.chunk import Statement
 from replicator.schema.connection import DatabaseUnavailableError
-from replicator.schema.names import Member
+from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.lock import Resolution
 from replicator.target.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 
 RETRY_WAIT = (0.2, 15.0)
@@ -47,29 +49,56 @@ class DdlRunner:
                 await self._execute(item)
                 await self._learner.learn(item.source, item.effect, item.statement.transaction)
 
+    async def run_resolution(
+        self, target: TableName, resolution: Resolution, statement: Statement | None
+    ) -> None:
+        """Execute the item that a lock has resolved; ``statement`` is the event it comes from."""
+        item = resolution.item
+        execution = DdlExecution(
+            target=target,
+            member=Member(resolution.owner, TableName(*item.member.split(".", 1))),
+            transaction=item.at.transaction,
+            sql=item.statements[0],
+            tolerant=False,
+            timestamp=statement.timestamp if statement else 0,
+            sql_mode=statement.sql_mode if statement else None,
+            time_zone=self._time_zone or (statement.time_zone if statement else None),
+        )
+        wait, longest = RETRY_WAIT
+        async for attempt in stamina.retry_context(
+            on=DatabaseUnavailableError,
+            attempts=None,
+            timeout=None,
+            wait_initial=wait,
+            wait_max=longest,
+        ):
+            with attempt:
+                await self._run(execution, resolution.version)
+
     async def _execute(self, item: DdlItem) -> None:
-        target = self._registry.target_name(item.target)
-        member = Member(item.source, item.effect.table)
-        log = self._log.bind(source=item.source, target=str(target), version=item.version)
-        log.info("ddl.started", statement=item.effect.sql[:2000], member=str(member.name))
+        execution = DdlExecution(
+            target=self._registry.target_name(item.target),
+            member=Member(item.source, item.effect.table),
+            transaction=item.statement.transaction,
+            sql=item.effect.sql,
+            tolerant=True,
+            timestamp=item.statement.timestamp,
+            sql_mode=item.statement.sql_mode,
+            time_zone=self._time_zone or item.statement.time_zone,
+            recorded=item.recorded,
+        )
+        await self._run(execution, item.version)
+
+    async def _run(self, ddl: DdlExecution, version: int) -> None:
+        log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
+        log.info("ddl.started", statement=ddl.sql[:2000], member=str(ddl.member.name))
         try:
-            ran = await self._executor.execute(
-                DdlExecution(
-                    target=target,
-                    member=member,
-                    transaction=item.statement.transaction,
-                    sql=item.effect.sql,
-                    tolerant=True,
-                    timestamp=item.statement.timestamp,
-                    sql_mode=item.statement.sql_mode,
-                    time_zone=self._time_zone or item.statement.time_zone,
-                )
-            )
+            ran = await self._executor.execute(ddl)
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",
-                f"the target refused a statement: {error}\n  statement: {item.effect.sql[:2000]}",
-                where=f"{member}, target {target}",
+                f"the target refused a statement: {error}\n  statement: {ddl.sql[:2000]}",
+                where=f"{ddl.member}, target {ddl.target}",
                 ways_out=(
                     "remove what the error names from the target, then `replicator resume`:"
                     " the statement is tried again",

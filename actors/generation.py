@@ -5,7 +5,8 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -16,10 +17,12 @@ from pyspark.sql import SparkSession
 from actors.batch_plans import BatchPlanner
 from actors.batched_writer import BatchedWriter, WriterSettings
 from actors.batching import BookState, SourceBook
+from actors.coordination import Coordination, Uncoordinated
 from actors.ddl_runner import DdlRunner
 from actors.job_runner import JobRunner
+from actors.lock_coordinator import LockCoordinator
+from actors.lock_state import histories
 from actors.messages import Flush
-from actors.sharding_group import ShardingGroup
 from actors.source_reader import SourceReader, SourceSettings
 from actors.source_unit import SourceUnit
 from actors.starting import SourceStart, load_start
@@ -40,7 +43,9 @@ from replicator.pipeline.batch import ApplySettings
 from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import At
 from replicator.target.ddl_execution import DdlExecutor
+from replicator.target.decisions import DecisionStore
 from replicator.target.load_data import probe_load_data
 from replicator.target.meta import MetaStore
 from replicator.target.points import point_table
@@ -65,12 +70,24 @@ class Generation:
         self.registry = SchemaRegistry()
         self.units: dict[str, SourceUnit] = {}
         self.writer: BatchedWriter | None = None
+        self.coordinator: LockCoordinator | None = None
         self._session = session
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
         self._ddl_connection = Connection(address_of(task.target_database))
         self._learner_connection = Connection(address_of(task.target_database))
         self._meta = MetaStore(self._meta_connection, task.meta_schema, task.name)
+        self._learner = StructureLearner(
+            self.registry,
+            self._learner_connection,
+            TableName(task.meta_schema, f"{task.name}_shadow"),
+        )
+        self._runner = DdlRunner(
+            self.registry,
+            DdlExecutor(self._ddl_connection, self._meta),
+            self._learner,
+            task.timezone,
+        )
         self._load_data = False
         self._log = structlog.get_logger()
 
@@ -92,12 +109,17 @@ class Generation:
             }
             async with anyio.create_task_group() as tasks:
                 writer = self.writer = self._make_writer(starts)
+                coordination = await self._coordination(writer)
                 tasks.start_soon(writer.run)
+                if isinstance(coordination, LockCoordinator):
+                    self.coordinator = coordination
+                    tasks.start_soon(coordination.run)
+                for source, start in starts.items():
+                    self.units[source] = SourceUnit(
+                        source, start, writer, coordination, self._make_reader
+                    )
                 async with anyio.create_task_group() as units:
-                    for source, start in starts.items():
-                        unit = self.units[source] = SourceUnit(
-                            source, start, writer, self._make_group, self._make_reader
-                        )
+                    for unit in self.units.values():
                         units.start_soon(unit.run)
                     running.set()
                     await stop.wait()
@@ -120,17 +142,19 @@ class Generation:
                 reason="the last run did not end in order; stop the task once, then start it",
             )
 
-    def _make_group(self, unit: SourceUnit, target: int) -> ShardingGroup:
-        assert self.writer is not None
-        saved, floor = unit.state.groups.get(target), unit.floors.get(target)
-        versions = [version for _, version in saved.members] if saved else []
-        return ShardingGroup(
-            unit.source,
-            target,
+    async def _coordination(self, writer: BatchedWriter) -> Coordination:
+        if self.task.shard_mode != "pessimistic":
+            return Uncoordinated(self.registry, writer.mailbox)
+        store = DecisionStore(self._meta)
+        return LockCoordinator(
             self.registry,
-            self.writer.mailbox,
-            version=max([*versions, floor.version if floor else 0]),
-            floor=floor,
+            writer,
+            self._learner,
+            self._learner_connection,
+            self._runner,
+            store,
+            histories(await store.load()),
+            self.units,
         )
 
     def _make_writer(self, starts: Mapping[str, SourceStart]) -> BatchedWriter:
@@ -140,7 +164,13 @@ class Generation:
         syncer = task.syncer_of(instance)
         safe_mode = any(task.syncer_of(i).safe_mode for i in task.mysql_instances)
         books = {
-            source: SourceBook(source, 0, BookState(start.resume, start.groups), dict(start.floors))
+            source: SourceBook(
+                source,
+                0,
+                BookState(start.resume, start.groups),
+                dict(start.floors),
+                partial(self._open_items, source),
+            )
             for source, start in starts.items()
         }
         settings = ApplySettings(
@@ -150,7 +180,6 @@ class Generation:
             safe_mode=safe_mode,
             patience=TARGET_PATIENCE,
         )
-        executor = DdlExecutor(self._ddl_connection, self._meta)
         return BatchedWriter(
             WriterSettings(
                 batch_bytes=task.writer.batch_bytes,
@@ -163,17 +192,11 @@ class Generation:
             self._meta,
             BatchPlanner(self.registry, self._meta_connection, self._meta.buckets),
             JobRunner(self._session, settings, self.registry),
-            DdlRunner(
-                self.registry,
-                executor,
-                StructureLearner(
-                    self.registry,
-                    self._learner_connection,
-                    TableName(task.meta_schema, f"{task.name}_shadow"),
-                ),
-                task.timezone,
-            ),
+            self._runner,
         )
+
+    def _open_items(self, source: str) -> Collection[At]:
+        return self.coordinator.open_items(source) if self.coordinator else ()
 
     def _make_reader(self, unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
         assert self.writer is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
+from replicator.binlog.chunk import Statement
 from replicator.schema.names import Member, TableName
 from replicator.sharding.items import At, GroupState, Item, Past, Turn
 from replicator.sharding.lock import Resolution
@@ -20,6 +21,7 @@ class Decision:
     past: Past
     turns: dict[str, Turn]
     ordinal: int
+    statement: Statement | None
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class LockHistory:
     history: list[Past] = field(default_factory=list)
     turns: dict[str, list[Turn]] = field(default_factory=dict)
     pending: Resolution | None = None
+    statement: Statement | None = None
+    """The event that the pending item comes from."""
 
 
 _GROUP = TypeAdapter(GroupState)
@@ -45,10 +49,12 @@ def load_group(text: str) -> GroupState:
     return _GROUP.validate_json(text)
 
 
-def record_of(target: TableName, resolution: Resolution) -> DecisionRecord:
-    """A resolution as it is saved before it is executed."""
+def record_of(
+    target: TableName, resolution: Resolution, statement: Statement | None
+) -> DecisionRecord:
+    """A resolution as it is saved before it is executed, with the event it comes from."""
     item = resolution.item
-    decision = Decision(resolution.past, dict(resolution.turns), item.at.ordinal)
+    decision = Decision(resolution.past, dict(resolution.turns), item.at.ordinal, statement)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -72,6 +78,7 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
             history.history.append(decision.past)
         else:
             history.pending = _resolution(record, decision)
+            history.statement = decision.statement
     return found
 
 

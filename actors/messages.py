@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -56,8 +57,8 @@ class ChunkEnd:
 class DdlItem:
     """A DDL event of a member as it is to be executed on the target.
 
-    ``transaction`` is the key of the event group's position: with source and member it
-    identifies the item for ever.
+    With the place of the statement, source and member identify the item for ever. One that is not
+    ``recorded`` does no harm when it is executed again.
     """
 
     source: str
@@ -65,6 +66,7 @@ class DdlItem:
     version: int
     effect: Effect
     statement: Statement
+    recorded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,4 +137,24 @@ class Flush:
 
 
 GroupMessage = TargetRows | Drain
-WriterMessage = ChunkEnd | Part | Flush | BatchDone | BatchCut | DdlDone
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Coordinator to writer: set ``done`` when all rows up to these chunks are applied.
+
+    ``after``: by source, the incarnation and the chunk.
+    """
+
+    after: Mapping[str, tuple[int, int]]
+    done: anyio.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Coordinator to writer: the structure of a target has changed."""
+
+    target: int
+
+
+WriterMessage = ChunkEnd | Part | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget

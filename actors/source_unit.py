@@ -15,6 +15,7 @@ import structlog
 
 from actors.batched_writer import BatchedWriter
 from actors.batching import BookState
+from actors.coordination import Coordination
 from actors.group import GroupActor
 from actors.messages import Drain
 from actors.source_reader import SourceReader
@@ -26,7 +27,7 @@ from replicator.binlog.position import Point, SourcePosition
 class SourceUnit:
     """Starts a source's actors and, when asked, starts them anew from its saved position.
 
-    ``make_group`` and ``make_reader`` make the actors of an incarnation, for the unit.
+    ``coordination`` makes the groups of an incarnation, ``make_reader`` its reader.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class SourceUnit:
         source: str,
         start: SourceStart,
         writer: BatchedWriter,
-        make_group: Callable[[SourceUnit, int], GroupActor],
+        coordination: Coordination,
         make_reader: Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader],
     ) -> None:
         self.source = source
@@ -44,7 +45,7 @@ class SourceUnit:
         self.groups: dict[int, GroupActor] = {}
         self._read_from = start.read_from
         self._writer = writer
-        self._make_group = make_group
+        self._coordination = coordination
         self._make_reader = make_reader
         self._restart = anyio.Event()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -56,15 +57,22 @@ class SourceUnit:
         while True:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
+                self._coordination.began(self)
                 tasks.start_soon(self.reader.run)
                 await self._restart.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
+                self._tasks = None
             self._renew()
 
     def restart(self) -> None:
         """Start the source anew from its saved position; returns at once."""
         self._restart.set()
+
+    @property
+    def running(self) -> bool:
+        """Whether groups can be started."""
+        return self._tasks is not None
 
     @property
     def restarting(self) -> bool:
@@ -76,7 +84,7 @@ class SourceUnit:
         group = self.groups.get(target)
         if group is None:
             assert self._tasks is not None
-            group = self.groups[target] = self._make_group(self, target)
+            group = self.groups[target] = self._coordination.make_group(self, target)
             self._tasks.start_soon(group.run)
         return group
 
@@ -93,6 +101,7 @@ class SourceUnit:
         book = self._writer.book(self.source)
         self.epoch += 1
         self.state, self.floors = book.resume, dict(book.floors)
+        self._coordination.ended(self)
         self.groups = {}
         self._restart = anyio.Event()
         self._writer.renew(self.source, self.epoch, self.state, self.floors)

@@ -8,6 +8,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
@@ -78,13 +79,17 @@ def _from_checkpoint(
         number = registry.join(record.member, record.target)
         registry.learn(number, record.since, record.structure)
         members.setdefault(registry.target(record.target), {})[number] = record.version
+    states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid)
     by_gtid = setup.use_gtid and checkpoint.gtid
     return SourceStart(
         read_from=GtidStart(checkpoint.gtid) if by_gtid else position,
         resume=position,
         server_id=server_id,
-        groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
+        groups={
+            target: GroupSaved(tuple(members.get(target, {}).items()), states.get(target))
+            for target in {*members, *states}
+        },
         floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
     )
 

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 StartServer = Callable[..., DatabaseServer]
 
@@ -73,3 +77,14 @@ def start_server() -> Iterator[StartServer]:
 def database_name() -> str:
     """A name that no other test uses, since tests share servers; nothing has that name yet."""
     return f"t_{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark session for all tests that run a task in this process: starting one takes seconds."""
+    from replicator.pipeline.session import spark_session, warm_up
+
+    session = spark_session("local[2]", {}, "tests")
+    warm_up(session)
+    yield session
+    session.stop()

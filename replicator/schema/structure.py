@@ -79,3 +79,29 @@ class Table:
         """The column of that name, compared without case as the servers do; None if missing."""
         wanted = name.lower()
         return next((c for c in self.columns if c.name.lower() == wanted), None)
+
+
+def differences(one: Table, other: Table) -> list[str]:
+    """What keeps the rows of two tables from having the same structure, a sentence each.
+
+    Columns are compared by place, name and type; keys and options do not matter to rows.
+    """
+    found = []
+    for place in range(max(len(one.columns), len(other.columns))):
+        left = one.columns[place] if place < len(one.columns) else None
+        right = other.columns[place] if place < len(other.columns) else None
+        if left is None or right is None or _shape(left) != _shape(right):
+            found.append(f"column {place + 1} is {_shown(left)} there and {_shown(right)} here")
+    return found
+
+
+def _shape(column: Column) -> tuple[object, ...]:
+    # MySQL 8 leaves out the display width that older servers show: int(11) is int.
+    kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
+    return column.name.lower(), kind, column.nullable, column.generated
+
+
+def _shown(column: Column | None) -> str:
+    if column is None:
+        return "missing"
+    return f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}"

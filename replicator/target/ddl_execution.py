@@ -46,7 +46,7 @@ class DdlExecution:
 
     ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
     `ALREADY_DONE`: several members may bring the same change where it is not coordinated.
-    ``timestamp`` is the source's clock (seconds), which gives defaults such as now() the
+    One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock (seconds), which gives defaults such as now() the
     value that they had there.
     """
 
@@ -58,6 +58,7 @@ class DdlExecution:
     timestamp: int = 0
     sql_mode: int | None = None
     time_zone: str | None = None
+    recorded: bool = True
 
 
 class DdlExecutor:
@@ -72,6 +73,9 @@ class DdlExecutor:
 
         Raises DdlRefusedError, and DatabaseUnavailableError (then it may be tried again).
         """
+        if not ddl.recorded:
+            await self._run(ddl)
+            return True
         record = await self._record(ddl)
         if record is not None:
             version, state, before = record

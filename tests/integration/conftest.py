@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.pipeline.session import spark_session, warm_up
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]", {}, "tests")
-    warm_up(session)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(params=["mariadb_source", "mariadb_source_full", "mysql56_source"])

@@ -1,0 +1,86 @@
+"""What a source's unit needs of the way in which shard DDL is coordinated, and the plain way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from actors.batching import BookState
+from actors.group import GroupActor
+from actors.mailbox import Mailbox
+from actors.messages import WriterMessage
+from actors.sharding_group import ShardingGroup
+from replicator.binlog.position import Point
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import At
+
+
+class Unit(Protocol):
+    """A source of the task, as its groups are made from it."""
+
+    source: str
+    epoch: int
+    state: BookState
+    floors: dict[int, Point]
+    groups: dict[int, GroupActor]
+
+    @property
+    def running(self) -> bool:
+        """Whether groups can be started."""
+
+    @property
+    def restarting(self) -> bool:
+        """Whether a restart was asked for and is not done."""
+
+    def group(self, target: int) -> GroupActor:
+        """The group of a target, started when first asked for."""
+
+    def restart(self) -> None:
+        """Start the source anew from its saved position."""
+
+
+class Coordination(Protocol):
+    """Makes the groups of the sources, and hears of their incarnations."""
+
+    def make_group(self, unit: Unit, target: int) -> GroupActor:
+        """The group of a target in an incarnation of a source."""
+
+    def began(self, unit: Unit) -> None:
+        """An incarnation begins; nothing is read yet."""
+
+    def ended(self, unit: Unit) -> None:
+        """An incarnation has ended; all that it read is applied and saved."""
+
+    def open_items(self, source: str) -> Collection[At]:
+        """The places of open DDL items: the source is not saved behind any of them."""
+
+
+class Uncoordinated:
+    """Every statement is executed in stream order; no source ever waits for another."""
+
+    def __init__(self, registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> None:
+        self._registry = registry
+        self._writer = writer
+
+    def make_group(self, unit: Unit, target: int) -> GroupActor:
+        """A group that counts the statements that were executed."""
+        saved, floor = unit.state.groups.get(target), unit.floors.get(target)
+        versions = [version for _, version in saved.members] if saved else []
+        return ShardingGroup(
+            unit.source,
+            target,
+            self._registry,
+            self._writer,
+            version=max([*versions, floor.version if floor else 0]),
+            floor=floor,
+        )
+
+    def began(self, unit: Unit) -> None:
+        """Groups start when they are first needed."""
+
+    def ended(self, unit: Unit) -> None:
+        """Nothing is kept."""
+
+    def open_items(self, source: str) -> Collection[At]:
+        """No DDL is ever left open."""
+        return ()

@@ -1,0 +1,30 @@
+"""Messages to the lock coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChanged:
+    """Group to coordinator: an item was recorded, a member came or went, a turn was passed."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """Supervisor to coordinator: the operator forces a lock.
+
+    ``owner`` names the source whose statement is taken (empty: the lock's owner). ``answer`` is
+    called with an error for the operator, empty when the lock is being resolved.
+    """
+
+    lock: str
+    owner: str
+    skip: bool
+    answer: Callable[[str], None]
+
+
+LockMessage = GroupChanged | Unlock
