@@ -1,0 +1,456 @@
+"""What goes wrong before or while a task runs: clear errors, exit codes, no traceback, no loss."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pymysql.err
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import cli
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer, started
+from tests.support.long_task import LongTask
+from tests.support.processes import PATIENCE
+from tests.support.shards import KEYED, Shards
+from tests.support.task_files import start_of, task_dict, write_task
+
+WRONG_FILES = {
+    "not yaml": ("name: x\n\tbroken", ":2"),
+    "no mapping": ("- a\n- b\n", "section"),
+    "empty": ("", "empty"),
+    "unknown key": ("task-mood: all", "task-mode"),
+    "missing key": ("name: {}", "name"),
+    "wrong value": ("task-mode: sometimes", "incremental"),
+    "wrong type": ("mysql-instances: 7", "mysql-instances"),
+    "not supported yet": ("shard-mode: optimistic", "not supported"),
+    "no such route": ("routes: {}", "merge"),
+    "not used": ("syncers: {unused: {}}", "sync"),
+}
+"""By kind: what the file holds instead, or, for one key, what is put over a good file; a word of
+the error."""
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Not tmp_path: the path of a socket in it must be short.
+    with tempfile.TemporaryDirectory(prefix="rt-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        monkeypatch.setenv("COLUMNS", "250")
+        yield
+
+
+def run(path: Path, *options: str) -> tuple[int, str]:
+    """`replicator run` in this process: its exit code, and what it wrote."""
+    result = CliRunner().invoke(cli.app, ["run", str(path), *options])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert "Traceback" not in result.output
+    return result.exit_code, result.output
+
+
+def good_values() -> dict[str, Any]:
+    server = {"host": "127.0.0.1", "port": 1, "user": "root"}
+    return {
+        "name": "orders",
+        "task-mode": "incremental",
+        "target-database": server,
+        "sources": [{"source-id": "a", "from": server}],
+        "mysql-instances": [
+            {
+                "source-id": "a",
+                "meta": {"binlog-name": "bin.000001", "binlog-pos": 4},
+                "route-rules": ["merge"],
+            }
+        ],
+        "routes": {"merge": {"schema-pattern": "s*", "target-schema": "d"}},
+    }
+
+
+@pytest.mark.parametrize("kind", list(WRONG_FILES))
+def test_a_wrong_task_file(kind: str, runtime: None, tmp_path: Path) -> None:
+    text, word = WRONG_FILES[kind]
+    path = tmp_path / "orders.yaml"
+    path.write_text(text)
+    if ": " in text and "\n" not in text:
+        path.write_text(yaml.safe_dump({**good_values(), **yaml.safe_load(text)}))
+    code, output = run(path)
+    assert code == 2
+    assert word in output
+    assert "orders.yaml" in output
+
+
+def test_a_task_file_that_is_not_there(runtime: None, tmp_path: Path) -> None:
+    code, output = run(tmp_path / "none.yaml")
+    assert code == 2
+    assert "none.yaml" in output
+
+
+class Estate:
+    """One shard and its target, on servers that tests share."""
+
+    def __init__(self, source: DatabaseServer, target: DatabaseServer, name: str) -> None:
+        self.source, self.target, self.name = source, target, name
+        for server, table in ((source, "t1"), (target, "t")):
+            server.execute(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.{table} {KEYED}")
+        self.values = task_dict(
+            name, {"a": source}, target, schema=name, target_schema=name, table_pattern="t1"
+        )
+
+    def refused(self, folder: Path) -> str:
+        """Run the task, which must be refused before it writes anything; the output."""
+        code, output = run(write_task(folder, self.values))
+        assert code == 1, output
+        assert "can't run" in output
+        found = self.target.execute(f"SHOW DATABASES LIKE '{self.name}_meta'")
+        assert found == ()
+        return " ".join(output.split())
+
+    def log_in(self, place: dict[str, Any], server: DatabaseServer, *grants: str) -> str:
+        """Let the task log in as a new user that has these privileges; the user's name."""
+        user = f"u{self.name[2:14]}"
+        server.execute(
+            f"CREATE USER {user}@'%' IDENTIFIED BY 'right'",
+            *(f"GRANT {grant} TO {user}@'%'" for grant in grants),
+        )
+        place |= {"user": user, "password": "right"}
+        return user
+
+    @property
+    def source_login(self) -> dict[str, Any]:
+        login: dict[str, Any] = self.values["sources"][0]["from"]
+        return login
+
+    @property
+    def target_login(self) -> dict[str, Any]:
+        login: dict[str, Any] = self.values["target-database"]
+        return login
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    runtime: None,
+) -> Estate:
+    return Estate(mariadb_source, mariadb_target, database_name)
+
+
+def test_a_wrong_password_at_the_source(estate: Estate, tmp_path: Path) -> None:
+    estate.log_in(estate.source_login, estate.source, "ALL ON *.*")
+    estate.source_login["password"] = "wrong"
+    output = estate.refused(tmp_path)
+    assert "refuses the login" in output
+    assert "wrong" not in output
+
+
+def test_a_wrong_password_at_the_target(estate: Estate, tmp_path: Path) -> None:
+    estate.log_in(estate.target_login, estate.target, "ALL ON *.*")
+    estate.target_login["password"] = "wrong"
+    output = estate.refused(tmp_path)
+    assert "refuses the login" in output
+
+
+def test_no_privilege_to_read_the_binlog(estate: Estate, tmp_path: Path) -> None:
+    user = estate.log_in(estate.source_login, estate.source, f"SELECT ON {estate.name}.*")
+    output = estate.refused(tmp_path)
+    assert "GRANT REPLICATION SLAVE" in output
+    assert user in output
+
+
+def test_no_privilege_to_read_a_table(estate: Estate, tmp_path: Path) -> None:
+    grants = ("REPLICATION SLAVE, REPLICATION CLIENT, SHOW DATABASES ON *.*",)
+    insert = f"INSERT ON {estate.name}.*"
+    estate.log_in(estate.source_login, estate.source, *grants, insert)
+    assert "GRANT SELECT" in estate.refused(tmp_path)
+
+
+def test_no_privilege_to_write(estate: Estate, tmp_path: Path) -> None:
+    user = estate.log_in(estate.target_login, estate.target, f"SELECT ON {estate.name}.*")
+    output = estate.refused(tmp_path)
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE" in output
+    assert user in output
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("binlog_format", "STATEMENT"), ("binlog_row_image", "MINIMAL")],
+)
+def test_a_binlog_that_lacks_rows(
+    variable: str,
+    value: str,
+    start_server: StartServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    runtime: None,
+    tmp_path: Path,
+) -> None:
+    source = start_server(MariaDBServer, {variable: value})
+    output = Estate(source, mariadb_target, database_name).refused(tmp_path)
+    assert variable in output
+    assert value in output
+    assert f"SET GLOBAL {variable}" in output
+
+
+def test_a_position_that_was_purged(
+    start_server: StartServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    runtime: None,
+    tmp_path: Path,
+) -> None:
+    source = start_server(MariaDBServer)
+    estate = Estate(source, mariadb_target, database_name)
+    source.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    now = str(start_of(source)["binlog-name"])
+    source.execute(f"PURGE BINARY LOGS TO '{now}'")
+    output = estate.refused(tmp_path)
+    assert "binlog.000001" in output
+    assert now in output
+
+
+def test_a_source_that_is_away_from_a_new_task(estate: Estate, tmp_path: Path) -> None:
+    estate.source_login["port"] = 1
+    assert "nothing listens at" in estate.refused(tmp_path)
+
+
+@pytest.mark.slow
+def test_no_start_position(estate: Estate, tmp_path: Path) -> None:
+    del estate.values["mysql-instances"][0]["meta"]
+    code, output = run(write_task(tmp_path, estate.values), "--on-error", "exit")
+    assert code == 1
+    assert "source.no-start" in output
+    assert f"binlog-name: {start_of(estate.source)['binlog-name']}" in output
+
+
+# While it runs ----------------------------------------------------------------------------------
+
+NAME = "badinput"
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LongTask]:
+    with (
+        started(MariaDBServer({"binlog_row_metadata": "NO_LOG"})) as first,
+        started(MariaDBServer({"binlog_row_metadata": "FULL"})) as second,
+        started(MariaDBServer()) as target,
+    ):
+        task = LongTask(Shards([first, second], target, NAME), tmp_path_factory.mktemp("b"))
+        target.execute("CREATE USER merger@'%' IDENTIFIED BY 'm'", "GRANT ALL ON *.* TO merger@'%'")
+        task.values["target-database"] |= {"user": "merger", "password": "m"}
+        yield task
+        task.end()
+
+
+@pytest.fixture
+def running(life: LongTask) -> LongTask:
+    """The task, running, with nothing left to do."""
+    life.shards.change()
+    life.assert_equal()
+    return life
+
+
+def first_and_target(running: LongTask) -> tuple[DatabaseServer, DatabaseServer]:
+    return running.shards.servers[0], running.shards.target
+
+
+@pytest.mark.slow
+def test_the_same_key_in_two_shards(running: LongTask) -> None:
+    first, second = running.shards.servers
+    first.execute(f"INSERT INTO {NAME}.t1 VALUES (77, 'of a', 1)")
+    running.assert_equal()
+    second.execute(
+        f"INSERT INTO {NAME}.bag (a, b) VALUES (1, 'once'), (1, 'once')",
+        f"INSERT INTO {NAME}.t2 VALUES (77, 'of b', 1)",
+    )
+    running.shards.change()
+    fault = running.fault()
+    assert fault.event == "rows.duplicate"
+    assert "'77'" in fault.message
+    assert f"{NAME}.t2" in fault.where
+    assert f"target {NAME}.t" in fault.where
+    assert any("safe-mode" in way for way in fault.ways_out)
+    # Nothing has changed: the same again.
+    running.resume()
+    assert running.fault().event == "rows.duplicate"
+    second.execute(f"DELETE FROM {NAME}.t2 WHERE id = 77")
+    running.resume()
+    running.assert_equal()
+
+
+@pytest.mark.slow
+def test_the_target_table_goes_away(running: LongTask) -> None:
+    _, target = first_and_target(running)
+    target.execute(f"RENAME TABLE {NAME}.bag TO {NAME}.away")
+    running.shards.change()
+    fault = running.fault()
+    assert fault.event in ("rows.refused", "target.missing")
+    assert f"{NAME}.bag" in fault.message
+    running.resume()
+    fault = running.fault()
+    assert fault.event == "target.missing"
+    assert f"{NAME}.bag" in fault.message
+    assert f"target {NAME}.bag" in fault.where
+    assert "CREATE TABLE" in " ".join(fault.ways_out)
+    target.execute(f"RENAME TABLE {NAME}.away TO {NAME}.bag")
+    running.resume()
+    running.assert_equal()
+
+
+@pytest.mark.slow
+def test_the_target_table_loses_a_column(running: LongTask) -> None:
+    _, target = first_and_target(running)
+    target.execute(f"ALTER TABLE {NAME}.t RENAME COLUMN n TO m")
+    running.shards.change()
+    fault = running.fault()
+    assert fault.event in ("rows.refused", "rows.no-plan")
+    assert "'n'" in fault.message
+    running.resume()
+    fault = running.fault()
+    assert fault.event == "rows.no-plan"
+    assert "n" in fault.message
+    target.execute(f"ALTER TABLE {NAME}.t RENAME COLUMN m TO n")
+    running.resume()
+    running.assert_equal()
+
+
+@pytest.mark.slow
+def test_the_target_takes_a_privilege_away(running: LongTask) -> None:
+    _, target = first_and_target(running)
+    target.execute("REVOKE ALL ON *.* FROM merger@'%'", "FLUSH PRIVILEGES")
+    kill = target.execute("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'merger'")
+    target.execute(*(f"KILL {row[0]}" for row in kill))
+    running.shards.change()
+    fault = running.fault()
+    assert "merger" in fault.message
+    assert "grant merger" in " ".join(fault.ways_out)
+    target.execute("GRANT ALL ON *.* TO merger@'%'")
+    running.resume()
+    running.assert_equal()
+
+
+def behind(running: LongTask, server: DatabaseServer) -> dict[str, dict[str, Any]]:
+    """Starts at the present end of one source, and where the others are."""
+    status = running.task.status(NAME)
+    assert status is not None
+    starts = {}
+    for source in status.sources:
+        file, _, offset = source.applied_position.rpartition(":")
+        starts[source.source] = {"binlog-name": file, "binlog-pos": int(offset)}
+        if running.shards.sources[source.source] is server:
+            starts[source.source] = start_of(server)
+    return starts
+
+
+@pytest.mark.slow
+def test_a_session_that_logs_partial_rows(running: LongTask) -> None:
+    first, target = first_and_target(running)
+    statement = f"UPDATE {NAME}.t1 SET name = 'part' WHERE n = 2"
+    first.execute("SET SESSION binlog_row_image = MINIMAL", statement)
+    fault = running.fault()
+    assert fault.event == "rows.undecodable"
+    assert "binlog_row_image" in fault.message
+    assert f"{NAME}.t1" in fault.where
+    running.resume()
+    assert running.fault().event == "rows.undecodable"
+    # By hand what the statement did, then on behind it.
+    ids = ",".join(str(row[0]) for row in first.execute(f"SELECT id FROM {NAME}.t1 WHERE n = 2"))
+    target.execute(f"UPDATE {NAME}.t SET name = 'part' WHERE id IN ({ids})")
+    running.start_anew(behind(running, first))
+    running.shards.change()
+    running.assert_equal()
+
+
+@pytest.mark.slow
+def test_a_session_that_logs_statements(running: LongTask) -> None:
+    first, target = first_and_target(running)
+    statement = f"INSERT INTO {NAME}.t1 VALUES (5, 'by statement', 1)"
+    first.execute("SET SESSION binlog_format = STATEMENT", statement)
+    fault = running.fault()
+    assert fault.event == "ddl.not-supported"
+    assert "by statement" in fault.message
+    assert "source a" in fault.where
+    way = " ".join(fault.ways_out)
+    show = re.search(r"SHOW BINLOG EVENTS [^)]*", way)
+    assert show is not None, way
+    end = next(row[4] for row in first.execute(show[0]) if row[2] == "Xid")
+    starts = behind(running, first)
+    assert starts["a"]["binlog-pos"] == end
+    target.execute(f"INSERT INTO {NAME}.t VALUES (5, 'by statement', 1)")
+    running.start_anew(starts, "--on-error", "exit")
+    running.shards.change()
+    running.assert_equal()
+    # Now that errors end the task:
+    task = running.task
+    starts = behind(running, first)
+    first.execute("SET SESSION binlog_format = STATEMENT", f"DELETE FROM {NAME}.t1 WHERE id = 5")
+    assert task.process.wait(PATIENCE) == 1
+    task.until_alone()
+    assert "Traceback" not in task.console()
+    target.execute(f"DELETE FROM {NAME}.t WHERE id = 5")
+    running.start_anew(starts | {"a": start_of(first)})
+    running.shards.change()
+    running.assert_equal()
+
+
+def purge(server: DatabaseServer) -> None:
+    """Purge all binlogs but a new one."""
+    server.execute("FLUSH BINARY LOGS")
+    newest = str(start_of(server)["binlog-name"])
+    deadline = time.monotonic() + PATIENCE
+    # A server keeps what a dump thread reads, and may notice late that its client has gone.
+    while server.execute("SHOW BINARY LOGS")[0][0] != newest:
+        assert time.monotonic() < deadline, "the binlogs are still in use"
+        dumps = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'"
+        for (number,) in server.execute(dumps):
+            with suppress(pymysql.err.OperationalError):  # it has ended by itself
+                server.execute(f"KILL {number}")
+        server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_the_binlog_is_purged_while_the_task_pauses(running: LongTask) -> None:
+    first, target = first_and_target(running)
+    assert running.task.cli("pause", NAME).returncode == 0
+    first.execute(f"INSERT INTO {NAME}.t1 VALUES (6, 'purged', 1)")
+    purge(first)
+    starts = behind(running, first)
+    running.resume()
+    fault = running.fault()
+    assert fault.event == "source.purged"
+    assert str(start_of(first)["binlog-name"]) in fault.message
+    target.execute(f"INSERT INTO {NAME}.t VALUES (6, 'purged', 1)")
+    running.start_anew(starts)
+    running.shards.change()
+    running.assert_equal()
+
+
+@pytest.mark.slow
+def test_in_safe_mode_the_same_key_overwrites(running: LongTask) -> None:
+    first, second = running.shards.servers
+    starts = {source: start_of(server) for source, server in running.shards.sources.items()}
+    sync = running.values["syncers"]["sync"]
+    sync["safe-mode"] = True
+    running.start_anew(starts)
+    first.execute(f"INSERT INTO {NAME}.t1 VALUES (78, 'of a', 1)")
+    running.task.until_applied(NAME, running.shards.sources)
+    second.execute(f"INSERT INTO {NAME}.t1 VALUES (78, 'of b', 1)")
+    running.task.until_applied(NAME, running.shards.sources)
+    target = running.shards.target
+    assert target.execute(f"SELECT name FROM {NAME}.t WHERE id = 78") == (("of b",),)
+    first.execute(f"DELETE FROM {NAME}.t1 WHERE id = 78")
+    running.task.until_applied(NAME, running.shards.sources)
+    second.execute(f"UPDATE {NAME}.t1 SET n = 2 WHERE id = 78")
+    running.assert_equal()
+    del sync["safe-mode"]
