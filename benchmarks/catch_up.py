@@ -20,7 +20,7 @@ from rich.console import Console
 
 from benchmarks.baselines import load_data, replay
 from benchmarks.latency import latencies
-from benchmarks.processes import ProcessTreeWatch, cpu_seconds
+from benchmarks.processes import ProcessTreeWatch, cpu_seconds, machine_seconds
 from benchmarks.results import CatchUp, Run, grid, markdown, save
 from benchmarks.task import BenchmarkError, RunningTask, end_of, running_task
 from benchmarks.workloads import (
@@ -160,7 +160,7 @@ class _Bench:
             backlog.table, backlog.source, backlog.start, self._target, self._folder, self._settings
         ) as task:
             reading = task.await_reading()
-            busy = cpu_seconds(pid)
+            busy, machine = cpu_seconds(pid), machine_seconds()
             with ProcessTreeWatch(task.pid) as watch:
                 status = task.await_applied(backlog.end)
                 seconds = time.time() - reading
@@ -175,6 +175,7 @@ class _Bench:
                     cpu_java=watch.usage.cpu_java,
                     cpu_workers=watch.usage.cpu_workers,
                     cpu_target=cpu_seconds(pid) - busy,
+                    cpu_machine=machine_seconds() - machine,
                     memory=watch.usage.tree,
                     memory_driver=watch.usage.driver,
                 ),

@@ -89,6 +89,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
+def machine_seconds() -> float:
+    """The CPU time that all processes together have used since the machine's start."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    user, nice, system, _, _, interrupts, soft, stolen = map(int, fields[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / _TICKS
+
+
 def descendants(root: int) -> list[int]:
     """The process and all that descend from it."""
     children: dict[int, list[int]] = {}

@@ -30,6 +30,7 @@ class CatchUp:
     cpu_java: float
     cpu_workers: float
     cpu_target: float
+    cpu_machine: float
     memory: int
     memory_driver: int
 
@@ -37,6 +38,11 @@ class CatchUp:
     def cpu(self) -> float:
         """CPU seconds of all our processes."""
         return self.cpu_driver + self.cpu_java + self.cpu_workers
+
+    @property
+    def others(self) -> float:
+        """Cores that neither our processes nor the target server used, but somebody else."""
+        return max(0.0, self.cpu_machine - self.cpu - self.cpu_target) / self.seconds
 
     @property
     def rate(self) -> float:
@@ -95,6 +101,7 @@ def _costs(work: CatchUp) -> list[tuple[str, str, float]]:
         ("  of these Java", ".1f", work.cpu_java * each),
         ("  of these the Python workers", ".1f", work.cpu_workers * each),
         ("the target server", ".1f", work.cpu_target * each),
+        ("cores that others took meanwhile", ".1f", work.others),
         ("peak memory of all our processes, MiB", ",.0f", work.memory / 2**20),
         ("peak memory of the driver's Python, MiB", ",.0f", work.memory_driver / 2**20),
         ("start, before reading begins, s", ".1f", work.start_seconds),
