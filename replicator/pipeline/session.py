@@ -76,6 +76,8 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         _share_modules()
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        # Here a shuffle goes through a local file: packing it costs more than it saves.
+        settings.setdefault("spark.shuffle.compress", "false")
         # Beyond this, a failed task of a local master ends the job at once.
         match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
         if match:
