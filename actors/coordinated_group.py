@@ -142,11 +142,13 @@ class CoordinatedGroup(GroupActor):
                 self._rename(effect, statement, at)
                 return None
             case EffectKind.MOVE_IN:
-                raise self._fault(
+                where, ways = self._details(statement)
+                raise FatalError(
                     "ddl.move-in",
                     f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the"
                     f" target {effect.target}: rows that it holds would move between targets",
-                    statement,
+                    where=where,
+                    ways_out=ways,
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 group.leave(name, at)
@@ -171,7 +173,8 @@ class CoordinatedGroup(GroupActor):
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
-            raise self._fault("ddl.history", str(error), statement) from error
+            where, ways = self._details(statement)
+            raise FatalError("ddl.history", str(error), where=where, ways_out=ways) from error
         await self._tools.learner.learn(self.source, effect, statement.transaction)
         if not recorded.awaited and recorded.version > self.group.known:
             self._tools.statements[self.source, at] = statement
@@ -199,11 +202,13 @@ class CoordinatedGroup(GroupActor):
                 self._numbers[name] = number
                 self.log.info("member.joined", member=name, version=version)
                 return self._creation(effect, statement) if present is None else None
-        raise self._fault(
+        where, ways = self._details(statement)
+        raise FatalError(
             "ddl.create-differs",
             f"{effect.table} is created with another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
-            statement,
+            where=where,
+            ways_out=ways,
         )
 
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
@@ -215,11 +220,13 @@ class CoordinatedGroup(GroupActor):
     def _rename(self, effect: Effect, statement: Statement, at: At) -> None:
         assert effect.renamed_to is not None
         if len(effect.statement.renames) > 1:
-            raise self._fault(
+            where, ways = self._details(statement)
+            raise FatalError(
                 "ddl.several-tables",
                 "one RENAME of several tables in a sharding group: their order matters, and other"
                 " shards cannot do the same at one moment",
-                statement,
+                where=where,
+                ways_out=ways,
             )
         old, new = str(effect.table), str(effect.renamed_to)
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
@@ -237,13 +244,11 @@ class CoordinatedGroup(GroupActor):
             self.group.state,
         )
 
-    def _fault(self, event: str, message: str, statement: Statement) -> FatalError:
-        return FatalError(
-            event,
-            f"{message}\n  statement: {statement.sql[:2000]}",
-            where=f"source {self.source}, target {self.registry.target_name(self.target)}",
-            ways_out=(
-                "undo the statement at the source, do on the target by hand what is needed, and"
-                " start anew behind it with remove-meta",
-            ),
+    def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
+        """Where a statement that cannot be taken stands, and the ways out."""
+        where = f"source {self.source}, target {self.registry.target_name(self.target)}"
+        ways = (
+            "undo the statement at the source, do on the target by hand what is needed, and start"
+            " anew behind it with remove-meta",
         )
+        return f"{where}, statement: {statement.sql[:2000]}", ways

@@ -45,9 +45,9 @@ class DdlExecution:
     """One statement to execute on a target.
 
     ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
-    `ALREADY_DONE`: several members may bring the same change where it is not coordinated.
-    One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock (seconds), which gives defaults such as now() the
-    value that they had there.
+    `ALREADY_DONE`: several members may bring the same change where it is not coordinated. One
+    that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
+    (seconds), which gives defaults such as now() the value that they had there.
     """
 
     target: TableName

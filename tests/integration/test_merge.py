@@ -28,9 +28,7 @@ async def test_inserts_updates_and_deletes_of_two_sources_arrive(
         server.execute(f"CREATE DATABASE {db}")
         for shard in ("t1", "t2"):
             server.execute(f"CREATE TABLE {db}.{shard} {table}")
-    task = load(
-        tmp_path, task_dict(db, sources, mariadb_target, schema=db, target_schema=db)
-    )
+    task = load(tmp_path, task_dict(db, sources, mariadb_target, schema=db, target_schema=db))
     async with running(task, spark) as generation:
         for number, (server, shard) in enumerate(
             (s, t) for s in sources.values() for t in ("t1", "t2")
