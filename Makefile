@@ -15,7 +15,7 @@ setup: ## install what is missing: system packages, .venv
 test: setup ## run linters, type checks and all tests (lint failures do not keep the tests from running)
 	@failed=0; \
 	$(MAKE) --no-print-directory lint || failed=1; \
-	$(JAVA) $(BIN)/python -m pytest || failed=1; \
+	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile || failed=1; \
 	exit $$failed
 
 lint: setup ## run ruff and mypy
