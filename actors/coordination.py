@@ -22,6 +22,7 @@ class Unit(Protocol):
     epoch: int
     state: BookState
     floors: dict[int, Point]
+    furthest: dict[int, Point]
     groups: dict[int, GroupActor]
 
     @property

@@ -72,26 +72,33 @@ class LockCoordinator(Actor[LockMessage]):
             return self._plain.make_group(unit, target)
         new = target not in self.locks
         lock = self._lock(target)
-        saved, floor = unit.state.groups.get(target), unit.floors.get(target)
-        if saved is not None and saved.state is not None:
-            state = saved.state
-        else:
-            names = [str(self._registry.member(m).name) for m, _ in saved.members] if saved else []
-            state = GroupState(0, tuple((name, MemberState(0, At(0, 0))) for name in sorted(names)))
+        furthest = unit.furthest.get(target)
         position = unit.state.position
         group = lock.start(
             unit.source,
-            state,
+            self._state(unit, target, lock),
             boundary(position.binlog.key if position else 0),
-            At(floor.transaction, floor.ordinal)
-            if floor is not None and floor.version == lock.version
+            At(furthest.transaction, furthest.ordinal)
+            if furthest is not None and furthest.version == lock.version
             else None,
         )
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
                     other.group(target)
-        return CoordinatedGroup(unit.source, target, group, floor, self._tools)
+        return CoordinatedGroup(unit.source, target, group, unit.floors.get(target), self._tools)
+
+    def _state(self, unit: Unit, target: int, lock: TargetLock) -> GroupState:
+        """The group's saved state; one that begins now has the version of its target."""
+        saved = unit.state.groups.get(target)
+        if saved is not None and saved.state is not None:
+            return saved.state
+        past = self._histories.get(self._registry.target_name(target), LockHistory())
+        turns = past.turns.get(unit.source)
+        base = turns[0].version - 1 if turns else len(past.history)
+        names = [str(self._registry.member(m).name) for m, _ in saved.members] if saved else []
+        members = ((name, MemberState(base, At(0, 0))) for name in sorted(names))
+        return GroupState(base, tuple(members))
 
     def began(self, unit: Unit) -> None:
         """An incarnation begins: all its groups start, also those that have no members."""

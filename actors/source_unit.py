@@ -42,6 +42,7 @@ class SourceUnit:
         self.epoch = 0
         self.state = BookState(start.resume, start.groups)
         self.floors: dict[int, Point] = dict(start.floors)
+        self.furthest: dict[int, Point] = dict(start.furthest)
         self.groups: dict[int, GroupActor] = {}
         self._read_from = start.read_from
         self._writer = writer
@@ -101,6 +102,8 @@ class SourceUnit:
         book = self._writer.book(self.source)
         self.epoch += 1
         self.state, self.floors = book.resume, dict(book.floors)
+        # All is flushed: no bucket is ahead of the floor.
+        self.furthest = self.floors
         self._coordination.ended(self)
         self.groups = {}
         self._restart = anyio.Event()

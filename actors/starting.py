@@ -29,7 +29,8 @@ class SourceStart:
     """The state that a source starts from.
 
     ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
-    that is known. ``groups`` and ``floors``: by target.
+    that is known. ``groups``, ``floors`` and ``furthest`` (the highest point
+    of any bucket): by target.
     """
 
     read_from: SourcePosition | GtidStart
@@ -37,6 +38,7 @@ class SourceStart:
     server_id: int
     groups: dict[int, GroupSaved]
     floors: dict[int, Point]
+    furthest: dict[int, Point]
 
 
 async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
@@ -91,6 +93,7 @@ def _from_checkpoint(
             for target in {*members, *states}
         },
         floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
+        furthest={registry.target(name): Point(*point) for name, point in checkpoint.furthest},
     )
 
 
@@ -117,6 +120,7 @@ async def _fresh(
         server_id=server_id,
         groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         floors={},
+        furthest={},
     )
 
 

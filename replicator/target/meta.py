@@ -27,6 +27,8 @@ class Checkpoint:
     """A source's saved transaction boundary, its members there, and the points known applied.
 
     ``groups`` are the states of its groups there, as text, where DDL is coordinated.
+    ``furthest`` is what the buckets say of themselves: by target, the highest of their points. It
+    is read, never written.
 
     ``server_id`` is that of the server which wrote the binlog: positions of another server do
     not compare with these.
@@ -40,6 +42,7 @@ class Checkpoint:
     members: tuple[MemberRecord, ...]
     floors: tuple[tuple[TableName, Applied], ...]
     groups: tuple[tuple[TableName, str], ...] = ()
+    furthest: tuple[tuple[TableName, Applied], ...] = ()
 
 
 class MetaStore:
@@ -132,11 +135,18 @@ class MetaStore:
             f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
-        floors = await self.connection.fetch(
-            "SELECT target, version, transaction_key, ordinal"
-            f" FROM {point_table(self.schema, self.task)} WHERE source = %s AND bucket = %s",
-            (source, FLOOR_BUCKET),
+        points = await self.connection.fetch(
+            "SELECT target, bucket, version, transaction_key, ordinal"
+            f" FROM {point_table(self.schema, self.task)} WHERE source = %s",
+            (source,),
         )
+        floors: dict[TableName, Applied] = {}
+        furthest: dict[TableName, Applied] = {}
+        for target, bucket, *point in points:
+            name, applied = _table_name(target), (point[0], point[1], point[2])
+            furthest[name] = max(applied, furthest.get(name, applied))
+            if bucket == FLOOR_BUCKET:
+                floors[name] = applied
         groups = await self.connection.fetch(
             f"SELECT target, state FROM {self.table('group')} WHERE source = %s ORDER BY 1",
             (source,),
@@ -158,10 +168,8 @@ class MetaStore:
                 )
                 for schema, table, target_schema, target_table, version, since, structure in members
             ),
-            floors=tuple(
-                (_table_name(target), (version, transaction, ordinal))
-                for target, version, transaction, ordinal in floors
-            ),
+            floors=tuple(floors.items()),
+            furthest=tuple(furthest.items()),
         )
 
     async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:

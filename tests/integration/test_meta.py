@@ -37,7 +37,18 @@ async def meta(mariadb_target: DatabaseServer, database_name: str) -> AsyncItera
 
 def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
     members = (MemberRecord(Member("a", TableName("s", "t1")), TARGET, version, 7, STRUCTURE),)
-    return Checkpoint("a", "bin.000001", offset, "0-1-5", 9, members, ((TARGET, (version, 12, 3)),))
+    point = (version, 12, 3)
+    return Checkpoint(
+        "a",
+        "bin.000001",
+        offset,
+        "0-1-5",
+        9,
+        members,
+        floors=((TARGET, point),),
+        groups=((TARGET, "a group"),),
+        furthest=((TARGET, point),),
+    )
 
 
 async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
@@ -45,6 +56,21 @@ async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     assert await meta.load("a") == checkpoint(100)
     assert await meta.load("b") is None
+
+
+async def test_a_bucket_may_be_ahead_of_the_floor(meta: MetaStore) -> None:
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    await meta.connection.execute(
+        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        " (source, target, bucket, version, transaction_key, ordinal)"
+        " VALUES ('a', 'm.t', 2, 0, 13, 1)"
+    )
+    found = await meta.load("a")
+    assert found is not None
+    assert (found.floors, found.furthest) == (
+        ((TARGET, (0, 12, 3)),),
+        ((TARGET, (0, 13, 1)),),
+    )
 
 
 async def test_members_are_saved_only_where_they_changed(meta: MetaStore) -> None:
