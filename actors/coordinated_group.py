@@ -13,6 +13,7 @@ from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.structure_learner import StructureLearner
 from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import Point
+from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.normalise import normalise
 from replicator.schema.connection import Connection
 from replicator.schema.ddl_effects import Effect, EffectKind
@@ -178,6 +179,7 @@ class CoordinatedGroup(GroupActor):
         await self._tools.learner.learn(self.source, effect, statement.transaction)
         if not recorded.awaited and recorded.version > self.group.known:
             self._tools.statements[self.source, at] = statement
+            reach(CrashPoint.ITEM_RECORDED)
         self.log.info(
             "lock.item",
             member=name,

@@ -18,6 +18,7 @@ from actors.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.lock_state import LockHistory, record_of
 from actors.structure_learner import StructureLearner
 from replicator.binlog.chunk import Statement
+from replicator.crashpoints import CrashPoint, reach
 from replicator.schema.connection import Connection
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
@@ -166,7 +167,9 @@ class LockCoordinator(Actor[LockMessage]):
             if isinstance(group, CoordinatedGroup):
                 group.note_turn()
         statement = self._tools.statements.get((resolution.owner, resolution.item.at))
+        reach(CrashPoint.LOCK_AGREED)
         await self._store.decide(record_of(name, resolution, statement))
+        reach(CrashPoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",
             target=str(name),

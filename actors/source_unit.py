@@ -22,6 +22,7 @@ from actors.source_reader import SourceReader
 from actors.starting import SourceStart
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import Point, SourcePosition
+from replicator.crashpoints import CrashPoint, reach
 
 
 class SourceUnit:
@@ -65,6 +66,7 @@ class SourceUnit:
                 tasks.cancel_scope.cancel()
                 self._tasks = None
             self._renew()
+            reach(CrashPoint.SOURCE_RESTARTED)
 
     def restart(self) -> None:
         """Start the source anew from its saved position; returns at once."""

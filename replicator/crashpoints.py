@@ -39,6 +39,14 @@ class CrashPoint(StrEnum):
     """The DDL is executed on the target, the record does not say so."""
     DDL_FINISHED = "ddl-finished"
     """The record says that the DDL is executed, the checkpoint is older."""
+    ITEM_RECORDED = "item-recorded"
+    """A shard's DDL is an open item, nothing of it is saved."""
+    LOCK_AGREED = "lock-agreed"
+    """All shards have reached an item, or it was unlocked; the decision is not saved."""
+    LOCK_DECIDED = "lock-decided"
+    """The decision is saved, older rows may not be applied yet."""
+    SOURCE_RESTARTED = "source-restarted"
+    """A source begins to read again what it held."""
 
 
 _reached: dict[str, int] = {}
