@@ -146,8 +146,6 @@ def _default(field: FieldInfo) -> str:
 
 
 def _supported(place: str) -> str:
-    if place == "is-sharding":
-        return "as `shard-mode`"
     patterns = _with_sections_around(pattern_of(place))
     for part in NAMED_PARTS:
         if part.section in patterns:

@@ -40,14 +40,8 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     ),
     Unsupported(
         "shard-mode",
-        "pessimistic coordination of shard DDL",
-        'leave `shard-mode` empty ("") and change the shards at the same time',
-        ("pessimistic",),
-    ),
-    Unsupported(
-        "shard-mode",
         "optimistic coordination of shard DDL",
-        'leave `shard-mode` empty ("") and change the shards at the same time',
+        "use `pessimistic`, or leave `shard-mode` empty",
         ("optimistic",),
     ),
     Unsupported(

@@ -218,9 +218,7 @@ REFERENCES = [
 NOT_SUPPORTED = [
     Case("incremental", "full", 2, "task-mode", "use `incremental` with `meta`"),
     Case("incremental", "all", 2, "task-mode", "(`all`)"),
-    Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "leave `shard-mode` empty"),
-    Case("name:", "shard-mode: pessimistic\nname:", 1, "shard-mode", "leave `shard-mode` empty"),
-    Case("name:", "is-sharding: true\nname:", 1, "is-sharding", "(`pessimistic`)"),
+    Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
     Case("name:", "online-ddl: true\nname:", 1, "online-ddl", "set it to false"),
     Case("name:", "online-ddl-scheme: gh-ost\nname:", 1, "online-ddl-scheme", "delete the key"),
     Case("name:", "shadow-table-rules: [a]\nname:", 1, "shadow-table-rules", "delete the key"),
