@@ -127,7 +127,7 @@ class BatchedWriter(Actor[WriterMessage]):
         async with anyio.create_task_group() as jobs:
             while True:
                 await self._submit(jobs)
-                self._answer_barriers()
+                await self._answer_barriers()
                 await self._answer_flushes()
                 room = self._has_room()
                 due = self.progress.saved_at + self.settings.checkpoint_interval
@@ -258,7 +258,10 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
 
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
-        """Wait until all rows up to these chunks (by source: incarnation, chunk) are applied."""
+        """Wait until all rows up to these chunks (by source: incarnation, chunk) are applied.
+
+        What the buckets then have is saved too, in the floors.
+        """
         done = anyio.Event()
         self.mailbox.tell(Passed(after, done))
         await done.wait()
@@ -267,10 +270,17 @@ class BatchedWriter(Actor[WriterMessage]):
         """The structure of a target has changed."""
         self.mailbox.tell(Forget(target))
 
-    def _answer_barriers(self) -> None:
-        for barrier in tuple(self._barriers):
-            if all(self._books[s].passed(*place) for s, place in barrier.after.items()):
-                self._barriers.remove(barrier)
+    async def _answer_barriers(self) -> None:
+        passed = [
+            barrier
+            for barrier in self._barriers
+            if all(self._books[s].passed(*place) for s, place in barrier.after.items())
+        ]
+        if passed:
+            # Behind a DDL, older rows could not even be planned: the floors must cover them all.
+            await self.save()
+            self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
+            for barrier in passed:
                 barrier.done.set()
 
     async def _answer_flushes(self) -> None:

@@ -141,7 +141,7 @@ GroupMessage = TargetRows | Drain
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Coordinator to writer: set ``done`` when all rows up to these chunks are applied.
+    """Coordinator to writer: set ``done`` when all rows up to these chunks are applied and saved.
 
     ``after``: by source, the incarnation and the chunk.
     """
