@@ -29,6 +29,7 @@ from actors.prechecks import PrecheckError
 from replicator import logs
 from replicator.check_view import checks_json, render_checks
 from replicator.checks import CheckResult, run_checks
+from replicator.lock_view import locks_json, render_locks
 from replicator.routing.routes import RouteError
 from replicator.schema.connection import DatabaseUnavailableError
 from replicator.status import StatusFormatError, TaskStatus
@@ -74,6 +75,13 @@ class OnError(StrEnum):
 
     PAUSE = "pause"
     EXIT = "exit"
+
+
+class UnlockAction(StrEnum):
+    """What becomes of the statement of a lock that is unlocked."""
+
+    EXEC = "exec"
+    SKIP = "skip"
 
 
 def _print_version(wanted: bool) -> None:
@@ -191,6 +199,40 @@ def stop(task: TaskName) -> None:
 
 
 @app.command()
+def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
+    """Show the schema changes that wait for shards, what they wait for, and the ways out."""
+    with _expected_errors():
+        found = anyio.run(_status, _task_name(task))
+    if as_json:
+        typer.echo(locks_json(found.task, found.locks))
+    else:
+        out.print(render_locks(found.locks))
+
+
+@app.command()
+def unlock_ddl_lock(
+    task: TaskName,
+    lock: Annotated[
+        str, typer.Argument(metavar="LOCK_ID", help="The lock's id, as show-ddl-locks tells it.")
+    ],
+    owner: Annotated[
+        str, typer.Option(help="The source whose statement counts; else that of the lock's owner.")
+    ] = "",
+    action: Annotated[
+        UnlockAction, typer.Option(help="Execute the statement on the target, or leave it out.")
+    ] = UnlockAction.EXEC,
+) -> None:
+    """Resolve a lock without the shards that lack its statement, or have another one."""
+    skip = action is UnlockAction.SKIP
+    with _expected_errors():
+        name = _task_name(task)
+        arguments = {"lock": lock, "owner": owner, "skip": skip}
+        anyio.run(_command, name, "unlock-ddl-lock", arguments)
+    doing = "passed over" if skip else "executed"
+    out.print(f"lock {lock} is unlocked: its statement is being {doing}", markup=False)
+
+
+@app.command()
 def demo(
     seconds: Annotated[int, typer.Option(min=1, help="How long the shards are written to.")] = 30,
     keep: Annotated[
@@ -239,8 +281,8 @@ def _run(task: config.Task, *, exit_on_error: bool) -> int:
         raise typer.Exit(code) from None
 
 
-async def _command(name: str, command: str) -> Reply:
-    reply = await ask(name, Request(command))
+async def _command(name: str, command: str, arguments: dict[str, object] | None = None) -> Reply:
+    reply = await ask(name, Request(command, arguments or {}))
     if not reply.ok:
         raise ControlError(f"task {name} refused {command!r}: {reply.error}")
     return reply
@@ -289,7 +331,8 @@ def _expected_errors() -> Iterator[None]:
         code = _exit_code(_innermost(error))
         if code is None:
             raise
-        err.print(Text.assemble(("error: ", "bold red"), str(_innermost(error))))
+        message = Text.assemble(("error: ", "bold red"), str(_innermost(error)))
+        err.print(message, soft_wrap=True)
         raise typer.Exit(code) from None
 
 

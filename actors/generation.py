@@ -23,6 +23,7 @@ from actors.job_runner import JobRunner
 from actors.lock_coordinator import LockCoordinator
 from actors.lock_state import histories
 from actors.messages import Flush
+from actors.purge_watch import PurgeWatch
 from actors.source_reader import SourceReader, SourceSettings
 from actors.source_unit import SourceUnit
 from actors.starting import SourceStart, load_start
@@ -71,6 +72,7 @@ class Generation:
         self.units: dict[str, SourceUnit] = {}
         self.writer: BatchedWriter | None = None
         self.coordinator: LockCoordinator | None = None
+        self.watch: PurgeWatch | None = None
         self._session = session
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
@@ -120,6 +122,12 @@ class Generation:
                     )
                 async with anyio.create_task_group() as units:
                     for unit in self.units.values():
+                self.watch = PurgeWatch(
+                    {source: setup.address for source, setup in self._setups.items()},
+                    writer,
+                    self.coordinator,
+                )
+                tasks.start_soon(self.watch.run)
                         units.start_soon(unit.run)
                     running.set()
                     await stop.wait()

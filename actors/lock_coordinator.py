@@ -228,6 +228,16 @@ class LockCoordinator(Actor[LockMessage]):
         found = [lock.view() for lock in self.locks.values()]
         return [view for view in found if view is not None]
 
+    def since(self, view: LockView) -> int:
+        """The earliest statement of a lock, in seconds by the clock of its source."""
+        target = self._registry.target(TableName(*view.target.split(".", 1)))
+        lock = self.locks[target]
+        items = [(s, item.at) for s in lock.sources for item in lock.candidates(s)]
+        found = [self._tools.statements.get(place) for place in items]
+        if lock.pending is not None:
+            found.append(self._statement(self._registry.target_name(target), lock.pending))
+        return min((statement.timestamp for statement in found if statement), default=0)
+
     async def _unlock(self, message: Unlock) -> None:
         target = next(
             (

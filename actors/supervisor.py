@@ -14,6 +14,7 @@ from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from actors import operator_commands
 from actors.control_protocol import Reply, Request
 from actors.control_server import ControlServer
 from actors.faults import FatalError, TransientError
@@ -220,6 +221,9 @@ class TaskSupervisor:
     async def _answer(self, request: Request) -> Reply:
         if request.command == "status":
             return Reply(ok=True, body=self.status().to_dict())
+        if request.command == "unlock-ddl-lock":
+            generation = self._generation if self._state == "running" else None
+            return await operator_commands.unlock(generation, request.arguments)
         try:
             self.request(request.command)
         except ValueError as error:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from actors.batched_writer import TargetTotals
 from actors.generation import Generation
+from actors.lock_report import binlog_distance, lock_statuses
 from replicator.status import (
     Fault,
     SourceStatus,
@@ -86,6 +87,7 @@ def task_status(
             queued_bytes=writer.queued_bytes,
             checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
         ),
+        locks=lock_statuses(name, generation),
     )
 
 
@@ -106,12 +108,15 @@ def _source(generation: Generation, source: str) -> SourceStatus:
         rows=progress.rows,
         bytes=progress.bytes,
         reconnects=progress.reconnects,
+        distance=binlog_distance(generation, source),
     )
 
 
 def _targets(generation: Generation, rates: RateMeter) -> tuple[TargetStatus, ...]:
     registry, writer = generation.registry, generation.writer
     assert writer is not None
+    views = generation.coordinator.views() if generation.coordinator else []
+    waiting = {view.target: "; ".join(view.item.statements) for view in views}
     found = []
     for number, name in registry.targets():
         if not name.table:
@@ -133,7 +138,7 @@ def _targets(generation: Generation, rates: RateMeter) -> tuple[TargetStatus, ..
                 deleted=totals.deleted,
                 missing=totals.missing,
                 rows_per_second=round(rates.target(number), 1),
-                ddl=running.effect.sql if running else "",
+                ddl=running.effect.sql if running else waiting.get(str(name), ""),
             )
         )
     return tuple(found)

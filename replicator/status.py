@@ -15,6 +15,9 @@ from pydantic import TypeAdapter, ValidationError
 TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped"]
 """The life of a task. A task with an error that needs the operator is ``paused``."""
 
+LockState = Literal["waiting", "conflict", "resolving"]
+"""``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
+
 
 class StatusFormatError(Exception):
     """A status that this version does not understand."""
@@ -41,13 +44,28 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class BinlogDistance:
+    """How far a position is from both ends of its source's binlog.
+
+    ``files_behind``: binlog files begun after its own; ``bytes_behind``: up to the end.
+    ``files_left``: older files that the source still has; with 0, its own is the next one to be
+    purged.
+    """
+
+    files_behind: int
+    bytes_behind: int
+    files_left: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     """One source.
 
     ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
     which everything is applied; ``saved_position``: one that is saved too, where a restart begins.
     ``lag_seconds``: the age of the newest event read, 0 when all is read, None before the first
-    one. ``rows`` and ``bytes``: read since the process started.
+    one. ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that
+    a restart begins at; None while it is not known.
     """
 
     source: str
@@ -61,6 +79,7 @@ class SourceStatus:
     bytes: int = 0
     reconnects: int = 0
     error: Fault | None = None
+    distance: BinlogDistance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +101,62 @@ class TargetStatus:
     rows_per_second: float = 0.0
     ddl: str = ""
     error: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockSource:
+    """One source of a lock: ``missing`` names its shards that have not brought the statement.
+
+    ``saved_position`` is where the source would be read again from, ``distance`` how far that is
+    from both ends of its binlog.
+    """
+
+    source: str
+    ready: bool
+    missing: tuple[str, ...] = ()
+    saved_position: str = ""
+    distance: BinlogDistance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockClaim:
+    """What one shard brought, from the disputed statement on."""
+
+    source: str
+    member: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LockConflict:
+    """Two shards brought different statements as the item ``version`` of the target."""
+
+    version: int
+    ours: LockClaim
+    theirs: LockClaim
+
+
+@dataclass(frozen=True, slots=True)
+class LockStatus:
+    """A schema change that waits for shards, or is being resolved.
+
+    ``id`` is what `replicator unlock-ddl-lock` takes. ``ddl`` is as it would be executed on
+    ``target``, as its item number ``version``. ``owner``: the first source of which all shards
+    have it, empty while there is none. ``since``: the earliest of these statements, by its
+    source's clock. ``rows_held``: row events that are read again when it is resolved.
+    """
+
+    id: str
+    target: str
+    version: int
+    ddl: str
+    owner: str
+    state: LockState
+    since: datetime
+    rows_held: int = 0
+    sources: tuple[LockSource, ...] = ()
+    conflict: LockConflict | None = None
+    ways_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +188,7 @@ class TaskStatus:
     sources: tuple[SourceStatus, ...] = ()
     targets: tuple[TargetStatus, ...] = ()
     writer: WriterStatus = WriterStatus()
+    locks: tuple[LockStatus, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

@@ -11,6 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from replicator.figures import number, seconds, size
+from replicator.lock_view import lock_panel
 from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
 
 _STATE_STYLE = {
@@ -20,46 +22,19 @@ _STATE_STYLE = {
     "stopping": "yellow",
     "starting": "cyan",
 }
-_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def render(status: TaskStatus) -> RenderableType:
-    """Everything the status says, faults and their ways out last, where the eye ends up."""
+    """Everything the status says; locks, faults and ways out last, where the eye ends up."""
     parts: list[RenderableType] = [_head(status)]
     if status.sources:
         parts.append(_sources(status.sources))
     if status.targets:
         parts.append(_targets(status.targets))
     parts.append(_writer(status.writer))
+    parts.extend(map(lock_panel, status.locks))
     parts.extend(_faults(status))
     return Group(*parts)
-
-
-def number(count: int) -> str:
-    """A count with a thin space between groups of three digits."""
-    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def size(octets: int) -> str:
-    """Bytes in the unit that leaves at most four digits."""
-    value = float(octets)
-    for unit in _BINARY_UNITS[:-1]:
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} {_BINARY_UNITS[-1]}"
-
-
-def seconds(value: float | None) -> str:
-    """A duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
-    if value is None:
-        return "-"
-    if value < 60:
-        return f"{value:.1f} s"
-    minutes, rest = divmod(int(value), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def fault_panel(fault: Fault, title: str) -> Panel:

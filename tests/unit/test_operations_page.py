@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from replicator.pipeline.batch import Outcome
-from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
+from replicator.status import (
+    BinlogDistance,
+    Fault,
+    LockClaim,
+    LockConflict,
+    LockSource,
+    LockStatus,
+    SourceStatus,
+    TargetStatus,
+    TaskStatus,
+    WriterStatus,
+)
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -49,7 +60,13 @@ def test_every_fault_is_in_the_table_with_its_ways_out() -> None:
     assert documented == faults(), "say what they mean and what to do"
 
 
-@pytest.mark.parametrize("part", [TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus),
+        *(BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
+    ],
+)
 def test_every_field_of_the_status_is_named(part: type) -> None:
     section = PAGE.split("## Status\n")[1].split("\n## ")[0]
     words = set(re.findall(r"\w+", section))

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from replicator.lock_view import locks_json, render_locks
 from replicator.status import (
+    BinlogDistance,
     Fault,
+    LockClaim,
+    LockConflict,
+    LockSource,
+    LockStatus,
     SourceStatus,
     StatusFormatError,
     TargetStatus,
@@ -48,6 +54,28 @@ FULL = TaskStatus(
     ),
     (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE", FAULT),),
     WriterStatus("applying", 3, 12, 4.0, 0.25, 2048, 7.0),
+    (
+        LockStatus(
+            "d.t:3",
+            "d.t",
+            3,
+            "ALTER TABLE `d`.`t` ADD c INT",
+            "a",
+            "conflict",
+            now(),
+            4,
+            (
+                LockSource("a", True, (), "bin.000001:4", BinlogDistance(2, 3_000_000, 1)),
+                LockSource("b", False, ("s.t2",)),
+            ),
+            LockConflict(
+                3,
+                LockClaim("a", "s.t1", ("ADD c INT",)),
+                LockClaim("b", "s.t2", ("ADD c FLOAT", "ADD d INT")),
+            ),
+            ("replicator unlock-ddl-lock orders d.t:3 --owner b",),
+        ),
+    ),
 )
 
 statuses = st.builds(TaskStatus, since=st.just(now()), pid=st.integers(0, 2**31))
@@ -63,6 +91,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
+        "locks",
     ]  # fmt: skip
     assert values["error"]["ways_out"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
@@ -101,3 +130,21 @@ def test_the_view_of_a_task_that_has_only_begun() -> None:
     text = rendered(TaskStatus("orders", "starting", now(), 1))
     assert "orders" in text
     assert "starting" in text
+
+
+def test_the_view_of_a_lock() -> None:
+    text = rendered(FULL)
+    for expected in (
+        "d.t:3", "conflict", "owner a", "4 row events held", "source a: ready", "missing s.t2",
+        "2 files and 2.9 MiB before the end, 1 files from being purged",
+        "b, s.t2: ADD c FLOAT; then ADD d INT", "unlock-ddl-lock orders d.t:3 --owner b",
+    ):  # fmt: skip
+        assert expected in text, expected
+
+
+def test_locks_by_themselves() -> None:
+    values = json.loads(locks_json("orders", FULL.locks))
+    assert values == {"task": "orders", "locks": json.loads(FULL.to_json())["locks"]}
+    out = io.StringIO()
+    Console(width=100, file=out).print(render_locks(()))
+    assert "no open locks" in out.getvalue()

@@ -1,0 +1,32 @@
+"""Counts, sizes and durations as people read them."""
+
+from __future__ import annotations
+
+_BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def number(count: int) -> str:
+    """A count with a thin space between groups of three digits."""
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def size(octets: int) -> str:
+    """Bytes in the unit that leaves at most four digits."""
+    value = float(octets)
+    for unit in _BINARY_UNITS[:-1]:
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} {_BINARY_UNITS[-1]}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: ``0.4 s``, ``3 min 20 s``, ``2 h 5 min``; a dash for None."""
+    if value is None:
+        return "-"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(int(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
