@@ -120,14 +120,14 @@ class Generation:
                     self.units[source] = SourceUnit(
                         source, start, writer, coordination, self._make_reader
                     )
-                async with anyio.create_task_group() as units:
-                    for unit in self.units.values():
                 self.watch = PurgeWatch(
                     {source: setup.address for source, setup in self._setups.items()},
                     writer,
                     self.coordinator,
                 )
                 tasks.start_soon(self.watch.run)
+                async with anyio.create_task_group() as units:
+                    for unit in self.units.values():
                         units.start_soon(unit.run)
                     running.set()
                     await stop.wait()
