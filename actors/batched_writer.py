@@ -346,6 +346,7 @@ class BatchedWriter(Actor[WriterMessage]):
                 for target, group in groups.items()
                 if group.state is not None
             ),
+            open_items=self._books[source].open_items,
             floors=tuple(
                 (name_of(target), (point.version, point.transaction, point.ordinal))
                 for target, point in self._books[source].floors.items()

@@ -103,6 +103,11 @@ class SourceBook:
         """The place that would be saved now, as `replicator.sharding` takes it."""
         return boundary(self._resume.boundary(self._open_items()).key)
 
+    @property
+    def open_items(self) -> int:
+        """How many DDL items, or turns to a next version, are open."""
+        return len(self._open_items())
+
     def renewed(self, epoch: int, state: BookState, floors: Mapping[int, Point]) -> SourceBook:
         """The book of the source's next incarnation."""
         return SourceBook(self.source, epoch, state, dict(floors), self._open_items)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 from pymysql.err import MySQLError
 
+from actors.changed_task import PESSIMISTIC, moved, moves_of, refuse_moves, refuse_other_mode
 from actors.faults import FatalError
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
@@ -19,6 +20,7 @@ from replicator.schema.connection import Connection
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
+from replicator.target.decisions import DecisionStore
 from replicator.target.meta import Checkpoint, MetaStore
 
 log = structlog.get_logger()
@@ -44,9 +46,11 @@ class SourceStart:
 async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
     """The state to start from; members and structures go into the registry.
 
-    Raises FatalError where there is none, or where it does not fit the server.
+    Raises FatalError where there is none, or where it does not fit the server or the task file.
     """
     checkpoint = await meta.load(setup.source)
+    if checkpoint is not None:
+        checkpoint = await _fitted(setup, checkpoint, meta)
     upstream = Connection(setup.address)
     try:
         server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
@@ -59,6 +63,18 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
         upstream.close()
+
+
+async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -> Checkpoint:
+    """The checkpoint under the shard-mode and the routes of the task file as it is now."""
+    refuse_other_mode(checkpoint, meta.shard_mode)
+    moves = moves_of(setup, checkpoint) if meta.shard_mode == PESSIMISTIC else ()
+    if not moves:
+        return checkpoint
+    refuse_moves(checkpoint, moves, await DecisionStore(meta).load())
+    for move in moves:
+        log.info("member.moved", source=setup.source, move=str(move))
+    return moved(checkpoint, moves)
 
 
 def _from_checkpoint(

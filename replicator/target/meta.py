@@ -26,9 +26,10 @@ Applied = tuple[int, int, int]
 class Checkpoint:
     """A source's saved transaction boundary, its members there, and the points known applied.
 
-    ``groups`` are the states of its groups there, as text, where DDL is coordinated.
-    ``furthest`` is what the buckets say of themselves: by target, the highest of their points. It
-    is read, never written.
+    ``groups`` are the states of its groups there, as text, where DDL is coordinated, and
+    ``open_items`` is how many of their DDL items were read and are not resolved.
+    ``shard_mode`` and ``furthest`` are read, never written: the mode of the task that saved it,
+    and what the buckets say of themselves: by target, the highest of their points.
 
     ``server_id`` is that of the server which wrote the binlog: positions of another server do
     not compare with these.
@@ -42,16 +43,21 @@ class Checkpoint:
     members: tuple[MemberRecord, ...]
     floors: tuple[tuple[TableName, Applied], ...]
     groups: tuple[tuple[TableName, str], ...] = ()
+    open_items: int = 0
+    shard_mode: str = ""
     furthest: tuple[tuple[TableName, Applied], ...] = ()
 
 
 class MetaStore:
-    """Reads and writes the meta tables over one connection."""
+    """Reads and writes the meta tables over one connection, for a task with this shard-mode."""
 
-    def __init__(self, connection: Connection, schema: str, task: str) -> None:
+    def __init__(
+        self, connection: Connection, schema: str, task: str, *, shard_mode: str = ""
+    ) -> None:
         self.connection = connection
         self.schema = schema
         self.task = task
+        self.shard_mode = shard_mode
         self.buckets = 0
 
     def table(self, suffix: str) -> str:
@@ -67,6 +73,7 @@ class MetaStore:
             "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
             " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
             " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
+            " shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
             " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
             f" ON UPDATE CURRENT_TIMESTAMP) {CHARSET}"
         )
@@ -123,13 +130,13 @@ class MetaStore:
     async def load(self, source: str) -> Checkpoint | None:
         """The saved state of a source; None when it has none."""
         found = await self.connection.fetch(
-            "SELECT binlog_file, binlog_offset, gtid, server_id"
+            "SELECT binlog_file, binlog_offset, gtid, server_id, shard_mode, open_items"
             f" FROM {self.table('checkpoint')} WHERE source = %s",
             (source,),
         )
         if not found:
             return None
-        file, offset, gtid, server_id = found[0]
+        file, offset, gtid, server_id, shard_mode, open_items = found[0]
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
             f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
@@ -154,6 +161,8 @@ class MetaStore:
         return Checkpoint(
             source=source,
             groups=tuple((_table_name(target), state) for target, state in groups),
+            open_items=open_items,
+            shard_mode=shard_mode,
             file=file,
             offset=offset,
             gtid=gtid,
@@ -189,8 +198,8 @@ class MetaStore:
     ) -> None:
         await transaction.fetch(
             f"REPLACE INTO {self.table('checkpoint')}"
-            " (source, binlog_file, binlog_offset, gtid, server_id, buckets)"
-            " VALUES (%s, %s, %s, %s, %s, %s)",
+            " (source, binlog_file, binlog_offset, gtid, server_id, buckets, shard_mode,"
+            " open_items) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
@@ -198,6 +207,8 @@ class MetaStore:
                 checkpoint.gtid,
                 checkpoint.server_id,
                 self.buckets,
+                self.shard_mode,
+                checkpoint.open_items,
             ),
         )
         for target, (version, transaction_key, ordinal) in checkpoint.floors:

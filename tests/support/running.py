@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
+import pytest
 from pyspark.sql import SparkSession
 
 import config
+from actors.faults import FatalError
 from actors.generation import Generation
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
@@ -51,3 +53,14 @@ def end_of(server: DatabaseServer) -> BinlogPosition:
         row = cursor.fetchone()
     assert row is not None
     return BinlogPosition(row[0], row[1])
+
+
+async def fault_of(run: Coroutine[object, object, None]) -> FatalError:
+    """The one fault that ends a run."""
+    with pytest.raises((FatalError, ExceptionGroup)) as caught:
+        await run
+    error: BaseException = caught.value
+    while isinstance(error, BaseExceptionGroup):
+        [error] = error.exceptions
+    assert isinstance(error, FatalError)
+    return error

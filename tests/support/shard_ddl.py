@@ -1,10 +1,15 @@
-"""Scenarios of shard DDL in the notation of the cases: A1, A2, B1 … route to one target T."""
+"""Scenarios of shard DDL in the notation of the cases: A1, A2, B1 … route to one target T.
+
+A shard may have the name of its table before it, as in ``uA1``: that is ``u1`` of A, which routes
+to a second target ``u``, as the names without a letter are those of ``t``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -21,10 +26,10 @@ SHARD = "(id INT PRIMARY KEY)"
 
 
 class ShardedEstate:
-    """Sources with shards ``s.t1``, ``s.t2`` … of one target table ``s.t``.
+    """Sources with shards ``t1``, ``t2`` … of one target table ``t``, in a database of their own.
 
     A shard is named by its source and number: ``A1`` is ``t1`` of the first source; ``A'1`` is
-    ``t1`` of its second schema.
+    ``t1`` of its second schema; ``uA1`` is ``u1``, a shard of the second target.
     """
 
     def __init__(
@@ -39,31 +44,45 @@ class ShardedEstate:
         self.target = target
         self.db = database
         self.shards: list[str] = []
+        self.task: dict[str, object] = {}
         self._spark = spark
         self._folder = folder
-        self._task: dict[str, object] | None = None
+        self._keys = count(1)
         self.generation: Generation | None = None
 
     def create(self, *shards: str, table: str = SHARD) -> None:
-        """Make the shards and the target, and let the task start behind that."""
-        self.target.execute(f"CREATE DATABASE {self.db}", f"CREATE TABLE {self.db}.t {table}")
+        """Make the shards and their targets, and let the task start behind that."""
+        self.target.execute(f"CREATE DATABASE {self.db}")
+        for target in {target_of(shard) for shard in shards}:
+            self.target.execute(f"CREATE TABLE {self.db}.{target} {table}")
         for server in self.sources.values():
             server.execute(f"CREATE DATABASE {self.db}", f"CREATE DATABASE {self.db}_2")
         for shard in shards:
-            self.server(shard).execute(f"CREATE TABLE {self.name(shard)} {table}")
+            self.run(shard, f"CREATE TABLE {{t}} {table}")
         self.shards = list(shards)
+        self.task = self._task()
+
+    def _task(self) -> dict[str, object]:
         values = task_dict(
             self.db, self.sources, self.target, schema=f"{self.db}*", target_schema=self.db
         )
+        values["shard-mode"] = "pessimistic"
         values["block-allow-list"] = {"only": {"do-dbs": [self.db, f"{self.db}_2"]}}
-        self._task = values
+        values["routes"]["second"] = {
+            **values["routes"]["merge"],
+            "table-pattern": "u*",
+            "target-table": "u",
+        }
+        for instance in values["mysql-instances"]:
+            instance["route-rules"].append("second")
+        return values
 
     def server(self, shard: str) -> DatabaseServer:
-        return self.sources[shard[0].lower()]
+        return self.sources[shard.lstrip("u")[0].lower()]
 
     def name(self, shard: str) -> str:
         schema = f"{self.db}_2" if "'" in shard else self.db
-        return f"{schema}.t{shard.lstrip(chr(39) + 'ABC')}"
+        return f"{schema}.{target_of(shard)}{shard.lstrip('uABC' + chr(39))}"
 
     def ddl(self, shard: str, *actions: str) -> None:
         """ALTER TABLE with each of these, one after the other."""
@@ -81,17 +100,16 @@ class ShardedEstate:
 
     @asynccontextmanager
     async def merging(self) -> AsyncIterator[Generation]:
-        """Run the task, coordinating shard DDL."""
-        assert self._task is not None
-        task = load(self._folder, self._task).model_copy(update={"shard_mode": "pessimistic"})
+        """Run the task from its saved state."""
+        task = load(self._folder, self.task)
         async with running(task, self._spark) as generation:
             self.generation = generation
             yield generation
 
     def views(self) -> list[LockView]:
         assert self.generation is not None
-        assert self.generation.coordinator is not None
-        return self.generation.coordinator.views()
+        coordinator = self.generation.coordinator
+        return coordinator.views() if coordinator else []
 
     async def caught_up(self) -> None:
         """Everything that was logged is applied or held, and nothing is being resolved."""
@@ -105,27 +123,61 @@ class ShardedEstate:
                     return
                 await anyio.sleep(LOOK_SECONDS)
 
-    async def equal(self) -> None:
+    async def equal(self, target: str = "t") -> None:
         """EQ: T equals the union of the shards, rows and columns."""
-        with anyio.fail_after(PATIENCE):
-            while self._difference():
+        with anyio.move_on_after(PATIENCE):
+            while self.difference(target):
                 await anyio.sleep(LOOK_SECONDS * 5)
-                if self.views() and any(view.conflict for view in self.views()):
+                if any(view.conflict for view in self.views()):
                     break
-        assert self._difference() == ""
+        assert self.difference(target) == ""
 
-    def _difference(self) -> str:
-        columns = self._columns(self.target, f"{self.db}.t")
-        wrong = [s for s in self.shards if self._columns(self.server(s), self.name(s)) != columns]
+    async def settled(self) -> None:
+        """EQ of all targets, with nothing open or to be read again."""
+        await self.caught_up()
+        for target in sorted({target_of(shard) for shard in self.shards}):
+            await self.equal(target)
+        await self.caught_up()
+        assert self.views() == []
+
+    async def conflict(self, *statements: str) -> LockView:
+        """CONFLICT: the lock of T names these statements and both members; the task goes on."""
+        await self.caught_up()
+        [view] = [view for view in self.views() if view.target == f"{self.db}.t"]
+        assert view.conflict is not None
+        ours, theirs = view.conflict.ours, view.conflict.theirs
+        assert {ours.items[0].text, theirs.items[0].text} == {
+            f"alter table <table> {statement}" for statement in statements
+        }
+        assert {ours.source, theirs.source} <= set(self.sources)
+        assert {claim.items[0].member for claim in (ours, theirs)} <= {
+            self.name(shard) for shard in self.shards
+        }
+        return view
+
+    def difference(self, target: str = "t") -> str:
+        """What keeps a target from being equal to its shards; empty where it is."""
+        whole = f"{self.db}.{target}"
+        shards = [shard for shard in self.shards if target_of(shard) == target]
+        columns = self._columns(self.target, whole)
+        wrong = [s for s in shards if self._columns(self.server(s), self.name(s)) != columns]
         if wrong:
-            return f"columns of T: {columns}; of {wrong[0]}: others"
+            others = self._columns(self.server(wrong[0]), self.name(wrong[0]))
+            return f"only in {whole}: {columns - others}, only in {wrong[0]}: {others - columns}"
         names = ", ".join(f"`{name}`" for name, _ in sorted(columns))
-        shards = [(self.server(shard), self.name(shard)) for shard in self.shards]
-        left, right = rows_of(self.target, f"{self.db}.t", names), union_of(shards, names)
-        return "" if left == right else f"T lacks {right - left}, has {left - right}"
+        left = rows_of(self.target, whole, names)
+        right = union_of([(self.server(s), self.name(s)) for s in shards], names)
+        return "" if left == right else f"{whole} lacks {right - left}, has {left - right}"
 
-    def rows(self, columns: str = "*") -> Counter[tuple[object, ...]]:
-        return rows_of(self.target, f"{self.db}.t", columns)
+    def rows(self, columns: str = "*", *, target: str = "t") -> Counter[tuple[object, ...]]:
+        return rows_of(self.target, f"{self.db}.{target}", columns)
+
+    async def has_rows(self, number: int, *, target: str = "t") -> None:
+        """Wait until a target has so many rows."""
+        with anyio.move_on_after(PATIENCE):
+            while sum(self.rows(target=target).values()) < number:
+                await anyio.sleep(LOOK_SECONDS * 5)
+        assert sum(self.rows(target=target).values()) == number
 
     def _columns(self, server: DatabaseServer, table: str) -> set[tuple[str, str]]:
         schema, name = table.split(".")
@@ -135,19 +187,30 @@ class ShardedEstate:
         )
         return {(str(name), str(kind)) for name, kind in rows}
 
-    async def walk(self, *actions: str, old: list[str], new: list[str], start: int) -> None:
-        """WALK(d) on A1, B1, B2; ``old`` and ``new`` are row texts with ``{}`` for the key."""
-        action = ", ".join(actions)
-        row = iter(range(start, start + 9))
+    def key(self) -> int:
+        """A key that no other row has."""
+        return next(self._keys)
 
-        def insert(shard: str, shape: list[str]) -> None:
-            number = next(row)
-            self.insert(shard, shape[number % len(shape)].format(number))
+    def put(self, shard: str, shape: str) -> None:
+        """A row in a shape: the text between the brackets of VALUES, with ``{}`` for a new key."""
+        self.insert(shard, shape.format(self.key()))
 
-        self.ddl("A1", action)
-        insert("A1", new), insert("B1", old), insert("B2", old)
-        self.ddl("B1", action)
-        insert("A1", new), insert("B1", new), insert("B2", old)
-        self.ddl("B2", action)
-        insert("A1", new), insert("B1", new), insert("B2", new)
-        await self.equal()
+    async def walk(self, action: str, *, old: str, new: str, before: bool = False) -> None:
+        """WALK(action) on A1, B1, B2, with rows of the shapes ``old`` and ``new``.
+
+        ``before``: WALK+, with rows before the first statement.
+        """
+        shards = ("A1", "B1", "B2")
+        if before:
+            for shard in shards:
+                self.put(shard, old)
+        for done, shard in enumerate(shards):
+            self.ddl(shard, action)
+            for number, other in enumerate(shards):
+                self.put(other, new if number <= done else old)
+        await self.settled()
+
+
+def target_of(shard: str) -> str:
+    """The table that a shard routes to."""
+    return "u" if shard.startswith("u") else "t"

@@ -1,0 +1,53 @@
+"""What the cases of shard DDL share: estates of two sources of different kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.shard_ddl import ShardedEstate
+
+MARIADB = ("mariadb_source", "mariadb_source_full")
+MYSQL_FIRST = ("mysql56_source", "mariadb_source")
+MYSQL_SECOND = ("mariadb_source_full", "mysql56_source")
+
+MakeEstate = Callable[[tuple[str, str]], ShardedEstate]
+
+
+@pytest.fixture
+def estate_of(
+    request: pytest.FixtureRequest,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> MakeEstate:
+    """Makes an estate of two sources, A and B, by the names of their fixtures."""
+
+    def make(kinds: tuple[str, str]) -> ShardedEstate:
+        sources = dict(zip("ab", map(request.getfixturevalue, kinds), strict=True))
+        return ShardedEstate(sources, mariadb_target, database_name, spark, tmp_path)
+
+    return make
+
+
+@pytest.fixture(params=[MARIADB, MYSQL_FIRST, MYSQL_SECOND], ids=" ".join)
+def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
+    """Two sources: MariaDB without and with row metadata, and MySQL 5.6 as either of them."""
+    return estate_of(request.param)
+
+
+@pytest.fixture
+def mixed_estate(estate_of: MakeEstate) -> ShardedEstate:
+    """A is a MariaDB, B a MySQL 5.6."""
+    return estate_of(MYSQL_SECOND)
+
+
+@pytest.fixture
+def mariadb_estate(estate_of: MakeEstate) -> ShardedEstate:
+    """Both are MariaDB: for statements that MySQL 5.6 does not have."""
+    return estate_of(MARIADB)
