@@ -18,7 +18,7 @@ from replicator.ddl.normalise import normalise
 from replicator.schema.connection import Connection
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
-from replicator.schema.names import Member
+from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table, differences
 from replicator.sharding.group import Group
@@ -54,10 +54,11 @@ class CoordinatedGroup(GroupActor):
         self.turned = (group.base, -1)
         self._tools = tools
         self._chunk = -1
+        # Not those that the registry has now: reading again, they have other names, or are back.
+        name = tools.registry.target_name(target)
         self._numbers = {
-            str(tools.registry.member(number).name): number
-            for number in tools.registry.members_of(target)
-            if tools.registry.member(number).source == source
+            member: tools.registry.join(Member(source, TableName(*member.split(".", 1))), name)
+            for member in group.members
         }
 
     @property

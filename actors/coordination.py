@@ -57,11 +57,21 @@ class Coordination(Protocol):
 
 
 class Uncoordinated:
-    """Every statement is executed in stream order; no source ever waits for another."""
+    """Every statement is executed in stream order; no source ever waits for another.
 
-    def __init__(self, registry: SchemaRegistry, writer: Mailbox[WriterMessage]) -> None:
+    ``keep_databases``: but DROP DATABASE never.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        *,
+        keep_databases: bool = False,
+    ) -> None:
         self._registry = registry
         self._writer = writer
+        self._keep_databases = keep_databases
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """A group that counts the statements that were executed."""
@@ -74,6 +84,7 @@ class Uncoordinated:
             self._writer,
             version=max([*versions, floor.version if floor else 0]),
             floor=floor,
+            keep_databases=self._keep_databases,
         )
 
     def began(self, unit: Unit) -> None:

@@ -78,7 +78,9 @@ class Generation:
         self._meta_connection = Connection(address_of(task.target_database))
         self._ddl_connection = Connection(address_of(task.target_database))
         self._learner_connection = Connection(address_of(task.target_database))
-        self._meta = MetaStore(self._meta_connection, task.meta_schema, task.name)
+        self._meta = MetaStore(
+            self._meta_connection, task.meta_schema, task.name, shard_mode=task.shard_mode
+        )
         self._learner = StructureLearner(
             self.registry,
             self._learner_connection,
@@ -230,6 +232,11 @@ class Generation:
             self.registry,
             self.writer.mailbox,
             unit.group,
+            [
+                self.registry.member(number).name
+                for group in unit.state.groups.values()
+                for number, _ in group.members
+            ],
             epoch=unit.epoch,
         )
 

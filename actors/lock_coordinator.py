@@ -58,7 +58,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = units
-        self._plain = Uncoordinated(registry, writer.mailbox)
+        self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
         self._conflicts: dict[int, Conflict] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
@@ -105,7 +105,8 @@ class LockCoordinator(Actor[LockMessage]):
         """An incarnation begins: all its groups start, also those that have no members."""
         for target in {*unit.state.groups, *self.locks, *self._known_targets()}:
             unit.group(target)
-            self.mailbox.tell(GroupChanged(target))
+            if target in self.locks:
+                self.mailbox.tell(GroupChanged(target))
 
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended, all that it read is applied and saved."""

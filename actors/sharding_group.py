@@ -21,6 +21,7 @@ class ShardingGroup(GroupActor):
 
     The version counts the DDL items of this source that were executed on the target. DDL is not
     coordinated with other sources: each statement is executed in stream order, as a barrier.
+    ``keep_databases``: except DROP DATABASE, which never is.
     """
 
     def __init__(
@@ -32,9 +33,11 @@ class ShardingGroup(GroupActor):
         *,
         version: int,
         floor: Point | None,
+        keep_databases: bool,
     ) -> None:
         super().__init__(source, target, registry, writer, floor)
         self._version = version
+        self._keep_databases = keep_databases
 
     @property
     def version(self) -> int:
@@ -83,7 +86,7 @@ class ShardingGroup(GroupActor):
 
     def _others(self, member: Member, effect: Effect) -> bool:
         if effect.kind is EffectKind.DROP_SCHEMA:
-            return any(
+            return self._keep_databases or any(
                 self.registry.target_name(self.registry.target_of(number)).schema
                 == effect.target.schema
                 for source in self.registry.sources()

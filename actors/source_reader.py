@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Never
 
@@ -17,8 +17,10 @@ from actors.faults import FatalError
 from actors.group import GroupActor
 from actors.mailbox import Mailbox
 from actors.messages import ChunkEnd, TargetRows, WriterMessage
+from actors.rule_book import RuleBook
+from actors.statement_reader import NOTHING, StatementReader, Step
 from replicator.binlog.assembler import RowPosition
-from replicator.binlog.chunk import Chunk, RouteSlot, Statement
+from replicator.binlog.chunk import Chunk, RouteSlot, RowEvents
 from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
@@ -26,14 +28,10 @@ from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.recognise import recognise
 from replicator.routing.router import Router
-from replicator.schema.ddl_effects import DdlError, Effect, effects_of
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
-
-ANSI_QUOTES = 0x4
-"""The bit of sql_mode that makes "a" an identifier."""
 
 RETRY_WAIT = (0.1, 15.0)
 """Seconds before the first and, at most, before any later attempt to reconnect."""
@@ -77,6 +75,9 @@ class SourceReader(Actor[Never]):
 
     A lost connection is opened again for ever, with growing pauses, and reading goes on behind
     the last event that was dealt out. Whatever cannot be read is fatal.
+
+    ``members`` are the source's at the start. The reader keeps them up to date by what it reads:
+    the groups, and so the registry, may still be behind it.
     """
 
     def __init__(
@@ -85,8 +86,10 @@ class SourceReader(Actor[Never]):
         start: SourcePosition | GtidStart,
         router: Router,
         registry: SchemaRegistry,
+        rules: RuleBook,
         writer: Mailbox[WriterMessage],
         group_of: Callable[[int], GroupActor],
+        members: Iterable[TableName],
         *,
         epoch: int,
     ) -> None:
@@ -94,10 +97,11 @@ class SourceReader(Actor[Never]):
         self.settings = settings
         self.progress = ReaderProgress()
         self._start = start
-        self._router = router
+        self._statements = StatementReader(settings.source, router, registry, rules)
         self._registry = registry
         self._writer = writer
         self._group_of = group_of
+        self._members = set(members)
         self._epoch = epoch
         self._next_chunk = 0
         self._resume_after: RowPosition | None = None
@@ -183,35 +187,39 @@ class SourceReader(Actor[Never]):
             await self._deal(chunk)
 
     async def _deal(self, chunk: Chunk) -> None:
-        effects = self._effects(chunk, chunk.statement) if chunk.statement else {}
-        targets = frozenset(chunk.rows) | frozenset(effects)
-        number = self._next_chunk
-        self._next_chunk += 1
-        await self._writer.put(
-            ChunkEnd(
-                source=self.settings.source,
-                epoch=self._epoch,
-                chunk=number,
-                targets=targets,
-                end=chunk.end,
-                complete=chunk.complete,
-                timestamp=chunk.timestamp,
-                bytes=chunk.bytes,
+        steps = self._statements.steps(chunk, chunk.statement) if chunk.statement else [NOTHING]
+        for step in steps:
+            first, last = step is steps[0], step is steps[-1]
+            await self._deal_step(
+                step,
+                chunk.rows if first else {},
+                ChunkEnd(
+                    source=self.settings.source,
+                    epoch=self._epoch,
+                    chunk=self._next_chunk,
+                    targets=frozenset(chunk.rows if first else ()) | frozenset(step.effects),
+                    end=chunk.end,
+                    complete=chunk.complete and last,
+                    timestamp=chunk.timestamp,
+                    bytes=chunk.bytes if first else 0,
+                ),
             )
-        )
-        for target in sorted(targets):
-            rows = chunk.rows.get(target)
+        self._note(chunk)
+
+    async def _deal_step(self, step: Step, rows: Mapping[int, RowEvents], end: ChunkEnd) -> None:
+        self._next_chunk += 1
+        await self._writer.put(end)
+        for target in sorted(end.targets):
             group = self._group_of(target)
             await group.mailbox.put(
                 TargetRows(
                     epoch=self._epoch,
-                    chunk=number,
-                    rows=rows,
-                    effects=effects.get(target, ()),
-                    statement=chunk.statement,
+                    chunk=end.chunk,
+                    rows=rows.get(target),
+                    effects=step.effects.get(target, ()),
+                    statement=step.statement,
                 )
             )
-        self._note(chunk)
 
     def _note(self, chunk: Chunk) -> None:
         self._start = chunk.end
@@ -227,42 +235,13 @@ class SourceReader(Actor[Never]):
         progress.rows += sum(map(len, chunk.rows.values()))
         progress.bytes += chunk.bytes
 
-    def _effects(self, chunk: Chunk, statement: Statement) -> dict[int, tuple[Effect, ...]]:
-        """The effects of a statement by the number of the target."""
-        recognised = recognise(
-            statement.sql,
-            default_schema=statement.schema,
-            ansi_quotes=bool((statement.sql_mode or 0) & ANSI_QUOTES),
-        )
-        members = [
-            self._registry.member(number).name
-            for number in self._registry.members_in(self.settings.source)
-        ]
-        try:
-            effects = effects_of(recognised, self._target, members)
-        except DdlError as error:
-            raise _unsupported(self.settings.source, chunk, statement, error) from error
-        found: dict[int, tuple[Effect, ...]] = {}
-        for effect in effects:
-            number = self._registry.target(effect.target)
-            found[number] = (*found.get(number, ()), effect)
-        if not effects:
-            self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
-        return found
-
-    def _target(self, name: TableName) -> TableName | None:
-        if not name.table:
-            schema = self._router.route_schema(name.schema)
-            return None if schema is None else TableName(schema, "")
-        target = self._router.route(name.schema, name.table)
-        return None if target is None else TableName(target.schema, target.table)
-
     def _route(self, schema: str, table: str) -> RouteSlot | None:
         """For the stream, in its thread: where the rows of a table go."""
         name = TableName(schema, table)
-        target = self._target(name)
+        target = self._statements.target(name)
         if target is None:
             return None
+        self._members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)
         return RouteSlot(target=self._registry.target(target), member=member)
 
@@ -293,27 +272,3 @@ class SourceReader(Actor[Never]):
                 )
             ),
         )
-
-
-def _unsupported(source: str, chunk: Chunk, statement: Statement, error: DdlError) -> FatalError:
-    file, offset = chunk.end.binlog.file, chunk.end.binlog.offset
-    if chunk.complete:
-        where = f"before {chunk.end}"
-        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
-    else:
-        # Inside a transaction: its end is not known yet.
-        where = f"in the transaction that begins at {chunk.end}"
-        start = (
-            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
-            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
-        )
-    return FatalError(
-        "ddl.not-supported",
-        f"{error}: {statement.sql[:500]}",
-        where=f"source {source}, {where}",
-        ways_out=(
-            "do by hand on the target what the statement does there, then start the task behind it"
-            f" with remove-meta and {start}; the other sources at their applied_position, which"
-            " `replicator status --json` tells",
-        ),
-    )

@@ -32,7 +32,13 @@ class Bench:
             self.registry.join(Member("a", TableName("s", table)), TARGET)
         self.writer: Mailbox[WriterMessage] = Mailbox(100)
         self.group = ShardingGroup(
-            "a", self.registry.target(TARGET), self.registry, self.writer, version=0, floor=floor
+            "a",
+            self.registry.target(TARGET),
+            self.registry,
+            self.writer,
+            version=0,
+            keep_databases=False,
+            floor=floor,
         )
 
     async def rows(self, *places: tuple[int, int]) -> Part:
