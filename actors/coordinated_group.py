@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from actors.faults import FatalError
+from actors.faults import DdlEvent, FatalError
 from actors.group import GroupActor, part_of
 from actors.lock_messages import GroupChanged, LockMessage
 from actors.mailbox import Mailbox
@@ -20,6 +20,7 @@ from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.ruled_effects import RuleAction
 from replicator.schema.structure import Table, differences
 from replicator.sharding.group import Group
 from replicator.sharding.items import At, Decision, HistoryError, Item
@@ -36,14 +37,15 @@ class GroupTools:
     target: Connection
     statements: dict[tuple[str, At], Statement]
     """The statements of open items, by source and place, for when they are executed."""
+    instead: dict[tuple[str, At], tuple[str, ...] | None] = field(default_factory=dict)
+    """What the operator wants executed in their place, if anything."""
 
 
 class CoordinatedGroup(GroupActor):
     """Takes rows and DDL to the version rule (`replicator.sharding.group`), and acts on it.
 
     Rows of the target's version go to the writer; rows of a later one are held: nothing of them
-    is kept, the source will read them again. ``turned`` is the version of the group's last turn
-    and the chunk up to which it had forwarded rows then.
+    is kept, the source will read them again.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class CoordinatedGroup(GroupActor):
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, floor)
         self.group = group
-        self.turned = (group.base, -1)
+        self._turned = (group.base, -1)
         self._tools = tools
         self._chunk = -1
         # Not those that the registry has now: reading again, they have other names, or are back.
@@ -66,10 +68,15 @@ class CoordinatedGroup(GroupActor):
         """The version of the target that the group knows."""
         return self.group.known
 
-    def note_turn(self) -> None:
-        """Remember how far rows had been forwarded when the group passed its newest turn."""
-        if self.turned[0] != self.group.base:
-            self.turned = (self.group.base, self._chunk)
+    def turned(self) -> int:
+        """The last chunk that the group had begun to decide when it passed its newest turn.
+
+        Up to it rows of the older version may have been forwarded. Looks and remembers: a turn may
+        be passed in the middle of a chunk, while the group waits for something else.
+        """
+        if self._turned[0] != self.group.base:
+            self._turned = (self.group.base, self._chunk)
+        return self._turned[1]
 
     async def decide(self, message: TargetRows) -> Part:
         """Apply, hold or skip the rows of a chunk; record its DDL, or take members in and out."""
@@ -80,7 +87,7 @@ class CoordinatedGroup(GroupActor):
         for effect in message.effects:
             assert message.statement is not None
             ddl = await self._take(effect, message.statement) or ddl
-        self.note_turn()
+        self.turned()
         changed = bool(message.effects) or base != self.group.base
         if changed:
             self._tools.coordinator.tell(GroupChanged(self.target))
@@ -143,6 +150,8 @@ class CoordinatedGroup(GroupActor):
             case EffectKind.RENAME:
                 self._rename(effect, statement, at)
                 return None
+            case EffectKind.MOVE_IN if effect.skipped:
+                return await self._join(effect, statement, at)
             case EffectKind.MOVE_IN:
                 where, ways = self._details(statement)
                 raise FatalError(
@@ -151,6 +160,7 @@ class CoordinatedGroup(GroupActor):
                     f" target {effect.target}: rows that it holds would move between targets",
                     where=where,
                     ways_out=ways,
+                    ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 group.leave(name, at)
@@ -172,11 +182,21 @@ class CoordinatedGroup(GroupActor):
             self._numbers[name] = number
         text = normalise(effect.statement)
         item = Item(text, (effect.sql,), name, at)
+        self._tools.instead[self.source, at] = effect.instead
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
-            where, ways = self._details(statement)
-            raise FatalError("ddl.history", str(error), where=where, ways_out=ways) from error
+            if not effect.skipped:
+                where, ways = self._details(statement)
+                raise FatalError(
+                    "ddl.history",
+                    str(error),
+                    where=where,
+                    ways_out=ways,
+                    ddl_event=self._event(statement, RuleAction.SKIP),
+                ) from error
+            # It counts as what the others brought in its place.
+            recorded = self.group.ddl(replace(item, text=error.past.text))
         await self._tools.learner.learn(self.source, effect, statement.transaction)
         if not recorded.awaited and recorded.version > self.group.known:
             self._tools.statements[self.source, at] = statement
@@ -200,7 +220,7 @@ class CoordinatedGroup(GroupActor):
         for version, like in self.group.likes(at):
             known = present if like is None else self._structure(like, at)
             found = differences(known, structure) if known and structure else []
-            if not found:
+            if not found or effect.skipped:
                 self.group.join(name, at, like)
                 self._numbers[name] = number
                 self.log.info("member.joined", member=name, version=version)
@@ -212,6 +232,7 @@ class CoordinatedGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             ways_out=ways,
+            ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
         )
 
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
@@ -230,6 +251,7 @@ class CoordinatedGroup(GroupActor):
                 " shards cannot do the same at one moment",
                 where=where,
                 ways_out=ways,
+                ddl_event=self._event(statement, RuleAction.REPLACE),
             )
         old, new = str(effect.table), str(effect.renamed_to)
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
@@ -246,6 +268,10 @@ class CoordinatedGroup(GroupActor):
             tuple((self._numbers[name], state.version) for name, state in members.items()),
             self.group.state,
         )
+
+    def _event(self, statement: Statement, *actions: RuleAction) -> DdlEvent:
+        names = tuple(action.value for action in actions)
+        return DdlEvent(self.source, statement.position, names)
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """Where a statement that cannot be taken stands, and the ways out."""

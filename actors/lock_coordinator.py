@@ -166,7 +166,7 @@ class LockCoordinator(Actor[LockMessage]):
         for unit in self._units.values():
             group = unit.groups.get(target)
             if isinstance(group, CoordinatedGroup):
-                group.note_turn()
+                group.turned()
         statement = self._tools.statements.get((resolution.owner, resolution.item.at))
         reach(CrashPoint.LOCK_AGREED)
         await self._store.decide(record_of(name, resolution, statement))
@@ -186,7 +186,7 @@ class LockCoordinator(Actor[LockMessage]):
         resolution = lock.pending
         assert resolution is not None
         after = {
-            source: (unit.epoch, group.turned[1])
+            source: (unit.epoch, group.turned())
             for source, unit in self._units.items()
             if isinstance(group := unit.groups.get(target), CoordinatedGroup)
         }
