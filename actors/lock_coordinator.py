@@ -19,6 +19,7 @@ from actors.lock_state import LockHistory, record_of
 from actors.structure_learner import StructureLearner
 from replicator.binlog.chunk import Statement
 from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.moment import fills_in_moment
 from replicator.schema.connection import Connection
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
@@ -180,6 +181,14 @@ class LockCoordinator(Actor[LockMessage]):
             unlocked=resolution.past.unlocked,
             skipped=resolution.past.skipped,
         )
+        if fills_in_moment(resolution.item.text) and not resolution.past.skipped:
+            self._log.warning(
+                "ddl.moment",
+                target=str(name),
+                version=resolution.version,
+                statement=resolution.item.statements[0][:2000],
+                reason="rows that were there get the owner's value in the target, for all shards",
+            )
 
     async def _execute(self, target: int) -> None:
         lock = self.locks[target]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from structlog.testing import capture_logs
+
 from tests.support.shard_ddl import ShardedEstate
 
 
@@ -132,16 +134,16 @@ async def test_case_038_defaults_of_different_seconds(mixed_estate: ShardedEstat
         estate.put(shard, "{}")
     async with estate.merging():
         await estate.caught_up()
-        first, second = 1_700_000_000, 1_700_000_005
-        for shard, moment in zip(estate.shards, (first, second), strict=True):
-            estate.server(shard).execute(
-                "SET time_zone = '+00:00'",
-                f"SET timestamp = {moment}",
-                f"ALTER TABLE {estate.name(shard)} {action}",
-            )
-            estate.put(shard, "{}, '2001-02-03 04:05:06'")
-        await estate.caught_up()
-        await estate.has_rows(4)
+        with capture_logs() as logs:
+            for shard, moment in zip(estate.shards, (1_700_000_000, 1_700_000_005), strict=True):
+                estate.server(shard).execute(
+                    "SET time_zone = '+00:00'",
+                    f"SET timestamp = {moment}",
+                    f"ALTER TABLE {estate.name(shard)} {action}",
+                )
+                estate.put(shard, "{}, '2001-02-03 04:05:06'")
+            await estate.has_rows(4)
+        assert [entry["version"] for entry in logs if entry["event"] == "ddl.moment"] == [1]
         times = estate.rows("d")
         assert times.pop((b"2001-02-03 04:05:06",)) == 2
         [owners] = times

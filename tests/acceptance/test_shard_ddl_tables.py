@@ -74,6 +74,47 @@ async def test_cases_017_018_tables(estate: ShardedEstate, guard: str) -> None:
         await estate.has_rows(8)
 
 
+async def test_a_table_that_goes_with_its_database_at_once(mixed_estate: ShardedEstate) -> None:
+    """It leaves even if the group has not taken it in when the DROP DATABASE is read."""
+    estate = mixed_estate
+    estate.create("A1", "B1")
+    async with estate.merging():
+        for number in range(1, 9):
+            estate.run(f"B'{number}", "CREATE TABLE {t} (id INT PRIMARY KEY)")
+        estate.put("B'8", "{}")
+        estate.server("B1").execute(f"DROP DATABASE {estate.db}_2")
+        for shard in estate.shards:
+            estate.ddl(shard, "ADD c INT")
+            estate.put(shard, "{}, 1")
+        await estate.has_rows(3)
+        await estate.caught_up()
+        assert estate.views() == []
+
+
+async def test_names_survive_a_stop_while_a_lock_is_open(estate: ShardedEstate) -> None:
+    estate.create("A1", "B1", "B2")
+    async with estate.merging():
+        estate.put("B2", "{}")
+        estate.ddl("A1", "ADD c INT")
+        estate.put("A1", "{}, 1")
+        estate.ddl("A1", f"RENAME TO {estate.name('A2')}")
+        estate.put("A2", "{}, 2")
+        estate.run("A3", "CREATE TABLE {t} (id INT PRIMARY KEY, c INT)")
+        estate.put("A3", "{}, 3")
+        estate.run("B2", "DROP TABLE {t}")
+        await estate.caught_up()
+    async with estate.merging():
+        await estate.caught_up()
+        assert sum(estate.rows().values()) == 1
+        estate.run("A2", f"RENAME TABLE {{t}} TO {estate.name('A1')}")
+        estate.put("A1", "{}, 4")
+        estate.ddl("B1", "ADD c INT")
+        estate.put("B1", "{}, 5")
+        await estate.has_rows(6)
+        await estate.caught_up()
+        assert estate.views() == []
+
+
 async def test_a_drop_makes_a_lock_ready(estate: ShardedEstate) -> None:
     """The only shard that has not reached the DDL goes."""
     estate.create("A1", "B1", "B2")

@@ -1,0 +1,81 @@
+"""When members may move to other targets, and what their saved state is then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from actors.changed_task import Move, moved, refuse_moves
+from actors.faults import FatalError
+from actors.lock_state import dump_group, load_group
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import MemberRecord
+from replicator.sharding.items import At, GroupState, MemberState
+from replicator.target.decisions import DecisionRecord
+from replicator.target.meta import Checkpoint
+
+T, U = TableName("s", "t"), TableName("s", "u")
+ONE, TWO = TableName("s", "t1"), TableName("s", "t2")
+
+
+def record(name: TableName) -> MemberRecord:
+    return MemberRecord(Member("a", name), T, 1, 50, None)
+
+
+def state(*members: TableName, base: int) -> str:
+    saved = MemberState(base, At(50, 0))
+    return dump_group(GroupState(base, tuple((str(name), saved) for name in members)))
+
+
+SAVED = Checkpoint(
+    source="a",
+    file="binlog.000001",
+    offset=100,
+    gtid="",
+    server_id=1,
+    members=(record(ONE), record(TWO)),
+    floors=((T, (1, 80, 1)),),
+    groups=((T, state(ONE, TWO, base=1)), (U, state(base=3))),
+    shard_mode="pessimistic",
+    furthest=((T, (1, 80, 1)),),
+)
+DECIDED = DecisionRecord(T, 1, "ALTER", Member("a", ONE), 50, "", done=True)
+MOVE = Move(record(TWO), U)
+
+
+def test_nothing_open() -> None:
+    refuse_moves(SAVED, [MOVE], [DECIDED])
+
+
+@pytest.mark.parametrize(
+    ("saved", "decided", "reason"),
+    [
+        (replace(SAVED, open_items=2), [], "2 schema changes"),
+        (SAVED, [replace(DECIDED, version=2)], "has not come to the newest"),
+        (SAVED, [replace(DECIDED, version=2, done=False)], "has not come to the newest"),
+        (replace(SAVED, furthest=((T, (1, 90, 1)),)), [DECIDED], "did not end in order"),
+    ],
+)
+def test_something_open(saved: Checkpoint, decided: list[DecisionRecord], reason: str) -> None:
+    with pytest.raises(FatalError, match=reason) as caught:
+        refuse_moves(saved, [MOVE], decided)
+    assert "s.t2 went to s.t, now to s.u" in caught.value.message
+    refuse_moves(saved, [], decided)
+
+
+def test_a_member_takes_the_version_of_its_new_target() -> None:
+    after = moved(SAVED, [MOVE])
+    assert {m.member.name: (m.target, m.version) for m in after.members} == {
+        ONE: (T, 1),
+        TWO: (U, 3),
+    }
+    states = {name: load_group(text) for name, text in after.groups}
+    assert [name for name, _ in states[T].members] == ["s.t1"]
+    assert states[U].members == (("s.t2", MemberState(3, At(50, 0))),)
+
+
+def test_a_member_is_no_longer_replicated() -> None:
+    after = moved(SAVED, [Move(record(TWO), None)])
+    assert [m.member.name for m in after.members] == [ONE]
+    assert [name for name, _ in load_group(after.groups[0][1]).members] == ["s.t1"]

@@ -1,0 +1,28 @@
+"""Which statements fill a column with a value of the moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.moment import fills_in_moment
+from replicator.ddl.normalise import normalise
+from replicator.ddl.recognise import recognise
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("ADD d DATETIME DEFAULT NOW()", True),
+        ("ADD COLUMN d TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", True),
+        ("ADD d DATETIME DEFAULT (now() + INTERVAL 1 DAY)", True),
+        ("ADD u CHAR(36) DEFAULT uuid()", True),
+        ("ADD d DATETIME", False),
+        ("ADD d DATETIME NULL ON UPDATE CURRENT_TIMESTAMP", False),
+        ("ADD s VARCHAR(30) DEFAULT 'not now'", False),
+        ("MODIFY d DATETIME DEFAULT NOW()", False),
+        ("ADD `now` INT", False),
+    ],
+)
+def test_fills_in_moment(action: str, expected: bool) -> None:
+    statement = recognise(f"ALTER TABLE t {action}", default_schema="s")
+    assert fills_in_moment(normalise(statement)) is expected
