@@ -75,15 +75,19 @@ class Uncoordinated:
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """A group that counts the statements that were executed."""
-        saved, floor = unit.state.groups.get(target), unit.floors.get(target)
-        versions = [version for _, version in saved.members] if saved else []
+        saved = unit.state.groups.get(target)
+        version = 0
+        if saved is not None:
+            # Not from the floor: it may be behind statements that are going to be read again.
+            versions = [version for _, version in saved.members]
+            version = saved.state.base if saved.state else max(versions, default=0)
         return ShardingGroup(
             unit.source,
             target,
             self._registry,
             self._writer,
-            version=max([*versions, floor.version if floor else 0]),
-            floor=floor,
+            version=version,
+            floor=unit.floors.get(target),
             keep_databases=self._keep_databases,
         )
 

@@ -11,6 +11,7 @@ from replicator.binlog.position import Point
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.names import Member
 from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import GroupState
 
 _SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
 """Effects that would take the rows of other members along."""
@@ -118,7 +119,9 @@ class ShardingGroup(GroupActor):
     def _saved(self) -> GroupSaved:
         own = self.registry.members_in(self.source)
         target_of = self.registry.target_of
-        return GroupSaved(tuple((m, self.version) for m in own if target_of(m) == self.target))
+        members = tuple((m, self.version) for m in own if target_of(m) == self.target)
+        # The version by itself, too: a group may have no members left.
+        return GroupSaved(members, GroupState(self.version, ()))
 
     def _ambiguous(self, effect: Effect, statement: Statement) -> FatalError:
         return FatalError(
