@@ -125,6 +125,10 @@ class MetaStore:
         )
         kept = stored[0][0] if ahead[0][0] else None
         self.buckets = wanted if kept is None else int(kept)
+        # Of all sources, also those that the task no longer has: points of one number only.
+        await self.connection.execute(
+            f"UPDATE {self.table('checkpoint')} SET buckets = %s", (self.buckets,)
+        )
         return self.buckets
 
     async def load(self, source: str) -> Checkpoint | None:

@@ -102,5 +102,19 @@ async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_floo
     assert await meta.settle_buckets(8) == buckets
 
 
+async def test_a_source_that_left_the_task_does_not_keep_its_number_of_buckets(
+    meta: MetaStore,
+) -> None:
+    await meta.save([checkpoint(100)], members=frozenset({"a"}))
+    assert await meta.settle_buckets(2) == 2
+    # Source a is gone; the points of the others are of two buckets from here on.
+    await meta.connection.execute(
+        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        " (source, target, bucket, version, transaction_key, ordinal)"
+        " VALUES ('b', 'm.t', 1, 0, 12, 3)"
+    )
+    assert await meta.settle_buckets(8) == 2
+
+
 async def test_a_new_task_uses_the_number_of_buckets_it_wants(meta: MetaStore) -> None:
     assert await meta.settle_buckets(16) == 16
