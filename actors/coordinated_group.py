@@ -134,7 +134,8 @@ class CoordinatedGroup(GroupActor):
         """Rows of a table that was there before the source was first looked at, and is gone."""
         name = str(self.registry.member(member).name)
         self.log.warning("member.unknown", member=name)
-        self.group.join(name, At(rows.transaction[0], 0), None)
+        # Not before what was decided already: its transaction may have begun in another chunk.
+        self.group.join(name, At(rows.transaction[0], rows.ordinal[0] - 1), None)
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:

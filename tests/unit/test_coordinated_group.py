@@ -72,3 +72,27 @@ async def test_a_turn_in_the_middle_of_a_chunk_stands_behind_the_rows_of_that_ch
     part = await writer.get()
     assert isinstance(part, Part)
     assert (part.chunk, part.version, len(part.rows or ())) == (7, 0, 1)
+
+
+async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transaction() -> None:
+    registry = SchemaRegistry()
+    known = registry.join(Member("a", TableName("s", "t1")), TARGET)
+    lock = TargetLock("m.t", ["a"])
+    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, At(0, 0))),)), boundary(1))
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    tools = GroupTools(
+        registry,
+        writer,
+        Mailbox(1),
+        cast(StructureLearner, SlowLearner()),
+        cast(Connection, None),
+        {},
+    )
+    actor = CoordinatedGroup("a", registry.target(TARGET), group, None, tools)
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    # The transaction at 5 is cut; the table of its second part was dropped long ago.
+    await actor.on_message(TargetRows(0, 0, RowEvents([known], [table_map], [5], [1], [b"e"])))
+    met = registry.join(Member("a", TableName("s", "gone")), TARGET)
+    await actor.on_message(TargetRows(0, 1, RowEvents([met], [table_map], [5], [2], [b"e"])))
+    parts = [await writer.get() for _ in range(2)]
+    assert [len(part.rows or ()) for part in parts if isinstance(part, Part)] == [1, 1]
