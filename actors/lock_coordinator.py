@@ -194,12 +194,10 @@ class LockCoordinator(Actor[LockMessage]):
         lock = self.locks[target]
         resolution = lock.pending
         assert resolution is not None
-        after = {
-            source: (unit.epoch, group.turned())
-            for source, unit in self._units.items()
-            if isinstance(group := unit.groups.get(target), CoordinatedGroup)
-        }
-        await self._writer.passed(after)
+        if not await self._older_rows_applied(target, lock):
+            # The source that has restarted tells when it is behind its turn again.
+            self._executing.discard(target)
+            return
         name = self._registry.target_name(target)
         if resolution.past.skipped:
             await self._store.pass_over(name, resolution.version)
@@ -212,6 +210,22 @@ class LockCoordinator(Actor[LockMessage]):
         for unit in self._units.values():
             self._tell(unit, target)
         self.mailbox.tell(GroupChanged(target))
+
+    async def _older_rows_applied(self, target: int, lock: TargetLock) -> bool:
+        """Wait for the rows that were forwarded before the turns; False if they are not all there.
+
+        A source may restart meanwhile, which may leave a part of a transaction to be read again.
+        """
+        while lock.may_execute:
+            after = {
+                source: (unit.epoch, group.turned())
+                for source, unit in self._units.items()
+                if isinstance(group := unit.groups.get(target), CoordinatedGroup)
+            }
+            await self._writer.passed(after)
+            if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
+                return lock.may_execute
+        return False
 
     def _statement(self, name: TableName, resolution: Resolution) -> Statement | None:
         found = self._tools.statements.get((resolution.owner, resolution.item.at))

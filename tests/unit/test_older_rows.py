@@ -1,0 +1,109 @@
+"""An item is executed only when the older rows are applied, also where a source restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+
+from actors.batched_writer import BatchedWriter
+from actors.coordinated_group import CoordinatedGroup
+from actors.ddl_runner import DdlRunner
+from actors.lock_coordinator import LockCoordinator
+from actors.lock_messages import GroupChanged
+from actors.lock_state import LockHistory
+from actors.mailbox import Mailbox
+from actors.structure_learner import StructureLearner
+from replicator.schema.connection import Connection
+from replicator.schema.names import Member, TableName
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
+from replicator.sharding.lock import Resolution
+from replicator.target.decisions import DecisionStore
+
+TARGET = TableName("m", "t")
+MEMBER = "s.t1"
+PAST = Past("alter table t add c int", unlocked=True)
+TURN = Turn(1, At(5, 2), forced=True)
+ITEM = Item(PAST.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, At(9, 0))
+
+
+class Writer:
+    """Answers when it is told to what is applied; remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.mailbox: Mailbox[Any] = Mailbox(10)
+        self.asked: list[Mapping[str, tuple[int, int]]] = []
+        self.go = anyio.Event()
+
+    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+        self.asked.append(after)
+        await self.go.wait()
+
+    def forget(self, target: int) -> None:
+        pass
+
+
+class Runner:
+    def __init__(self) -> None:
+        self.executed = 0
+
+    async def run_resolution(self, *_: object) -> None:
+        self.executed += 1
+
+
+async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -> None:
+    registry = SchemaRegistry()
+    target = registry.target(TARGET)
+    registry.join(Member("a", TableName("s", "t1")), TARGET)
+    state = GroupState(0, ((MEMBER, MemberState(0, At(0, 0))),))
+    unit = SimpleNamespace(
+        source="a",
+        epoch=0,
+        state=SimpleNamespace(position=None, groups={target: SimpleNamespace(state=state)}),
+        floors={},
+        furthest={},
+        groups={},
+        running=True,
+        restarting=False,
+        restart=lambda: None,
+    )
+    writer, runner = Writer(), Runner()
+    pending = Resolution(1, "a", ITEM, PAST, {"a": TURN})
+    coordinator = LockCoordinator(
+        registry,
+        cast(BatchedWriter, writer),
+        cast(StructureLearner, None),
+        cast(Connection, None),
+        cast(DdlRunner, runner),
+        cast(DecisionStore, None),
+        {TARGET: LockHistory(turns={"a": [TURN]}, pending=pending)},
+        {"a": cast(Any, unit)},
+    )
+
+    def start() -> CoordinatedGroup:
+        group = unit.groups[target] = coordinator.make_group(cast(Any, unit), target)
+        assert isinstance(group, CoordinatedGroup)
+        return group
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(coordinator.run)
+        start().group.row(MEMBER, At(6, 1))
+        coordinator.mailbox.tell(GroupChanged(target))
+        await anyio.wait_all_tasks_blocked()
+        assert [after["a"][0] for after in writer.asked] == [0]
+        # The source restarts, with rows of version 0 that were not applied: it reads them again.
+        coordinator.ended(cast(Any, unit))
+        unit.epoch = 1
+        again = start()
+        writer.go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert runner.executed == 0
+        again.group.row(MEMBER, At(6, 1))
+        coordinator.mailbox.tell(GroupChanged(target))
+        await anyio.wait_all_tasks_blocked()
+        assert [after["a"][0] for after in writer.asked] == [0, 1]
+        assert runner.executed == 1
+        tasks.cancel_scope.cancel()
