@@ -20,7 +20,7 @@ from actors.messages import ChunkEnd, TargetRows, WriterMessage
 from actors.rule_book import RuleBook
 from actors.statement_reader import NOTHING, StatementReader, Step
 from replicator.binlog.assembler import RowPosition
-from replicator.binlog.chunk import Chunk, RouteSlot, RowEvents
+from replicator.binlog.chunk import Chunk, RouteSlot, RowEvents, Statement
 from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
@@ -105,6 +105,7 @@ class SourceReader(Actor[Never]):
         self._epoch = epoch
         self._next_chunk = 0
         self._resume_after: RowPosition | None = None
+        self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
         self._limiter = anyio.CapacityLimiter(1)
         self._waiting = anyio.CancelScope()
@@ -187,7 +188,11 @@ class SourceReader(Actor[Never]):
             await self._deal(chunk)
 
     async def _deal(self, chunk: Chunk) -> None:
-        steps = self._statements.steps(chunk, chunk.statement) if chunk.statement else [NOTHING]
+        statement = chunk.statement
+        if statement == self._unfinished:
+            # Dealt out before the connection was lost inside its transaction: it counts once.
+            statement = None
+        steps = self._statements.steps(chunk, statement) if statement else [NOTHING]
         for step in steps:
             first, last = step is steps[0], step is steps[-1]
             await self._deal_step(
@@ -225,9 +230,10 @@ class SourceReader(Actor[Never]):
         self._start = chunk.end
         dealt = [(r.transaction[-1], r.ordinal[-1]) for r in chunk.rows.values() if r]
         if chunk.complete:
-            self._resume_after = None
-        elif dealt:
-            self._resume_after = RowPosition(*max(dealt))
+            self._resume_after = self._unfinished = None
+        else:
+            self._resume_after = RowPosition(*max(dealt)) if dealt else self._resume_after
+            self._unfinished = chunk.statement or self._unfinished
         progress = self.progress
         progress.position = chunk.end
         progress.timestamp = chunk.timestamp or progress.timestamp

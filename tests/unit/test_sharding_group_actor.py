@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-
-from actors.mailbox import Mailbox
 from actors.batching import BookState
 from actors.coordination import Uncoordinated, Unit
+from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding_group import ShardingGroup
 from replicator.binlog.chunk import RowEvents, Statement

@@ -1,0 +1,99 @@
+"""The source reader: what it deals out when the connection is lost inside a transaction."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from actors.group import GroupActor
+from actors.mailbox import Mailbox
+from actors.messages import GroupMessage, TargetRows, WriterMessage
+from actors.rule_book import RuleBook
+from actors.source_reader import SourceReader, SourceSettings
+from replicator.binlog.chunk import Chunk, Statement
+from replicator.binlog.chunk_builder import ChunkLimits
+from replicator.binlog.connection import SourceAddress
+from replicator.binlog.errors import StreamLostError
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.routing import AllowList, Router, RouteRule, Routes
+from replicator.schema.registry import SchemaRegistry
+
+ROUTER = Router(
+    AllowList(case_sensitive=False),
+    Routes((RouteRule("all", "s", "*", "m", "t"),), case_sensitive=False),
+)
+CREATE = Statement("s", "CREATE TABLE t1 (a INT)", 4, 7)
+
+
+def chunk(statement: Statement | None, *, complete: bool, end: int = 4) -> Chunk:
+    position = SourcePosition(BinlogPosition("bin.000000", end))
+    return Chunk({}, position, complete, timestamp=7, bytes=10, events=1, statement=statement)
+
+
+class Streams:
+    """In the place of the binlog stream: chunks by connection; each then ends."""
+
+    def __init__(self, *connections: list[Chunk]) -> None:
+        self.connections = [list(chunks) for chunks in connections]
+
+    def __call__(self, *_: object, **__: object) -> Streams:
+        self.chunks = self.connections.pop(0)
+        return self
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def read_chunk(self) -> Chunk:
+        if not self.chunks:
+            raise StreamLostError("lost")
+        return self.chunks.pop(0)
+
+
+async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> list[int]:
+    """How many effects the group gets in each of its messages."""
+    monkeypatch.setattr("actors.source_reader.BinlogStream", streams)
+    group: Mailbox[GroupMessage] = Mailbox(100)
+    writer: Mailbox[WriterMessage] = Mailbox(100)
+    reader = SourceReader(
+        SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, ChunkLimits()),
+        SourcePosition(BinlogPosition("bin.000000", 4)),
+        ROUTER,
+        SchemaRegistry(),
+        RuleBook(),
+        writer,
+        lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
+        (),
+        epoch=0,
+    )
+    with pytest.raises(IndexError), anyio.fail_after(10):
+        # Until there are no more connections.
+        await reader.run()
+    found: list[Any] = []
+    while (message := group.take()) is not None:
+        found.append(message)
+    return [len(m.effects) for m in found if isinstance(m, TargetRows)]
+
+
+async def test_a_statement_in_an_unfinished_transaction_is_dealt_out_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unfinished = chunk(CREATE, complete=False)
+    streams = Streams([unfinished], [unfinished], [unfinished, chunk(None, complete=True, end=90)])
+    assert await effects_dealt(monkeypatch, streams) == [1]
+
+
+async def test_the_same_statement_in_another_transaction_is_dealt_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Statement("s", CREATE.sql, 90, 7)
+    streams = Streams(
+        [chunk(CREATE, complete=False), chunk(None, complete=True, end=90)],
+        [chunk(other, complete=True, end=150)],
+    )
+    assert await effects_dealt(monkeypatch, streams) == [1, 1]
