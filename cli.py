@@ -6,11 +6,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running 
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import pymysql.err
@@ -21,9 +23,10 @@ from rich.live import Live
 from rich.text import Text
 
 import config
+from actors.asking import command, pause_task, status_of, stop_task
 from actors.checking import task_to_check
-from actors.control_client import NotRunningError, ask, wait_ended
-from actors.control_protocol import ControlError, Reply, Request
+from actors.control_client import NotRunningError
+from actors.control_protocol import ControlError
 from actors.control_server import AlreadyRunningError
 from actors.prechecks import PrecheckError
 from replicator import logs
@@ -32,13 +35,12 @@ from replicator.checks import CheckResult, run_checks
 from replicator.lock_view import locks_json, render_locks
 from replicator.routing.routes import RouteError
 from replicator.schema.connection import DatabaseUnavailableError
-from replicator.status import StatusFormatError, TaskStatus
+from replicator.status import StatusFormatError
 from replicator.status_view import fault_panel, render
 
 FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
-PAUSE_LOOK_SECONDS = 0.2
 
 app = typer.Typer(
     name="replicator",
@@ -47,12 +49,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+binlog = typer.Typer(no_args_is_help=True, help="Rules for schema changes that can't be executed.")
+app.add_typer(binlog, name="binlog")
 out = Console()
 err = Console(stderr=True)
 
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK.yaml", help="The task file.")]
 TaskName = Annotated[
     str, typer.Argument(metavar="TASK", help="The name of a running task, or its task file.")
+]
+Statements = Annotated[
+    list[str], typer.Argument(metavar="STATEMENT…", help="DDL, written like the shard's own.")
+]
+OfSource = Annotated[
+    str, typer.Option(help="The source; else the one that is held up, or all with --binlog-pos.")
+]
+AtPosition = Annotated[
+    str, typer.Option(help="FILE:OFFSET of the statement; else the one that holds the task up.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -159,7 +172,7 @@ def status(
         if watch:
             anyio.run(_watch, name)
             return
-        found = anyio.run(_status, name)
+        found = anyio.run(status_of, name)
     if as_json:
         typer.echo(found.to_json())
     else:
@@ -171,7 +184,7 @@ def pause(task: TaskName) -> None:
     """Let a running task finish its batch and save, and wait until it has."""
     with _expected_errors():
         name = _task_name(task)
-        found = anyio.run(_pause, name)
+        found = anyio.run(pause_task, name)
     if found.state != "paused":
         err.print(f"task {name} is {found.state}", markup=False, highlight=False)
         raise typer.Exit(FAILED)
@@ -185,7 +198,7 @@ def resume(task: TaskName) -> None:
     """Let a paused task go on from where it saved."""
     with _expected_errors():
         name = _task_name(task)
-        anyio.run(_command, name, "resume")
+        anyio.run(command, name, "resume")
     out.print(f"task {name} goes on", markup=False, highlight=False)
 
 
@@ -194,7 +207,7 @@ def stop(task: TaskName) -> None:
     """Let a running task finish its batch, save and end, and wait until its process has ended."""
     with _expected_errors():
         name = _task_name(task)
-        anyio.run(_stop, name)
+        anyio.run(stop_task, name)
     out.print(f"task {name} has ended", markup=False, highlight=False)
 
 
@@ -202,7 +215,7 @@ def stop(task: TaskName) -> None:
 def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
     """Show the schema changes that wait for shards, what they wait for, and the ways out."""
     with _expected_errors():
-        found = anyio.run(_status, _task_name(task))
+        found = anyio.run(status_of, _task_name(task))
     if as_json:
         typer.echo(locks_json(found.task, found.locks))
     else:
@@ -227,9 +240,42 @@ def unlock_ddl_lock(
     with _expected_errors():
         name = _task_name(task)
         arguments = {"lock": lock, "owner": owner, "skip": skip}
-        anyio.run(_command, name, "unlock-ddl-lock", arguments)
+        anyio.run(command, name, "unlock-ddl-lock", arguments)
     doing = "passed over" if skip else "executed"
     out.print(f"lock {lock} is unlocked: its statement is being {doing}", markup=False)
+
+
+@binlog.command()
+def skip(task: TaskName, source: OfSource = "", binlog_pos: AtPosition = "") -> None:
+    """Execute nothing on the target for a statement; its shard counts as having it."""
+    _give_rule(task, "skip", [], source, binlog_pos)
+
+
+@binlog.command()
+def replace(
+    task: TaskName, statements: Statements, source: OfSource = "", binlog_pos: AtPosition = ""
+) -> None:
+    """Execute other statements in place of one."""
+    _give_rule(task, "replace", statements, source, binlog_pos)
+
+
+@binlog.command()
+def inject(
+    task: TaskName, statements: Statements, source: OfSource = "", binlog_pos: AtPosition = ""
+) -> None:
+    """Execute other statements on the target before one."""
+    _give_rule(task, "inject", statements, source, binlog_pos)
+
+
+@binlog.command(name="list")
+def list_rules(task: TaskName, as_json: AsJson = False) -> None:
+    """Show the rules that were given, until what they are for is saved."""
+    with _expected_errors():
+        reply = anyio.run(command, _task_name(task), "binlog", {"action": "list"})
+    if as_json:
+        typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
+    else:
+        _print_rules(reply.body["rules"])
 
 
 @app.command()
@@ -243,6 +289,22 @@ def demo(
     from replicator.demo.show import play
 
     raise typer.Exit(play(run_seconds=seconds, keep=keep))
+
+
+def _give_rule(task: str, action: str, statements: list[str], source: str, position: str) -> None:
+    with _expected_errors():
+        name = _task_name(task)
+        given = {"statements": statements, "source": source, "position": position}
+        reply = anyio.run(command, name, "binlog", {"action": action, **given})
+        _print_rules(reply.body["rules"])
+        if anyio.run(status_of, name).state == "paused":
+            out.print(f"the task is paused: replicator resume {name}", markup=False)
+
+
+def _print_rules(rules: list[dict[str, Any]]) -> None:
+    for rule in rules:
+        place = f"{rule['source']} {rule['position']} {rule['action']}"
+        typer.echo(" ".join([place, *map(shlex.quote, rule["statements"])]))
 
 
 def main() -> None:
@@ -281,36 +343,11 @@ def _run(task: config.Task, *, exit_on_error: bool) -> int:
         raise typer.Exit(code) from None
 
 
-async def _command(name: str, command: str, arguments: dict[str, object] | None = None) -> Reply:
-    reply = await ask(name, Request(command, arguments or {}))
-    if not reply.ok:
-        raise ControlError(f"task {name} refused {command!r}: {reply.error}")
-    return reply
-
-
-async def _status(name: str) -> TaskStatus:
-    return TaskStatus.from_dict(dict((await _command(name, "status")).body))
-
-
-async def _pause(name: str) -> TaskStatus:
-    await _command(name, "pause")
-    while True:
-        found = await _status(name)
-        if found.state not in ("starting", "running", "pausing"):
-            return found
-        await anyio.sleep(PAUSE_LOOK_SECONDS)
-
-
-async def _stop(name: str) -> None:
-    reply = await _command(name, "stop")
-    await wait_ended(reply.pid)
-
-
 async def _watch(name: str) -> None:
-    with Live(render(await _status(name)), console=out, auto_refresh=False) as live:
+    with Live(render(await status_of(name)), console=out, auto_refresh=False) as live:
         while True:
             await anyio.sleep(WATCH_SECONDS)
-            live.update(render(await _status(name)), refresh=True)
+            live.update(render(await status_of(name)), refresh=True)
 
 
 def _task_name(task: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import stamina
 import structlog
 
-from actors.faults import FatalError
+from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
 from actors.structure_learner import StructureLearner
 from replicator.binlog.chunk import Statement
 from replicator.schema.connection import DatabaseUnavailableError
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.ruled_effects import RuleAction
 from replicator.sharding.lock import Resolution
 from replicator.target.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 
@@ -50,9 +51,16 @@ class DdlRunner:
                 await self._learner.learn(item.source, item.effect, item.statement.transaction)
 
     async def run_resolution(
-        self, target: TableName, resolution: Resolution, statement: Statement | None
+        self,
+        target: TableName,
+        resolution: Resolution,
+        statement: Statement | None,
+        instead: tuple[str, ...] | None,
     ) -> None:
-        """Execute the item that a lock has resolved; ``statement`` is the event it comes from."""
+        """Execute the item that a lock has resolved; ``statement`` is the event it comes from.
+
+        ``instead``: what the operator wants executed in its place, if anything.
+        """
         item = resolution.item
         execution = DdlExecution(
             target=target,
@@ -63,6 +71,7 @@ class DdlRunner:
             timestamp=statement.timestamp if statement else 0,
             sql_mode=statement.sql_mode if statement else None,
             time_zone=self._time_zone or (statement.time_zone if statement else None),
+            instead=instead,
         )
         wait, longest = RETRY_WAIT
         async for attempt in stamina.retry_context(
@@ -73,7 +82,7 @@ class DdlRunner:
             wait_max=longest,
         ):
             with attempt:
-                await self._run(execution, resolution.version)
+                await self._run(execution, resolution.version, statement)
 
     async def _execute(self, item: DdlItem) -> None:
         execution = DdlExecution(
@@ -86,22 +95,31 @@ class DdlRunner:
             sql_mode=item.statement.sql_mode,
             time_zone=self._time_zone or item.statement.time_zone,
             recorded=item.recorded,
+            instead=item.effect.instead,
         )
-        await self._run(execution, item.version)
+        await self._run(execution, item.version, item.statement)
 
-    async def _run(self, ddl: DdlExecution, version: int) -> None:
+    async def _run(self, ddl: DdlExecution, version: int, statement: Statement | None) -> None:
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
-        log.info("ddl.started", statement=ddl.sql[:2000], member=str(ddl.member.name))
+        text = "; ".join(ddl.statements)
+        log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             ran = await self._executor.execute(ddl)
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",
-                f"the target refused a statement: {error}\n  statement: {ddl.sql[:2000]}",
+                f"the target refused a statement: {error}\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 ways_out=(
                     "remove what the error names from the target, then `replicator resume`:"
-                    " the statement is tried again",
+                    " the statement is tried again (of several, all of them)",
                 ),
+                ddl_event=DdlEvent(
+                    ddl.member.source,
+                    statement.position,
+                    tuple(action.value for action in RuleAction),
+                )
+                if statement
+                else None,
             ) from error
         log.info("ddl.executed" if ran else "ddl.was-executed")

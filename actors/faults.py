@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from replicator.binlog.position import BinlogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEvent:
+    """The statement of a binlog that a fault is about: the operator can give a rule for it.
+
+    ``actions`` are the rules that help, as `replicator binlog` names them.
+    """
+
+    source: str
+    position: BinlogPosition
+    actions: tuple[str, ...]
+
 
 class FatalError(Exception):
     """Fatal: going on would lose, double or falsify rows. The task pauses.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``ways_out`` are the things the operator can do.
+    ``ways_out`` are the things the operator can do, besides giving a rule for ``ddl_event``.
     """
 
-    def __init__(self, event: str, message: str, *, where: str, ways_out: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        event: str,
+        message: str,
+        *,
+        where: str,
+        ways_out: tuple[str, ...],
+        ddl_event: DdlEvent | None = None,
+    ) -> None:
         super().__init__(message)
         self.event = event
         self.message = message
         self.where = where
         self.ways_out = ways_out
+        self.ddl_event = ddl_event
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.ways_out)

@@ -24,6 +24,7 @@ from actors.lock_coordinator import LockCoordinator
 from actors.lock_state import histories
 from actors.messages import Flush
 from actors.purge_watch import PurgeWatch
+from actors.rule_book import RuleBook
 from actors.source_reader import SourceReader, SourceSettings
 from actors.source_unit import SourceUnit
 from actors.starting import SourceStart, load_start
@@ -45,6 +46,7 @@ from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import At
+from replicator.target.binlog_rules import BinlogRuleStore
 from replicator.target.ddl_execution import DdlExecutor
 from replicator.target.decisions import DecisionStore
 from replicator.target.load_data import probe_load_data
@@ -73,6 +75,7 @@ class Generation:
         self.writer: BatchedWriter | None = None
         self.coordinator: LockCoordinator | None = None
         self.watch: PurgeWatch | None = None
+        self.rules = RuleBook()
         self._session = session
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
@@ -111,6 +114,7 @@ class Generation:
                 source: await load_start(setup, self.registry, self._meta)
                 for source, setup in self._setups.items()
             }
+            await self._load_rules(starts)
             async with anyio.create_task_group() as tasks:
                 writer = self.writer = self._make_writer(starts)
                 coordination = await self._coordination(writer)
@@ -151,6 +155,14 @@ class Generation:
                 wanted=wanted,
                 reason="the last run did not end in order; stop the task once, then start it",
             )
+
+    async def _load_rules(self, starts: Mapping[str, SourceStart]) -> None:
+        store = BinlogRuleStore(self._meta)
+        await store.prepare()
+        for source, start in starts.items():
+            if start.resume is not None:
+                await store.forget(source, start.resume.binlog.key)
+        self.rules = RuleBook(await store.load())
 
     async def _coordination(self, writer: BatchedWriter) -> Coordination:
         if self.task.shard_mode != "pessimistic":
@@ -230,6 +242,7 @@ class Generation:
             start,
             setup.router,
             self.registry,
+            self.rules,
             self.writer.mailbox,
             unit.group,
             [

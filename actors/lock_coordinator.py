@@ -202,7 +202,12 @@ class LockCoordinator(Actor[LockMessage]):
         if resolution.past.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            await self._runner.run_resolution(name, resolution, self._statement(name, resolution))
+            await self._runner.run_resolution(
+                name,
+                resolution,
+                self._statement(name, resolution),
+                self._tools.instead.get((resolution.owner, resolution.item.at)),
+            )
         self._writer.forget(target)
         lock.executed()
         self._executing.discard(target)

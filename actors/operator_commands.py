@@ -1,15 +1,40 @@
-"""What the operator asks of a running task beside its life: forcing locks."""
+"""What the operator asks of a running task beside its life: forcing locks, rules for statements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import structlog
 
 from actors.control_protocol import Reply
+from actors.faults import DdlEvent
 from actors.generation import Generation
 from actors.lock_messages import Unlock
+from actors.rule_book import RuleBook
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.binlog.position import BinlogPosition
+from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import StatementKind
+from replicator.schema.connection import Connection
+from replicator.schema.ruled_effects import RuleAction
+from replicator.target.binlog_rules import BinlogRule, BinlogRuleStore
+from replicator.target.meta import MetaStore
+
+_DDL = {
+    StatementKind.CREATE_TABLE,
+    StatementKind.ALTER_TABLE,
+    StatementKind.DROP_TABLE,
+    StatementKind.RENAME_TABLE,
+    StatementKind.CREATE_INDEX,
+    StatementKind.DROP_INDEX,
+    StatementKind.CREATE_DATABASE,
+    StatementKind.ALTER_DATABASE,
+}
 
 UNLOCK_SECONDS = 20.0
 """Seconds in which the coordinator must have decided."""
@@ -41,3 +66,117 @@ async def unlock(generation: Generation | None, arguments: Mapping[str, Any]) ->
     if not answers:
         return Reply(ok=False, error="no answer in time: `replicator status` tells what it does")
     return Reply(ok=not answers[0], error=answers[0])
+
+
+def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
+    """The rules that help against a fault, as commands to type."""
+    place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
+    name = shlex.quote(task)
+    meanings = {
+        RuleAction.SKIP: "nothing of it is executed on the target: do there by hand what is needed",
+        RuleAction.REPLACE: "these statements, written like the shard's own, take its place",
+        RuleAction.INJECT: "these statements, written like the shard's own, are executed before it",
+    }
+    found = []
+    for action, meaning in meanings.items():
+        if action.value in event.actions:
+            given = "" if action is RuleAction.SKIP else " 'STATEMENT' …"
+            command = f"replicator binlog {action.value} {name}{given} {place}"
+            found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
+    return tuple(found)
+
+
+async def give_rule(
+    task: Task, event: DdlEvent | None, rules: RuleBook | None, arguments: Mapping[str, Any]
+) -> Reply:
+    """Save a rule for a statement; ``rules`` are those of the running generation.
+
+    ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
+    ``event``, the statement that has paused the task. With a position alone, every source gets
+    the rule.
+    """
+    try:
+        made = _rules(task, event, arguments)
+    except ValueError as error:
+        return Reply(ok=False, error=str(error))
+    async with _rule_store(task) as store:
+        for rule in made:
+            await store.put(rule)
+            if rules is not None:
+                rules.add(rule)
+    for rule in made:
+        structlog.get_logger().info(
+            "binlog.rule-given",
+            source=rule.source,
+            position=f"{rule.file}:{rule.offset}",
+            action=rule.action.value,
+            given=rule.statements,
+        )
+    return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in made]})
+
+
+async def list_rules(task: Task) -> Reply:
+    """All rules that may still be needed: those behind the saved positions go at the next start."""
+    async with _rule_store(task) as store:
+        return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in await store.load()]})
+
+
+@asynccontextmanager
+async def _rule_store(task: Task) -> AsyncIterator[BinlogRuleStore]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        store = BinlogRuleStore(MetaStore(connection, task.meta_schema, task.name))
+        await store.prepare()
+        yield store
+    finally:
+        connection.close()
+
+
+def _as_dict(rule: BinlogRule) -> dict[str, object]:
+    return {
+        "source": rule.source,
+        "position": f"{rule.file}:{rule.offset}",
+        "action": rule.action.value,
+        "statements": list(rule.statements),
+    }
+
+
+def _rules(
+    task: Task, event: DdlEvent | None, arguments: Mapping[str, Any]
+) -> tuple[BinlogRule, ...]:
+    """The rules that are asked for. Raises ValueError with what is wrong with them."""
+    action = RuleAction(str(arguments.get("action")))
+    statements = tuple(map(str, arguments.get("statements") or ()))
+    source, text = str(arguments.get("source") or ""), str(arguments.get("position") or "")
+    known = [instance.source_id for instance in task.mysql_instances]
+    if source and source not in known:
+        raise ValueError(f"the task has no source {source}; it has: {', '.join(known)}")
+    for statement in statements:
+        found = recognise(statement, default_schema="")
+        if found.kind is StatementKind.UNKNOWN:
+            raise ValueError(f"a statement that is not understood ({found.detail}): {statement}")
+        if found.kind not in _DDL:
+            raise ValueError(f"only DDL can be given: {statement}")
+    if text:
+        position = _position(text)
+        sources = [source] if source else known
+    elif event is None or (source and source != event.source):
+        raise ValueError(
+            f"no statement of {source or 'any source'} holds the task up now: say which one is"
+            " meant by --binlog-pos FILE:OFFSET (SHOW BINLOG EVENTS has it as Pos)"
+        )
+    else:
+        position, sources = event.position, [event.source]
+        if action.value not in event.actions:
+            raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
+    return tuple(
+        BinlogRule(s, position.file, position.offset, position.key, action, statements)
+        for s in sources
+    )
+
+
+def _position(text: str) -> BinlogPosition:
+    file, _, offset = text.rpartition(":")
+    if not (file.rpartition(".")[2].isdecimal() and offset.isdecimal()):
+        raise ValueError(f"{text} is no position: FILE:OFFSET, such as bin.000012:4711")
+    return BinlogPosition(file, int(offset))

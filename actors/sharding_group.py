@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError
+from actors.faults import DdlEvent, FatalError
 from actors.group import GroupActor
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
@@ -11,6 +11,7 @@ from replicator.binlog.position import Point
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.names import Member
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.ruled_effects import RuleAction
 from replicator.sharding.items import GroupState
 
 _SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
@@ -133,4 +134,5 @@ class ShardingGroup(GroupActor):
                 "run the statement's parts by hand on the target, then start the task behind it"
                 " (meta: binlog-pos) with remove-meta",
             ),
+            ddl_event=DdlEvent(self.source, statement.position, (RuleAction.REPLACE.value,)),
         )

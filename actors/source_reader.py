@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Never
 
@@ -29,7 +29,6 @@ from replicator.binlog.position import SourcePosition
 from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
 from replicator.routing.router import Router
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
 
@@ -76,8 +75,7 @@ class SourceReader(Actor[Never]):
     A lost connection is opened again for ever, with growing pauses, and reading goes on behind
     the last event that was dealt out. Whatever cannot be read is fatal.
 
-    ``members`` are the source's at the start. The reader keeps them up to date by what it reads:
-    the groups, and so the registry, may still be behind it.
+    ``members`` are the source's at the start.
     """
 
     def __init__(
@@ -97,11 +95,10 @@ class SourceReader(Actor[Never]):
         self.settings = settings
         self.progress = ReaderProgress()
         self._start = start
-        self._statements = StatementReader(settings.source, router, registry, rules)
+        self._statements = StatementReader(settings.source, router, registry, rules, members)
         self._registry = registry
         self._writer = writer
         self._group_of = group_of
-        self._members = set(members)
         self._epoch = epoch
         self._next_chunk = 0
         self._resume_after: RowPosition | None = None
@@ -247,7 +244,7 @@ class SourceReader(Actor[Never]):
         target = self._statements.target(name)
         if target is None:
             return None
-        self._members.add(name)
+        self._statements.members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)
         return RouteSlot(target=self._registry.target(target), member=member)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 from actors import operator_commands
 from actors.control_protocol import Reply, Request
 from actors.control_server import ControlServer
-from actors.faults import FatalError, TransientError
+from actors.faults import DdlEvent, FatalError, TransientError
 from actors.generation import Generation
 from actors.prechecks import precheck
 from actors.refusals import refusal
@@ -50,6 +51,7 @@ class TaskSupervisor:
         self._state: TaskState = "starting"
         self._since = now()
         self._fault: Fault | None = None
+        self._ddl_event: DdlEvent | None = None
         self._wish = "run"
         self._wished = anyio.Event()
         self._generation: Generation | None = None
@@ -81,6 +83,7 @@ class TaskSupervisor:
             return
         if wish == "run":
             self._fault = None
+            self._ddl_event = None
         self._wish = wish
         self._wished.set()
 
@@ -224,11 +227,22 @@ class TaskSupervisor:
         if request.command == "unlock-ddl-lock":
             generation = self._generation if self._state == "running" else None
             return await operator_commands.unlock(generation, request.arguments)
+        if request.command == "binlog":
+            return await self._binlog(request.arguments)
         try:
             self.request(request.command)
         except ValueError as error:
             return Reply(ok=False, error=str(error))
         return Reply(ok=True)
+
+    async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
+        try:
+            if arguments.get("action") == "list":
+                return await operator_commands.list_rules(self._task)
+            rules = self._generation.rules if self._generation else None
+            return await operator_commands.give_rule(self._task, self._ddl_event, rules, arguments)
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"the target can't be written to: {error}")
 
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)
@@ -237,8 +251,13 @@ class TaskSupervisor:
 
     def _fail(self, error: FatalError) -> None:
         self._failed = True
-        self._fault = Fault(error.event, error.message, error.where, error.ways_out, now())
-        self._log.error(error.event, error=error.message, where=error.where, ways=error.ways_out)
+        self._ddl_event = error.ddl_event
+        rules = (
+            operator_commands.ways_of(self._task.name, error.ddl_event) if error.ddl_event else ()
+        )
+        ways = (*rules, *error.ways_out)
+        self._fault = Fault(error.event, error.message, error.where, ways, now())
+        self._log.error(error.event, error=error.message, where=error.where, ways=ways)
 
     def _set_state(self, state: TaskState) -> None:
         self._state = state

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, get_args, get_type_hints
 
+from typer import Typer
 from typer.models import ArgumentInfo, OptionInfo
 
 import cli
@@ -64,11 +65,18 @@ def reference_page() -> str:
     """The page as Markdown: one section for each command, in the order of the help."""
     assert cli.app.registered_callback is not None
     sections = [_section("replicator", cli.app.registered_callback.callback)]
-    for command in cli.app.registered_commands:
+    sections += _commands("replicator", cli.app)
+    for group in cli.app.registered_groups:
+        assert group.typer_instance is not None
+        sections += _commands(f"replicator {group.name}", group.typer_instance)
+    return "\n".join([_HEAD, *sections])
+
+
+def _commands(program: str, app: Typer) -> Iterator[str]:
+    for command in app.registered_commands:
         assert command.callback is not None
         name = command.name or command.callback.__name__.replace("_", "-")
-        sections.append(_section(f"replicator {name}", command.callback))
-    return "\n".join([_HEAD, *sections])
+        yield _section(f"{program} {name}", command.callback)
 
 
 def _section(name: str, function: Callable[..., Any] | None) -> str:

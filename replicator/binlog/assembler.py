@@ -312,6 +312,8 @@ class ChunkAssembler:
             timestamp=self._chunk.timestamp,
             sql_mode=query.sql_mode,
             time_zone=query.time_zone,
+            file=self._position.file,
+            offset=self._position.before,
         )
         return True
 

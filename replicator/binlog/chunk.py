@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from replicator.binlog.position import SourcePosition
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.table_map import TableMap
 
 
@@ -43,6 +43,7 @@ class Statement:
     ``sql_mode`` and ``time_zone`` are those of the session that ran it (status variables of the
     event), None where the event does not carry them. ``transaction`` is the key of the position
     at which the statement's event group begins: it identifies the statement in its binlog.
+    ``file`` and ``offset``: where the event itself begins.
     """
 
     schema: str
@@ -51,6 +52,13 @@ class Statement:
     timestamp: int
     sql_mode: int | None = None
     time_zone: str | None = None
+    file: str = ".0"
+    offset: int = 0
+
+    @property
+    def position(self) -> BinlogPosition:
+        """Where the event begins: what SHOW BINLOG EVENTS has as its Pos."""
+        return BinlogPosition(self.file, self.offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ class Effect:
 
     ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
-    the new name for RENAME, and the old one for MOVE_IN.
+    the new name for RENAME, and the old one for MOVE_IN. ``instead``: what the operator wants
+    executed on the target in place of ``sql``, nothing where it is empty.
     """
 
     kind: EffectKind
@@ -58,6 +59,12 @@ class Effect:
     sql: str
     statement: Recognised
     renamed_to: TableName | None = None
+    instead: tuple[str, ...] | None = None
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the operator wants nothing executed."""
+        return self.instead == ()
 
 
 _CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}

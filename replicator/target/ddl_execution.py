@@ -22,6 +22,9 @@ from replicator.target.meta import MetaStore
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
 
+PENDING = "pending"
+"""The state of a record while its statement runs; ``pending:1`` … for further ones."""
+
 ALREADY_DONE = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1066, 1091, 1146})
 """Errors which say that the target is already as the statement would have it: the database or
 table exists (1007, 1050) or is gone (1008, 1051, 1146), the column or key exists (1060, 1061) or
@@ -47,7 +50,8 @@ class DdlExecution:
     ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
     `ALREADY_DONE`: several members may bring the same change where it is not coordinated. One
     that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
-    (seconds), which gives defaults such as now() the value that they had there.
+    (seconds), which gives defaults such as now() the value that they had there. ``instead``:
+    what the operator wants to be run in place of ``sql``, nothing where it is empty.
     """
 
     target: TableName
@@ -59,6 +63,12 @@ class DdlExecution:
     sql_mode: int | None = None
     time_zone: str | None = None
     recorded: bool = True
+    instead: tuple[str, ...] | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What is run, one after the other."""
+        return (self.sql,) if self.instead is None else self.instead
 
 
 class DdlExecutor:
@@ -74,28 +84,35 @@ class DdlExecutor:
         Raises DdlRefusedError, and DatabaseUnavailableError (then it may be tried again).
         """
         if not ddl.recorded:
-            await self._run(ddl)
+            for sql in ddl.statements:
+                await self._run(ddl, sql)
             return True
         record = await self._record(ddl)
+        first, begun = 0, False
         if record is not None:
             version, state, before = record
             if state == "done":
                 return False
-            if state == DECIDED:
-                await self._begin(ddl, version)
-            elif await self._fingerprint(ddl.target) != before:
-                await self._finish(ddl, version)
-                return False
+            if state != DECIDED:
+                first, begun = _step(state), True
+                if await self._fingerprint(ddl.target) != before:
+                    first, begun = first + 1, False
+                if first >= len(ddl.statements):
+                    await self._finish(ddl, version)
+                    return False
         else:
-            version = await self._open_record(ddl)
-        reach(CrashPoint.DDL_RECORDED)
-        try:
-            await self._run(ddl)
-        except DdlRefusedError:
-            # The operator may now change the table by hand: that must not look like success.
-            await self._take_back(ddl, version)
-            raise
-        reach(CrashPoint.DDL_EXECUTED)
+            version, begun = await self._open_record(ddl), True
+        for number in range(first, len(ddl.statements)):
+            if number > first or not begun:
+                await self._begin(ddl, version, number)
+            reach(CrashPoint.DDL_RECORDED)
+            try:
+                await self._run(ddl, ddl.statements[number])
+            except DdlRefusedError:
+                # The operator may now change the table by hand: that must not look like success.
+                await self._take_back(ddl, version)
+                raise
+            reach(CrashPoint.DDL_EXECUTED)
         await self._finish(ddl, version)
         reach(CrashPoint.DDL_FINISHED)
         return True
@@ -131,11 +148,17 @@ class DdlExecutor:
         )
         return version
 
-    async def _begin(self, ddl: DdlExecution, version: int) -> None:
+    async def _begin(self, ddl: DdlExecution, version: int, number: int) -> None:
+        """Record that a statement is about to run, the first one or a later one."""
         await self._connection.execute(
-            f"UPDATE {self._meta.table('ddl')} SET state = 'pending', fingerprint = %s"
+            f"UPDATE {self._meta.table('ddl')} SET state = %s, fingerprint = %s"
             " WHERE target = %s AND version = %s",
-            (await self._fingerprint(ddl.target), str(ddl.target), version),
+            (
+                f"{PENDING}:{number}" if number else PENDING,
+                await self._fingerprint(ddl.target),
+                str(ddl.target),
+                version,
+            ),
         )
 
     async def _take_back(self, ddl: DdlExecution, version: int) -> None:
@@ -166,19 +189,20 @@ class DdlExecutor:
         table = await read_table(self._connection, target)
         return table.fingerprint if table else "absent"
 
-    async def _run(self, ddl: DdlExecution) -> None:
+    async def _run(self, ddl: DdlExecution, sql: str) -> None:
         run = self._connection.execute
         modes = ",".join(name for bit, name in _SQL_MODES.items() if (ddl.sql_mode or 0) & bit)
         zone = None if ddl.time_zone in (None, "SYSTEM") else ddl.time_zone
         try:
             await run("SET SESSION sql_mode = %s", (modes,))
-            await run("SET SESSION timestamp = %s", (ddl.timestamp or "DEFAULT",))
+            # 0 is the server's own clock.
+            await run("SET SESSION timestamp = %s", (ddl.timestamp,))
             if zone is not None:
                 await run("SET SESSION time_zone = %s", (zone,))
             if ddl.target.table and await self._schema_exists(ddl.target.schema):
                 # A foreign key may name its parent without a schema.
                 await run(f"USE {quote(ddl.target.schema)}")
-            await run(ddl.sql, patience=DDL_PATIENCE)
+            await run(sql, patience=DDL_PATIENCE)
         except pymysql.err.MySQLError as error:
             code = int(error.args[0])
             if not (ddl.tolerant and code in ALREADY_DONE):
@@ -193,3 +217,8 @@ class DdlExecutor:
                 "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (schema,)
             )
         )
+
+
+def _step(state: str) -> int:
+    """Which statement of a record is pending."""
+    return int(state.partition(":")[2] or 0)

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
+from actors import asking
 from actors.control_protocol import Reply, Request
 from actors.control_server import AlreadyRunningError, ControlServer
 from replicator.checks import CheckResult
@@ -119,7 +120,7 @@ def test_help_names_all_commands_and_none_that_are_not_built() -> None:
     assert code == 0
     for command in (
         *("run", "check", "status", "pause", "resume", "stop", "demo"),
-        *("show-ddl-locks", "unlock-ddl-lock"),
+        *("show-ddl-locks", "unlock-ddl-lock", "binlog"),
     ):
         assert f" {command} " in out
     for command in ("compare", "encrypt"):
@@ -248,7 +249,7 @@ def test_stop_waits_for_the_end_of_the_process(task: Task, monkeypatch: pytest.M
         waited.append(pid)
         return True
 
-    monkeypatch.setattr(cli, "wait_ended", wait)
+    monkeypatch.setattr(asking, "wait_ended", wait)
     code, out, _ = invoke("stop", "orders")
     assert code == 0
     assert "has ended" in out

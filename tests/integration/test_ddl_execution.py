@@ -1,0 +1,99 @@
+"""Statements of a DDL item run once each, whenever the process dies between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from replicator.crashpoints import CrashPoint
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.connection import Connection, DatabaseAddress
+from replicator.schema.inspection import read_table
+from replicator.schema.names import Member, TableName
+from replicator.target import ddl_execution
+from replicator.target.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.target.meta import MetaStore
+
+
+@pytest.fixture
+async def connection(
+    mariadb_target: DatabaseServer, database_name: str
+) -> AsyncIterator[Connection]:
+    server = mariadb_target
+    server.execute(f"CREATE DATABASE {database_name}", f"CREATE TABLE {database_name}.t (id INT)")
+    made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def executor(connection: Connection, database_name: str) -> DdlExecutor:
+    meta = MetaStore(connection, database_name, "task")
+    await meta.prepare()
+    return DdlExecutor(connection, meta)
+
+
+@pytest.fixture
+def ddl(database_name: str) -> DdlExecution:
+    """Two statements, neither of which can run twice, in place of another one."""
+    target = TableName(database_name, "t")
+    return DdlExecution(
+        target=target,
+        member=Member("a", TableName("s", "t1")),
+        transaction=7,
+        sql=f"ALTER TABLE {target} ADD x INT",
+        tolerant=False,
+        instead=(f"ALTER TABLE {target} ADD y INT", f"ALTER TABLE {target} ADD z INT"),
+    )
+
+
+async def columns(connection: Connection, ddl: DdlExecution) -> list[str]:
+    table = await read_table(connection, ddl.target)
+    assert table is not None
+    return [column.name for column in table.columns]
+
+
+@pytest.mark.parametrize("point", [CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED])
+@pytest.mark.parametrize("time", [1, 2])
+async def test_death_between_the_statements(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    monkeypatch: pytest.MonkeyPatch,
+    point: CrashPoint,
+    time: int,
+) -> None:
+    reached: list[CrashPoint] = []
+
+    def die(here: CrashPoint) -> None:
+        reached.append(here)
+        if reached.count(point) == time and here is point:
+            raise KeyError("died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", die)
+        with pytest.raises(KeyError, match="died"):
+            await executor.execute(ddl)
+    await executor.execute(ddl)
+    assert await columns(connection, ddl) == ["id", "y", "z"]
+    assert not await executor.execute(ddl)
+
+
+async def test_nothing_is_executed_of_a_skipped_one(
+    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
+) -> None:
+    await executor.execute(replace(ddl, instead=()))
+    assert await columns(connection, ddl) == ["id"]
+    assert not await executor.execute(ddl), "it is done"
+
+
+async def test_a_refused_one_may_be_changed(
+    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
+) -> None:
+    assert ddl.instead is not None
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(replace(ddl, instead=(ddl.instead[0], ddl.instead[0])))
+    await executor.execute(replace(ddl, instead=ddl.instead[1:]))
+    assert await columns(connection, ddl) == ["id", "y", "z"]
