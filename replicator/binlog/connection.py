@@ -86,6 +86,7 @@ class BinlogConnection:
         self._socket: socket.socket | ssl.SSLSocket | None = None
         self._waker, self._wake = socket.socketpair()
         self._closed = False
+        self._asking = threading.Lock()
         self._busy = threading.Lock()
 
     def open(self) -> tuple[ServerInfo, str]:
@@ -138,8 +139,13 @@ class BinlogConnection:
         )
 
     def close(self) -> None:
-        """Close the connection, from any thread and at any time; never blocks."""
-        self._closed = True
+        """Close the connection, from any thread and at any time, without waiting for the server.
+
+        The binlog is not asked for afterwards, even by a call of `open` that is under way: that
+        would end the stream of whoever has taken over under the same server id.
+        """
+        with self._asking:
+            self._closed = True
         with contextlib.suppress(OSError):
             # Already closed by the other thread, or full of earlier wake-ups: both are fine.
             self._wake.send(b"x")
@@ -214,7 +220,9 @@ class BinlogConnection:
         gtid = self._start.gtid or self._ask_gtid(info)
         self._negotiate(info)
         self._register()
-        self._request_dump(info)
+        with self._asking:
+            self._refuse_closed()
+            self._request_dump(info)
         self._socket = self._connection._sock
         self._socket.setblocking(False)
         return info, gtid

@@ -505,6 +505,27 @@ def test_close_from_another_thread(source: DatabaseServer, database_name: str) -
         closer.join()
 
 
+def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
+    source: DatabaseServer, database_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server drops a stream when the same server id asks for the binlog again."""
+    start = here(source)
+    with following(source, start, database_name, server_id=4713) as successor:
+        late = BinlogStream(
+            SourceAddress(source.host, source.port, source.user),
+            start,
+            server_id=4713,
+            route=lambda _, __: None,
+            limits=ChunkLimits(),
+        )
+        # As if it was closed, and the successor opened, just before this one asks.
+        monkeypatch.setattr(late._connection, "_register", late.close)
+        with pytest.raises(StreamLostError, match="closed"):
+            late.open()
+        source.execute(f"CREATE TABLE {database_name}.t (a INT)")
+        assert len(read_to(successor, here(source))) == 1
+
+
 def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: str) -> None:
     stream = BinlogStream(
         SourceAddress(source.host, source.port, source.user),
