@@ -33,8 +33,9 @@ async def test_case_003_rows_behind_a_ddl_are_held(estate: ShardedEstate) -> Non
 
 
 async def test_cases_006_to_009_shards_of_two_sources_and_two_schemas(
-    estate: ShardedEstate,
+    mixed_estate: ShardedEstate,
 ) -> None:
+    estate = mixed_estate
     estate.create("A1", "B1", "B2", "B'1", "B'2")
     async with estate.merging():
         for number, shard in enumerate(estate.shards):
@@ -105,8 +106,9 @@ async def test_case_same_twice(estate: ShardedEstate) -> None:
         assert sum(estate.rows().values()) == 45
 
 
-async def test_case_seq_1(estate: ShardedEstate) -> None:
+async def test_case_seq_1(mixed_estate: ShardedEstate) -> None:
     """Each shard goes through the whole sequence before the next one begins."""
+    estate = mixed_estate
     estate.create("A1", "A2", "B2", "B3", "B4", table="(uid INT PRIMARY KEY, name VARCHAR(20))")
     async with estate.merging():
         for number, shard in enumerate(estate.shards):

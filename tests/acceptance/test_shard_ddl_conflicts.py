@@ -1,7 +1,4 @@
-"""Shards that disagree: the lock is blocked and says why; other targets and old rows flow.
-
-Each case ends with the way out that needs no command: none; see the unlocking of locks for it.
-"""
+"""Shards that disagree: the lock is blocked and says why; other targets and old rows flow."""
 
 from __future__ import annotations
 
@@ -79,7 +76,8 @@ async def _conflict(estate: ShardedEstate, table: str, ours: str, theirs: str, s
         assert sum(estate.rows().values()) == 4
 
 
-async def test_case_012_other_order(estate: ShardedEstate) -> None:
+async def test_case_012_other_order(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     first, second = "add c1 int", "add c2 int"
     estate.create("A1", "B1")
     async with estate.merging():

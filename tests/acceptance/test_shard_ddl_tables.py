@@ -51,7 +51,8 @@ async def test_case_015_the_last_database_of_a_target_goes(mixed_estate: Sharded
 
 
 @IF_EXISTS
-async def test_cases_017_018_tables(estate: ShardedEstate, guard: str) -> None:
+async def test_cases_017_018_tables(mixed_estate: ShardedEstate, guard: str) -> None:
+    estate = mixed_estate
     estate.create("A1", "A2", "B1")
     async with estate.merging():
         for shard in estate.shards:
@@ -91,7 +92,8 @@ async def test_a_table_that_goes_with_its_database_at_once(mixed_estate: Sharded
         assert estate.views() == []
 
 
-async def test_names_survive_a_stop_while_a_lock_is_open(estate: ShardedEstate) -> None:
+async def test_names_survive_a_stop_while_a_lock_is_open(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     estate.create("A1", "B1", "B2")
     async with estate.merging():
         estate.put("B2", "{}")
@@ -115,8 +117,9 @@ async def test_names_survive_a_stop_while_a_lock_is_open(estate: ShardedEstate) 
         assert estate.views() == []
 
 
-async def test_a_drop_makes_a_lock_ready(estate: ShardedEstate) -> None:
+async def test_a_drop_makes_a_lock_ready(mixed_estate: ShardedEstate) -> None:
     """The only shard that has not reached the DDL goes."""
+    estate = mixed_estate
     estate.create("A1", "B1", "B2")
     async with estate.merging():
         for shard in ("A1", "B1"):
@@ -129,7 +132,8 @@ async def test_a_drop_makes_a_lock_ready(estate: ShardedEstate) -> None:
         assert estate.views() == []
 
 
-async def test_case_019_truncate(estate: ShardedEstate) -> None:
+async def test_case_019_truncate(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     estate.create("A1", "A2", "B1")
     async with estate.merging():
         for shard in estate.shards:
@@ -161,7 +165,8 @@ async def test_case_021_a_shard_gets_another_name(estate: ShardedEstate) -> None
         await estate.settled()
 
 
-async def test_case_rename(estate: ShardedEstate) -> None:
+async def test_case_rename(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     estate.create("A1", "B1", "B2")
     renamed = {"A1": "A4", "B1": "B5", "B2": "B6"}
     async with estate.merging():

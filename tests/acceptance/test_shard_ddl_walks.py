@@ -79,7 +79,8 @@ async def test_case_walk_of_generated_columns(mariadb_estate: ShardedEstate, cas
         await mariadb_estate.walk(action, old=old, new=new, before=True)
 
 
-async def test_case_add_drop(estate: ShardedEstate) -> None:
+async def test_case_add_drop(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     estate.create(*SHARDS)
     one, two, three = "{}", "{}, 1, 2, 3", "{}, 3"
     async with estate.merging():
@@ -89,7 +90,8 @@ async def test_case_add_drop(estate: ShardedEstate) -> None:
         await estate.walk("DROP COLUMN col4, ADD col5 INT", old="{}, 4", new="{}, 5")
 
 
-async def test_case_index(estate: ShardedEstate) -> None:
+async def test_case_index(mixed_estate: ShardedEstate) -> None:
+    estate = mixed_estate
     estate.create(*SHARDS, table="(id INT PRIMARY KEY, col1 INT, col2 INT)")
     both = "{}, 1, 2"
     async with estate.merging():

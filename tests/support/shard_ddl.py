@@ -128,7 +128,7 @@ class ShardedEstate:
         with anyio.move_on_after(PATIENCE):
             while self.difference(target):
                 await anyio.sleep(LOOK_SECONDS * 5)
-                if any(view.conflict for view in self.views()):
+                if any(v.conflict for v in self.views() if v.target == f"{self.db}.{target}"):
                     break
         assert self.difference(target) == ""
 
