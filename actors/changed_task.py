@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from actors.faults import FatalError
-from actors.lock_state import dump_group, load_group
+from actors.lock_state import dump_group, histories, load_group
 from actors.task_setup import SourceSetup
 from replicator.schema.names import TableName
 from replicator.schema.registry import MemberRecord
@@ -55,6 +55,33 @@ def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
             f" {checkpoint.file}, binlog-pos: {checkpoint.offset})",
         ),
     )
+
+
+def refuse_missed(checkpoint: Checkpoint, decided: Sequence[DecisionRecord]) -> None:
+    """Raise FatalError where a schema change was decided without the source.
+
+    It was not in the task file then. Behind the change, its older rows would be left out.
+    """
+    past = histories(decided)
+    for name, text in checkpoint.groups:
+        if name not in past:
+            continue
+        history, base = past[name], load_group(text).base
+        last = len(history.history) + (history.pending is not None)
+        turns = {turn.version for turn in history.turns.get(checkpoint.source, ())}
+        missed = sorted(set(range(base + 1, last + 1)) - turns)
+        if not missed:
+            continue
+        raise FatalError(
+            "source.missed-ddl",
+            f"{name} got its schema change number {missed[0]} while source {checkpoint.source} was"
+            " not in the task file: the source's older rows no longer fit, and would be lost",
+            where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
+            ways_out=(
+                "take the source out of the task file again, and start the task",
+                "copy the tables anew and start all sources behind the copy with remove-meta",
+            ),
+        )
 
 
 def moves_of(setup: SourceSetup, checkpoint: Checkpoint) -> tuple[Move, ...]:

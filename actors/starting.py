@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import structlog
 from pymysql.err import MySQLError
 
-from actors.changed_task import PESSIMISTIC, moved, moves_of, refuse_moves, refuse_other_mode
+from actors.changed_task import (
+    PESSIMISTIC,
+    moved,
+    moves_of,
+    refuse_missed,
+    refuse_moves,
+    refuse_other_mode,
+)
 from actors.faults import FatalError
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
@@ -68,10 +75,14 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
 async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -> Checkpoint:
     """The checkpoint under the shard-mode and the routes of the task file as it is now."""
     refuse_other_mode(checkpoint, meta.shard_mode)
-    moves = moves_of(setup, checkpoint) if meta.shard_mode == PESSIMISTIC else ()
+    if meta.shard_mode != PESSIMISTIC:
+        return checkpoint
+    decided = await DecisionStore(meta).load()
+    refuse_missed(checkpoint, decided)
+    moves = moves_of(setup, checkpoint)
     if not moves:
         return checkpoint
-    refuse_moves(checkpoint, moves, await DecisionStore(meta).load())
+    refuse_moves(checkpoint, moves, decided)
     for move in moves:
         log.info("member.moved", source=setup.source, move=str(move))
     return moved(checkpoint, moves)

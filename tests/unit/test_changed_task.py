@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from actors.changed_task import Move, moved, refuse_moves
+from actors.changed_task import Move, moved, refuse_missed, refuse_moves
 from actors.faults import FatalError
-from actors.lock_state import dump_group, load_group
+from actors.lock_state import dump_group, load_group, record_of
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import MemberRecord
-from replicator.sharding.items import At, GroupState, MemberState
+from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
+from replicator.sharding.lock import Resolution
 from replicator.target.decisions import DecisionRecord
 from replicator.target.meta import Checkpoint
 
@@ -79,3 +80,30 @@ def test_a_member_is_no_longer_replicated() -> None:
     after = moved(SAVED, [Move(record(TWO), None)])
     assert [m.member.name for m in after.members] == [ONE]
     assert [name for name, _ in load_group(after.groups[0][1]).members] == ["s.t1"]
+
+
+def resolved(version: int, *sources: str, done: bool = True) -> DecisionRecord:
+    item = Item("alter", ("ALTER",), str(ONE), At(50 + version, 0))
+    turns = {source: Turn(version, item.at) for source in sources}
+    resolution = Resolution(version, sources[0], item, Past(item.text), turns)
+    return replace(record_of(T, resolution, None), done=done)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_source_that_was_away_when_a_change_was_decided(done: bool) -> None:
+    decided = [resolved(1, "a", "b"), resolved(2, "b", done=done)]
+    with pytest.raises(FatalError, match="number 2 while source a") as caught:
+        refuse_missed(SAVED, decided)
+    assert caught.value.event == "source.missed-ddl"
+
+
+@pytest.mark.parametrize(
+    "decided",
+    [
+        [],
+        [resolved(1, "b")],
+        [resolved(1, "a", "b"), resolved(2, "a", "b", done=False)],
+    ],
+)
+def test_a_source_that_was_there_at_each_change_since(decided: list[DecisionRecord]) -> None:
+    refuse_missed(SAVED, decided)
