@@ -88,7 +88,7 @@ class DdlExecutor:
                 await self._run(ddl, sql)
             return True
         record = await self._record(ddl)
-        first, begun = 0, False
+        first, begun, before = 0, False, ""
         if record is not None:
             version, state, before = record
             if state == "done":
@@ -109,6 +109,10 @@ class DdlExecutor:
             try:
                 await self._run(ddl, ddl.statements[number])
             except DdlRefusedError:
+                again = number == first and begun and record is not None
+                if again and await self._fingerprint(ddl.target) != before:
+                    # Its former run had lost its client, and has come to its end meanwhile.
+                    continue
                 # The operator may now change the table by hand: that must not look like success.
                 await self._take_back(ddl, version)
                 raise

@@ -97,3 +97,32 @@ async def test_a_refused_one_may_be_changed(
         await executor.execute(replace(ddl, instead=(ddl.instead[0], ddl.instead[0])))
     await executor.execute(replace(ddl, instead=ddl.instead[1:]))
     assert await columns(connection, ddl) == ["id", "y", "z"]
+
+
+async def test_the_former_run_may_end_while_the_statement_is_tried_again(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    mariadb_target: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert ddl.instead is not None
+    first = ddl.instead[0]
+
+    def die(_: CrashPoint) -> None:
+        raise KeyError("died")
+
+    def end(_: CrashPoint) -> None:
+        # A server goes on with an ALTER whose client is gone.
+        if not ended:
+            ended.append(mariadb_target.execute(first))
+
+    ended: list[object] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", die)
+        with pytest.raises(KeyError, match="died"):
+            await executor.execute(ddl)
+        patched.setattr(ddl_execution, "reach", end)
+        await executor.execute(ddl)
+    assert await columns(connection, ddl) == ["id", "y", "z"]
+    assert not await executor.execute(ddl)
