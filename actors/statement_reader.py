@@ -97,7 +97,11 @@ class StatementReader:
         # The bytes of the event group give each step a place of its own before the next group.
         return [
             Step(
-                replace(statement, transaction=statement.transaction + number),
+                replace(
+                    statement,
+                    sql=effects[0].statement.sql if effects else statement.sql,
+                    transaction=statement.transaction + number,
+                ),
                 self._by_target(effects),
             )
             for number, effects in enumerate(found)

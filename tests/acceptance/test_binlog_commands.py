@@ -122,7 +122,9 @@ def test_a_statement_that_the_target_refuses(operated: Operated) -> None:
     operated.equal()
     assert operated.key("u") == []
 
-    operated.both("ADD UNIQUE KEY w (v)")
+    if operated.coordinated:
+        estate.ddl("B1", "ADD UNIQUE KEY w (v)")
+    estate.ddl("A1", "ADD UNIQUE KEY w (v)")
     operated.answer("replace", "ddl.refused", "ALTER TABLE t1 ADD KEY w (v)")
     estate.insert("B1", "4, 4")
     operated.equal()
@@ -155,6 +157,28 @@ def test_a_statement_that_cannot_be_carried_over(operated: Operated) -> None:
     estate.target.execute(f"INSERT INTO {operated.t} (id, v, z) VALUES (9, 9, 9)")
     operated.answer("skip", "ddl.not-supported")
     operated.equal(*shards, columns="id, v, z")
+
+
+def test_statements_that_do_not_fit_the_others(estate: ShardedEstate, tmp_path: Path) -> None:
+    path = write_task(tmp_path, {**estate.task, "shard-mode": "pessimistic"})
+    db, server = estate.db, estate.server("A1")
+    with task_process(path, tmp_path) as task:
+        task.until_logged("task.running")
+        operated = Operated(estate, task, coordinated=True)
+        # Joins with a column less than the target has.
+        server.execute(f"CREATE TABLE {db}.t5 (id INT PRIMARY KEY)")
+        server.execute(f"INSERT INTO {db}.t5 VALUES (5)")
+        operated.answer("skip", "ddl.create-differs")
+        estate.insert("A1", "1, 1")
+        shards = [(server, f"{db}.t5"), (server, f"{db}.t1")]
+        operated.equal(*shards, columns="id")
+
+        # Two tables at once: their renames are taken one after the other.
+        server.execute(f"RENAME TABLE {db}.t1 TO {db}.t6, {db}.t5 TO {db}.t7")
+        server.execute(f"INSERT INTO {db}.t6 VALUES (6, 6)", f"INSERT INTO {db}.t7 VALUES (7)")
+        first, second = f"RENAME TABLE t1 TO {db}.t6", f"RENAME TABLE t5 TO {db}.t7"
+        operated.answer("replace", "ddl.several-tables", first, second)
+        operated.equal((server, f"{db}.t6"), (server, f"{db}.t7"), columns="id")
 
 
 def test_rules_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
