@@ -51,6 +51,15 @@ class PendingChunk:
         """Whether there is anything to apply."""
         return any(part.rows for part in self.parts.values())
 
+    @property
+    def ends(self) -> dict[int, Point]:
+        """The points of its last rows, by target."""
+        return {
+            part.target: Point(part.version, part.rows.transaction[-1], part.rows.ordinal[-1])
+            for part in self.parts.values()
+            if part.rows
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class BookState:
@@ -92,6 +101,7 @@ class SourceBook:
         self._chunks: deque[PendingChunk] = deque()
         self._first = 0
         self._groups = start.groups
+        self._tried: dict[int, Point] = {}
 
     @property
     def resume(self) -> BookState:
@@ -110,7 +120,17 @@ class SourceBook:
 
     def renewed(self, epoch: int, state: BookState, floors: Mapping[int, Point]) -> SourceBook:
         """The book of the source's next incarnation."""
-        return SourceBook(self.source, epoch, state, dict(floors), self._open_items)
+        book = SourceBook(self.source, epoch, state, dict(floors), self._open_items)
+        book._tried = self._tried
+        return book
+
+    @property
+    def furthest(self) -> dict[int, Point]:
+        """The highest points that any bucket may have, by target."""
+        found = dict(self.floors)
+        for target, point in self._tried.items():
+            found[target] = max(point, found.get(target, point))
+        return found
 
     def passed(self, epoch: int, chunk: int) -> bool:
         """Whether all rows up to a chunk of an incarnation are applied."""
@@ -187,6 +207,9 @@ class SourceBook:
         """The batch could not be applied: these chunks are to be taken again, and the rest of the
         transaction that the last one is cut out of with them, however large that is."""
         self._whole_transaction = self.cut_short(chunks)
+        # Some buckets may have them all the same.
+        for chunk in chunks:
+            self._tried |= chunk.ends
         self._return(chunks)
 
     @staticmethod
@@ -198,12 +221,7 @@ class SourceBook:
         """The rows of these chunks are on the target, in every bucket."""
         for chunk in chunks:
             chunk.state = ChunkState.APPLIED
-            for part in chunk.parts.values():
-                if part.rows:
-                    rows = part.rows
-                    self.floors[part.target] = Point(
-                        part.version, rows.transaction[-1], rows.ordinal[-1]
-                    )
+            self.floors |= chunk.ends
         self._advance()
 
     def barriers(self) -> Iterator[DdlItem]:

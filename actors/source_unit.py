@@ -104,8 +104,7 @@ class SourceUnit:
         book = self._writer.book(self.source)
         self.epoch += 1
         self.state, self.floors = book.resume, dict(book.floors)
-        # All is flushed: no bucket is ahead of the floor.
-        self.furthest = self.floors
+        self.furthest = book.furthest
         self._coordination.ended(self)
         self.groups = {}
         self._restart = anyio.Event()

@@ -167,3 +167,17 @@ def test_a_transaction_that_ends_without_rows_is_not_cut_short(book: SourceBook)
     rows, nothing = book.take(1000, ())
     book.applied([nothing])
     assert not book.cut_short([rows])
+
+
+def test_a_batch_that_was_put_back_may_be_in_some_buckets(book: SourceBook) -> None:
+    book.add_end(replace(end(0, 1), complete=False))
+    book.add_part(part(0, 1, 10))
+    taken = book.take(1000, ())
+    book.put_back(taken)
+    assert (book.floors, book.furthest) == ({}, {1: Point(0, 10, 1)})
+    again = book.renewed(1, BookState(position(4), {}), book.floors)
+    assert again.furthest == {1: Point(0, 10, 1)}
+    again.add_end(end(0, 1))
+    again.add_part(part(0, 1, 10, 12))
+    again.applied(again.take(1000, ()))
+    assert again.furthest == again.floors == {1: Point(0, 12, 1)}
