@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from actors import operator_commands, purge_watch
 from actors.control_protocol import Reply
@@ -187,8 +188,11 @@ async def test_purging_is_told_early_and_when_it_has_happened(
     source = start_server(MariaDBServer)
     estate = ShardedEstate({"a": source}, mariadb_target, database_name, spark, tmp_path)
     estate.create("A1", "A2")
-    with pytest.raises(BaseExceptionGroup) as raised:
+    with capture_logs() as logged, pytest.raises(BaseExceptionGroup) as raised:
         await _purge_what_is_needed(estate, source)
+    near = [entry for entry in logged if entry["event"] == "source.purge-near"]
+    assert near, "told before it happened"
+    assert (near[-1]["files_left"], near[-1]["locks"]) == (0, [f"{estate.db}.t:1"])
     leaves = raised.value.subgroup(FatalError)
     assert leaves is not None
     fault: BaseException = leaves
