@@ -102,7 +102,8 @@ class DdlRunner:
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement | None) -> None:
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
         text = "; ".join(ddl.statements)
-        log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
+        if text:
+            log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             ran = await self._executor.execute(ddl)
         except DdlRefusedError as error:
@@ -122,4 +123,5 @@ class DdlRunner:
                 if statement
                 else None,
             ) from error
-        log.info("ddl.executed" if ran else "ddl.was-executed")
+        if text:
+            log.info("ddl.executed" if ran else "ddl.was-executed")

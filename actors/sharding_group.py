@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from actors.faults import DdlEvent, FatalError
 from actors.group import GroupActor
 from actors.mailbox import Mailbox
@@ -82,7 +84,12 @@ class ShardingGroup(GroupActor):
                 statement=statement.sql[:500],
                 reason="other shards share the target" if shared else "no effect on the target",
             )
+        if not effect.sql:
             return None
+        if shared:
+            # Recorded and counted all the same: read again, the shards may be others, and the
+            # decision must not be.
+            effect = replace(effect, instead=())
         self._version += 1
         return DdlItem(self.source, self.target, self.version, effect, statement)
 

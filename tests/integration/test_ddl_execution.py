@@ -126,3 +126,13 @@ async def test_the_former_run_may_end_while_the_statement_is_tried_again(
         await executor.execute(ddl)
     assert await columns(connection, ddl) == ["id", "y", "z"]
     assert not await executor.execute(ddl)
+
+
+async def test_what_was_passed_over_once_is_never_executed(
+    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
+) -> None:
+    """Read again, a statement may look harmless to other shards that were there before."""
+    await executor.execute(replace(ddl, instead=()))
+    before = await columns(connection, ddl)
+    assert await executor.execute(replace(ddl, instead=None)) is False
+    assert await columns(connection, ddl) == before
