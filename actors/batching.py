@@ -169,7 +169,8 @@ class SourceBook:
         """Chunks for the next batch, of ``room`` bytes or the first one if that is larger.
 
         Stops before a chunk that touches a ``blocked`` target (its DDL is being executed) and
-        after a chunk with a barrier. After `put_back`: none before the transaction is whole.
+        after a chunk with a barrier or a renamed member. After `put_back`: none before the
+        transaction is whole.
         """
         taken: list[PendingChunk] = []
         ended = False
@@ -185,7 +186,7 @@ class SourceBook:
                 room -= chunk.end.bytes
                 taken.append(chunk)
             ended = chunk.end is not None and chunk.end.complete
-            if chunk.barriers:
+            if chunk.barriers or (taken and any(part.renamed for part in chunk.parts.values())):
                 break
         if self._whole_transaction and taken:
             if not ended:

@@ -100,6 +100,7 @@ class CoordinatedGroup(GroupActor):
             version=version,
             ddl=ddl,
             saved=self._saved() if changed else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
         )
 
     def _decide_rows(self, rows: RowEvents) -> RowEvents | None:

@@ -86,7 +86,8 @@ class Part:
     """Group to writer: what is to be done for one target in one chunk.
 
     All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``saved`` is None where
-    the group is as it was before the chunk.
+    the group is as it was before the chunk. ``renamed``: a member got another name, so rows before
+    and behind do not belong into one batch, which tells rows apart by the names of their members.
     """
 
     source: str
@@ -97,6 +98,7 @@ class Part:
     version: int
     ddl: DdlItem | None = None
     saved: GroupSaved | None = None
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

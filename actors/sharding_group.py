@@ -69,6 +69,7 @@ class ShardingGroup(GroupActor):
             version=version,
             ddl=ddl,
             saved=self._saved() if message.effects else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
         )
 
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:

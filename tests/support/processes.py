@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -143,7 +145,9 @@ def task_process(
     task_file: Path, folder: Path, *options: str, env: Mapping[str, str] | None = None
 ) -> Iterator[TaskProcess]:
     """Run a task until the end of the block; then it is killed if it still runs."""
-    runtime = folder / "run"
+    # Not below the test's folder: the path of a Unix socket must be short.
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    runtime = Path(tempfile.gettempdir(), f"rt-{name}")
     runtime.mkdir(mode=0o700, exist_ok=True)
     full_env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder), **(env or {})}
     log = folder / "task.log"

@@ -125,6 +125,18 @@ def test_a_barrier_comes_behind_its_rows_and_before_the_next_chunk(book: SourceB
     assert [chunk.number for chunk in book.take(1000, ())] == [1]
 
 
+def test_a_renamed_member_ends_a_batch(book: SourceBook) -> None:
+    for number in range(3):
+        book.add_end(end(number, 1))
+    book.add_part(part(0, 1, 10))
+    book.add_part(replace(part(1, 1, 11), renamed=True))
+    book.add_part(part(2, 1, 12))
+    taken = book.take(1000, ())
+    assert [chunk.number for chunk in taken] == [0, 1]
+    book.applied(taken)
+    assert [chunk.number for chunk in book.take(1000, ())] == [2]
+
+
 def test_applied_rows_raise_the_floor_of_their_target(book: SourceBook) -> None:
     book.add_end(end(0, 1, 2))
     book.add_part(part(0, 1, 10, 12))
