@@ -4,7 +4,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench lock clean
+.PHONY: help setup test slow lint demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -12,11 +12,14 @@ help: ## show this list
 setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
 
-test: setup ## run linters, type checks and all tests (lint failures do not keep the tests from running)
+test: setup ## run linters, type checks and the tests (lint failures do not keep the tests from running)
 	@failed=0; \
 	$(MAKE) --no-print-directory lint || failed=1; \
-	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile || failed=1; \
+	$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" || failed=1; \
 	exit $$failed
+
+slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
+	@$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 lint: setup ## run ruff and mypy
 	$(BIN)/ruff check .

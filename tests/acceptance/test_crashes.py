@@ -13,8 +13,6 @@ from tests.support.processes import PATIENCE, TaskProcess, task_process
 from tests.support.shards import Shards
 from tests.support.task_files import write_task
 
-pytestmark = pytest.mark.slow
-
 LIVES = {
     "rows": (
         CrashPoint.CHUNK_READ,

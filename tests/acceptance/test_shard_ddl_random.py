@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.shard_ddl import ShardedEstate
 
+pytestmark = pytest.mark.slow
+
 CHANGES = {
     "t": (
         ("ADD c1 INT", ("c1",)),
