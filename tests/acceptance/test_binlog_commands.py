@@ -20,6 +20,8 @@ from tests.support.task_files import write_task
 
 TABLE = "(id INT PRIMARY KEY, v INT)"
 
+pytestmark = pytest.mark.slow
+
 
 class Operated:
     """A running task, and somebody who types what its faults tell."""
