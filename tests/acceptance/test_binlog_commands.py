@@ -128,7 +128,7 @@ def test_a_statement_that_the_target_refuses(operated: Operated) -> None:
         estate.ddl("B1", "ADD UNIQUE KEY w (v)")
     estate.ddl("A1", "ADD UNIQUE KEY w (v)")
     operated.answer("replace", "ddl.refused", "ALTER TABLE t1 ADD KEY w (v)")
-    estate.insert("B1", "4, 4")
+    estate.insert("A1", "4, 4")
     operated.equal()
     assert operated.key("w") == [1]
 
