@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from replicator.pipeline.plan import TablePlan
-from replicator.schema.connection import DatabaseAddress
+from replicator.schema.address import DatabaseAddress
 
 Point = tuple[int, int, int]
 """(version, transaction key, ordinal), as `replicator.binlog.position.Point` compares."""

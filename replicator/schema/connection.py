@@ -7,10 +7,8 @@ state: the connection is then closed, and the next call opens a new one.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import aiomysql
@@ -18,62 +16,25 @@ import anyio
 import pymysql.err
 import structlog
 
-log = structlog.get_logger()
-
-CONNECT_TIMEOUT = 10.0
-"""Seconds until a server must have answered the first packet."""
-
-LOST_CONNECTION = frozenset(
-    {1040, 1053, 1077, 1079, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
-    | {2002, 2003, 2006, 2013, 2014, 2055}
+from replicator.schema.address import (
+    CONNECT_TIMEOUT,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+    is_unavailable,
+    quote,
 )
-"""Error codes that say nothing about the statement: the server is away, full or shutting down, or
-somebody has killed the connection (1927 at MariaDB, 3169 at MySQL)."""
 
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "Connection",
+    "DatabaseAddress",
+    "DatabaseUnavailableError",
+    "Transaction",
+    "is_unavailable",
+    "quote",
+]
 
-class DatabaseUnavailableError(Exception):
-    """The server cannot be reached just now; trying again later is safe."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseAddress:
-    """Where a server is and how to log in. ``ssl_*`` are file names, empty when unused."""
-
-    host: str
-    port: int
-    user: str
-    password: str = field(default="", repr=False)
-    ssl_ca: str = ""
-    ssl_cert: str = ""
-    ssl_key: str = ""
-    session: tuple[tuple[str, str], ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.user}@{self.host}:{self.port}"
-
-    def tls(self) -> ssl.SSLContext | None:
-        """A context that verifies the server against ``ssl_ca``; None where no file is named."""
-        if not (self.ssl_ca or self.ssl_cert):
-            return None
-        context = ssl.create_default_context(cafile=self.ssl_ca or None)
-        context.check_hostname = False
-        if self.ssl_cert:
-            context.load_cert_chain(self.ssl_cert, self.ssl_key or None)
-        return context
-
-
-def is_unavailable(error: BaseException) -> bool:
-    """Whether a driver's error means that the server is away rather than that it refuses."""
-    if isinstance(error, DatabaseUnavailableError | TimeoutError | ConnectionError):
-        return True
-    if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
-        return not error.args or error.args[0] in LOST_CONNECTION or error.args[0] == 0
-    return isinstance(error, OSError)
-
-
-def quote(name: str) -> str:
-    """An identifier in backticks (MySQL manual, "Schema Object Names")."""
-    return "`" + name.replace("`", "``") + "`"
+log = structlog.get_logger()
 
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]

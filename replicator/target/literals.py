@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Sequence
 
-from replicator.schema.connection import quote
+from replicator.schema.address import quote
 from replicator.target.columns import Literal, TargetColumn
 
 NULL_FIELD = b"\\N"

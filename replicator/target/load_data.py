@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from pymysql.err import MySQLError
 
-from replicator.schema.connection import quote
+from replicator.schema.address import quote
 from replicator.target.columns import Literal, TargetColumn, TargetTable
 from replicator.target.literals import identifier, needs_introducer
 from replicator.target.session import Session, is_lost

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from replicator.schema.connection import quote
+from replicator.schema.address import quote
 from replicator.target.session import Session
 
 FLOOR_BUCKET = -1

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pymysql
 from pymysql.err import MySQLError
 
-from replicator.schema.connection import CONNECT_TIMEOUT, DatabaseAddress, is_unavailable, quote
+from replicator.schema.address import CONNECT_TIMEOUT, DatabaseAddress, is_unavailable, quote
 
 STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
