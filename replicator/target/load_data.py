@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from pymysql.err import MySQLError
 
@@ -42,13 +40,14 @@ def load_rows(
     error.
     """
     data = b"\n".join(lines) + b"\n"
-    with _memory_file(data) as path:
-        try:
-            answer = session.run(_statement(path, target, columns, replace))
-        except MySQLError as error:
-            if is_lost(error):
-                raise
-            raise InexactLoadError(str(error)) from error
+    try:
+        answer = session.load(
+            load_statement(target, columns, b"REPLACE" if replace else b""), [data]
+        )
+    except MySQLError as error:
+        if is_lost(error):
+            raise
+        raise InexactLoadError(str(error)) from error
     records, deleted, skipped, _ = map(int, re.findall(rb"\d+", answer.message)[-4:])
     # A server counts a replaced row among the records, or apart from them.
     if records not in (len(lines), len(lines) + deleted) or skipped:
@@ -84,9 +83,14 @@ def probe_load_data(session: Session, schema: str) -> bool:
         session.run(b"DROP TABLE IF EXISTS " + qualified)
 
 
-def _statement(
-    path: str, target: TargetTable, columns: Sequence[TargetColumn], replace: bool
+def load_statement(
+    target: TargetTable, columns: Sequence[TargetColumn], on_duplicate: bytes
 ) -> bytes:
+    """The statement that loads row lines.
+
+    ``on_duplicate``: what becomes of a row whose key is there, ``REPLACE``, ``IGNORE`` or nothing
+    (which is the same as IGNORE here).
+    """
     names, assignments = [], []
     for index, column in enumerate(columns):
         if needs_introducer(column):
@@ -95,26 +99,8 @@ def _statement(
         else:
             names.append(quote(column.name))
     return (
-        f"LOAD DATA LOCAL INFILE '{path}' {'REPLACE ' if replace else ''}"
-        f"INTO TABLE {quote(target.schema)}.{quote(target.table)} CHARACTER SET binary"
+        f"LOAD DATA LOCAL INFILE 'rows' {on_duplicate.decode()}"
+        f" INTO TABLE {quote(target.schema)}.{quote(target.table)} CHARACTER SET binary"
         r" FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n'"
         f" ({','.join(names)})" + (f" SET {','.join(assignments)}" if assignments else "")
     ).encode()
-
-
-@contextmanager
-def _memory_file(data: bytes) -> Iterator[str]:
-    """A path at which this process can open the data; in memory where the system has that."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("rows")
-        try:
-            with open(descriptor, "wb", closefd=False) as file:
-                file.write(data)
-            yield f"/proc/self/fd/{descriptor}"
-        finally:
-            os.close(descriptor)
-        return
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        yield file.name

@@ -8,17 +8,24 @@ Connections are kept per process, since an executor handles batch after batch.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import pymysql
+from pymysql.constants import COMMAND, CR
 from pymysql.err import MySQLError
+from pymysql.protocol import OKPacketWrapper
 
 from replicator.schema.address import CONNECT_TIMEOUT, DatabaseAddress, is_unavailable, quote
 
+Buffer = bytes | memoryview
+
 STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
 LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
+LOAD_PACKET = 1 << 20
+"""Bytes of a file that go to the server in one packet, if it takes packets of twice the size."""
+
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
@@ -82,6 +89,27 @@ class Session:
         # PyMySQL has the text of the OK packet only here.
         result = cast(Any, self._connection)._result
         return Answer(affected, result.warning_count, bytes(result.message or b""))
+
+    def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
+        """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
+
+        Raises the driver's error, or what ``blocks`` raises: the session must then be closed.
+        """
+        # PyMySQL would read a file, in pieces of 16 KiB; the server only asks for packets
+        # (MySQL internals manual, "LOCAL INFILE Request").
+        connection = cast(Any, self._connection)
+        connection._execute_command(COMMAND.COM_QUERY, sql)
+        request = connection._read_packet()
+        if not request.is_load_local_packet():
+            raise pymysql.err.OperationalError(CR.CR_COMMANDS_OUT_OF_SYNC, "no file was asked for")
+        size = min(LOAD_PACKET, self.max_packet // 2)
+        for block in blocks:
+            view = memoryview(block)
+            for start in range(0, len(view), size):
+                connection.write_packet(bytes(view[start : start + size]))
+        connection.write_packet(b"")
+        answer = OKPacketWrapper(connection._read_packet())
+        return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
 
     def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
         """The rows of a query. Raises the driver's error."""

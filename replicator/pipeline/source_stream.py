@@ -1,0 +1,158 @@
+"""Reading a table of a source as row lines: the bytes of a result set, block by block.
+
+The values never become Python objects, and only a block is in memory, however large the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import pymysql
+from pymysql.constants import CR
+from pymysql.protocol import MysqlPacket
+
+from replicator.pipeline.text_rows import (
+    HEADER,
+    LONG_ROW,
+    LONGEST_PAYLOAD,
+    MORE,
+    OUTPUT_FACTOR,
+    Bytes,
+    convert_payload,
+    convert_rows,
+)
+from replicator.schema.connection import CONNECT_TIMEOUT, DatabaseAddress
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of a result that are converted at a time; more where a single row is larger."""
+
+READ_TIMEOUT = 600
+"""Seconds to wait for the next bytes of a result before the connection counts as lost."""
+
+
+class SourceStream:
+    """One connection to a source, for reading whole ranges of tables. For one thread.
+
+    It speaks the charset ``binary``, so that text arrives in the bytes it is stored in, in UTC,
+    and in transactions that see one state of the data.
+    """
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        """Connect. Raises the driver's error when the server can't be reached or refuses."""
+        self._connection = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            password=address.password,
+            ssl=cast(Any, address.tls()),
+            connect_timeout=int(CONNECT_TIMEOUT),
+            read_timeout=READ_TIMEOUT,
+            write_timeout=READ_TIMEOUT,
+            charset="utf8mb4",
+            autocommit=True,
+        )
+        try:
+            self.run(b"SET SESSION time_zone='+00:00',SESSION sql_mode=''")
+            self.run(b"SET NAMES binary")
+            self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, sql: bytes) -> None:
+        """Run a statement. Raises the driver's error."""
+        self._connection.query(sql)
+
+    def rows(self, sql: bytes) -> list[tuple[Any, ...]]:
+        """The rows of a small query. Raises the driver's error."""
+        self._connection.query(sql)
+        return list(cast(Any, self._connection)._result.rows or ())
+
+    def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
+        """The result of a query as blocks of row lines, with the number of lines in each.
+
+        A block is only valid until the next one is asked for. Raises the driver's error, also
+        after some blocks. If it is not read to its end the connection must be closed.
+        """
+        # PyMySQL reads the head of the result; its way of reading rows is one object per value.
+        self._connection.query(sql, unbuffered=True)
+        connection = cast(Any, self._connection)
+        buffer = np.empty(BLOCK_BYTES, np.uint8)
+        out = np.empty(BLOCK_BYTES * OUTPUT_FACTOR, np.uint8)
+        filled = 0
+        while True:
+            used, written, rows, reason = convert_rows(buffer, filled, out)
+            if rows:
+                yield out.data[:written], rows
+            buffer[: filled - used] = buffer[used:filled]
+            filled -= used
+            if reason == LONG_ROW:
+                line, filled = self._long_row(buffer, filled)
+                yield memoryview(line), 1
+            elif reason != MORE:
+                self._end(buffer, filled)
+                connection._result.unbuffered_active = False
+                connection._result.connection = None
+                return
+            else:
+                wanted = _packet_bytes(buffer, filled)
+                if wanted > len(buffer):
+                    buffer = np.concatenate([buffer, np.empty(wanted - len(buffer), np.uint8)])
+                    out = np.empty(len(buffer) * OUTPUT_FACTOR, np.uint8)
+                filled += self._receive(buffer.data[filled:])
+
+    def close(self) -> None:
+        """Drop the connection, whatever state it is in."""
+        if self._connection.open:
+            self._connection._force_close()  # type: ignore[attr-defined]
+
+    def _receive(self, room: memoryview) -> int:
+        try:
+            received = cast(Any, self._connection)._rfile.readinto1(room)
+        except OSError as error:
+            raise _lost(str(error)) from error
+        if not received:
+            raise _lost("the server closed the connection")
+        return int(received)
+
+    def _long_row(self, buffer: Bytes, filled: int) -> tuple[bytes, int]:
+        """A row that spreads over several packets; what follows it moves to the front."""
+        pending = bytearray(buffer[:filled].tobytes())
+        payload = bytearray()
+        while True:
+            self._extend(pending, HEADER)
+            size = int.from_bytes(pending[:3], "little")
+            self._extend(pending, HEADER + size)
+            payload += pending[HEADER : HEADER + size]
+            del pending[: HEADER + size]
+            if size < LONGEST_PAYLOAD:
+                break
+        buffer[: len(pending)] = np.frombuffer(bytes(pending), np.uint8)
+        return convert_payload(np.frombuffer(bytes(payload), np.uint8)), len(pending)
+
+    def _extend(self, pending: bytearray, size: int) -> None:
+        while len(pending) < size:
+            # Never beyond the packet: what follows must fit into the caller's buffer.
+            room = bytearray(size - len(pending))
+            received = self._receive(memoryview(room))
+            pending += room[:received]
+
+    def _end(self, buffer: Bytes, filled: int) -> None:
+        size = int.from_bytes(buffer[:3].tobytes(), "little")
+        packet = MysqlPacket(buffer[HEADER : HEADER + size].tobytes(), "utf8mb4")
+        if packet.is_error_packet():
+            packet.raise_for_error()
+        assert filled == HEADER + size, "bytes behind the end of a result"
+
+
+def _packet_bytes(buffer: Bytes, filled: int) -> int:
+    """The size of the packet that begins the buffer, as far as it is known."""
+    if filled < HEADER:
+        return HEADER
+    return HEADER + int.from_bytes(buffer[:3].tobytes(), "little")
+
+
+def _lost(text: str) -> pymysql.err.OperationalError:
+    return pymysql.err.OperationalError(CR.CR_SERVER_LOST, f"lost connection: {text}")
