@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from config.base import Section
 from config.endpoints import TargetDatabase
-from config.processing import Loader, Mydumper, Spark, Syncer, Writer
+from config.processing import Copy, Loader, Mydumper, Spark, Syncer, Writer
 from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
 from config.sources import Source
 from config.values import Flag, Timezone, Whole
@@ -42,7 +42,8 @@ class Instance(Section):
     source_id: Annotated[str, Field(min_length=1)]
     """The source."""
     meta: Meta | None = None
-    """Start of incremental replication, used when there is no checkpoint."""
+    """Start of incremental replication, used when there is no checkpoint. After a full copy it
+    goes on from where the copy began."""
     route_rules: tuple[str, ...] = ()
     """Names of `routes`."""
     filter_rules: tuple[str, ...] = ()
@@ -117,11 +118,13 @@ class Task(Section):
     column_mappings: dict[str, ColumnMapping] = Field(default_factory=dict)
     """Which keys are rewritten."""
     mydumpers: dict[str, Mydumper] = Field(default_factory=dict)
-    """Settings of the dump."""
+    """Settings of the full copy, where it reads."""
     loaders: dict[str, Loader] = Field(default_factory=dict)
-    """Settings of the load."""
+    """Settings of the full copy, where it writes."""
     syncers: dict[str, Syncer] = Field(default_factory=dict)
     """Settings of the replication."""
+    full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
+    """How fast the full copy may be."""
     spark: Spark = Spark()
     """Where the rows are processed."""
     writer: Writer = Writer()
@@ -150,6 +153,11 @@ class Task(Section):
         task._warnings = warnings
         return task
 
+    @property
+    def pool_size(self) -> int:
+        """How many chunks a full copy writes at the same time, over all sources."""
+        return max(self.loader_of(instance).pool_size for instance in self.mysql_instances)
+
     def source(self, source_id: str) -> Source:
         """The source of that name; KeyError when there is none."""
         for source in self.sources:
@@ -165,6 +173,20 @@ class Task(Section):
         """The allow list of an instance; one that allows everything where it names none."""
         name = instance.block_allow_list
         return self.block_allow_list[name] if name else AllowList()
+
+    def mydumper_of(self, instance: Instance) -> Mydumper:
+        """How a full copy reads from an instance: inline, by name, or the defaults."""
+        if instance.mydumper is not None:
+            return instance.mydumper
+        name = instance.mydumper_config_name
+        return self.mydumpers[name] if name else Mydumper()
+
+    def loader_of(self, instance: Instance) -> Loader:
+        """How a full copy writes the rows of an instance: inline, by name, or the defaults."""
+        if instance.loader is not None:
+            return instance.loader
+        name = instance.loader_config_name
+        return self.loaders[name] if name else Loader()
 
     def syncer_of(self, instance: Instance) -> Syncer:
         """The replication settings of an instance: inline, by name, or the defaults."""

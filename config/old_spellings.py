@@ -8,6 +8,8 @@ from config.yaml_lines import Document
 RENAMED: tuple[tuple[str, str, str], ...] = (
     ("", "black-white-list", "block-allow-list"),
     ("mysql-instances.*", "black-white-list", "block-allow-list"),
+    ("loaders.*", "on-duplicate", "on-duplicate-logical"),
+    ("mysql-instances.*.loader", "on-duplicate", "on-duplicate-logical"),
 )
 """Section (a pattern), old key and present key."""
 

@@ -1,30 +1,34 @@
-"""Settings of the three stages (dump, load, sync), of Spark and of the writer."""
+"""Settings of the stages (dump, load, sync), of Spark, of the copy and of the writer."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
 from config.base import Section
-from config.values import Duration, Flag, Size, Whole
+from config.values import Duration, Flag, Mebibytes, Size, Whole
 
 _Count = Annotated[Whole, Field(ge=1)]
 
+OnDuplicate = Literal["replace", "error", "ignore"]
+"""What happens when a key is in the target already."""
+
 
 class Mydumper(Section):
-    """The dump of the full copy."""
+    """The reading side of the full copy."""
 
     mydumper_path: str = ""
     """Program of old versions."""
     threads: _Count = 4
-    """Threads that read."""
-    chunk_filesize: Annotated[str, WithJsonSchema({"type": ["string", "integer"]})] = "64"
-    """Size of a chunk, in MiB."""
+    """Connections that read from a source at the same time."""
+    chunk_filesize: Annotated[Mebibytes, Field(ge=1 << 16)] = 64 << 20
+    """Size of a chunk, at most: in MiB where no unit is given, from 64KiB. A chunk is written in
+    one transaction."""
     statement_size: Whole | None = None
     """Size of a statement, in bytes."""
-    rows: Whole | None = None
-    """Rows in a chunk."""
+    rows: Annotated[Whole, Field(ge=0)] = 0
+    """Rows in a chunk, at most; 0: only `chunk-filesize` counts."""
     where: str = ""
     """Condition on the rows that are copied."""
     skip_tz_utc: Flag = False
@@ -34,18 +38,26 @@ class Mydumper(Section):
 
 
 class Loader(Section):
-    """The load of the full copy."""
+    """The writing side of the full copy."""
 
     pool_size: _Count = 16
-    """Connections that write."""
+    """Chunks that are written at the same time, over all sources; of several loaders, the largest
+    counts."""
     dir: str = ""
     """Folder of the dump."""
     import_mode: str = ""
     """How the data are imported."""
-    on_duplicate: str = ""
-    """Old spelling of `on-duplicate-logical`."""
-    on_duplicate_logical: Literal["replace", "error", "ignore"] = "replace"
-    """What happens when a key is there already."""
+    on_duplicate_logical: OnDuplicate = "replace"
+    """What happens to a row whose key is in the target already: `replace` overwrites the one that
+    is there, `error` pauses the task, `ignore` keeps the one that is there. Old spelling:
+    `on-duplicate`."""
+
+
+class Copy(Section):
+    """How fast the full copy may be."""
+
+    rows_per_second: Annotated[Whole, Field(ge=0)] = 0
+    """Rows that are copied in a second, at most, over all sources; 0: no limit."""
 
 
 class Syncer(Section):

@@ -18,17 +18,17 @@ from pydantic.fields import FieldInfo
 from config.base import Section, keys_of
 from config.keys import inner_section, pattern_of
 from config.models import Task
-from config.no_effect import NO_EFFECT
+from config.no_effect import MODES, NO_EFFECT
 from config.references import NAMED_PARTS
 from config.unsupported import UNSUPPORTED
-from config.values import parse_size
+from config.values import parse_mebibytes, parse_size
 
 _HEAD = """\
 # The task file
 
 A task file says what is merged and where to, in YAML. It has the keys of a DM task file, so an
-existing one can be used as it is; `sources`, `source-files`, `spark` and `writer` are added.
-`config/examples/` holds files to start from.
+existing one can be used as it is; `sources`, `source-files`, `copy`, `spark` and `writer` are
+added. `config/examples/` holds files to start from.
 
 This page is made from the program (`python -m config.reference`); don't edit it.
 
@@ -41,13 +41,13 @@ This page is made from the program (`python -m config.reference`); don't edit it
   variable is the whole value.
 * **Sizes** are bytes, or like `64KiB`, `16MiB`, `1GiB`. **Durations** are like `60s` or `1h30m`.
 * **Old spellings** are read: `is-sharding: true` is `shard-mode: pessimistic`, `black-white-list`
-  is `block-allow-list`.
+  is `block-allow-list`, `on-duplicate` is `on-duplicate-logical`.
 * A key without a value counts as not given.
 * All mistakes are reported together, each with its file, line and key. Keys that are accepted and
   have no effect are warned about.
 
 In the last column, *yes* means supported, *not yet* an error that says so, *no effect* a key of DM
-that is accepted with a warning.
+that is accepted with a warning; a `task-mode` beside it means: with that one only.
 """
 
 _NAMES: dict[object, str] = {
@@ -107,7 +107,8 @@ def _type_name(field: FieldInfo) -> str:
 
 
 def _is_size(field: FieldInfo) -> bool:
-    return any(isinstance(m, BeforeValidator) and m.func is parse_size for m in field.metadata)
+    parsers = [m.func for m in field.metadata if isinstance(m, BeforeValidator)]
+    return parse_size in parsers or parse_mebibytes in parsers
 
 
 def _name_of(annotation: Any) -> str:
@@ -152,10 +153,14 @@ def _supported(place: str) -> str:
             patterns.add(f"mysql-instances.*.{part.key}")
     patterns |= {f"{pattern}.*" for pattern in patterns}
     missing = [entry for entry in UNSUPPORTED if entry.pattern in patterns]
+    idle = {mode for entry in NO_EFFECT if entry.pattern in patterns for mode in entry.modes}
     if missing:
         values = ", ".join(f"`{str(v).lower()}`" for entry in missing for v in entry.values)
         return f"not yet: {values}" if values else "not yet"
-    return "no effect" if any(entry.pattern in patterns for entry in NO_EFFECT) else "yes"
+    if not idle:
+        return "yes"
+    named = ", ".join(f"`{mode}`" for mode in MODES if mode in idle)
+    return f"no effect: {named}" if len(idle) < len(MODES) else "no effect"
 
 
 def _with_sections_around(pattern: str) -> set[str]:

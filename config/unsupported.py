@@ -23,6 +23,8 @@ class Unsupported:
     """What to write instead, as a full clause."""
     values: tuple[object, ...] = ()
     """The values that are not supported; none: every value that is not empty."""
+    modes: tuple[str, ...] = ()
+    """The values of ``task-mode`` with which it is not; none: with each."""
 
     def applies(self, value: object) -> bool:
         """Whether this value of the key is not supported."""
@@ -31,13 +33,13 @@ class Unsupported:
 
 _ONLINE_DDL = "online schema changes by rules of its own (gh-ost, pt-online-schema-change)"
 
+_COPIES = ("full", "all")
+_WHERE = (
+    "copying only the rows that meet a condition",
+    "delete the key; rows that changed later would come from the binlog, whatever they hold",
+)
+
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported(
-        "task-mode",
-        "the full copy",
-        "copy the rows by other means and use `incremental` with `meta`",
-        ("full", "all"),
-    ),
     Unsupported(
         "shard-mode",
         "optimistic coordination of shard DDL",
@@ -78,6 +80,8 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "set it to false; the binlog is read from the source itself",
         (True,),
     ),
+    Unsupported("mydumpers.*.where", *_WHERE, modes=_COPIES),
+    Unsupported("mysql-instances.*.mydumper.where", *_WHERE, modes=_COPIES),
     Unsupported("syncers.*.safe-mode-duration", "safe mode for a time", "use `safe-mode: true`"),
     Unsupported(
         "mysql-instances.*.syncer.safe-mode-duration",
@@ -89,7 +93,10 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
 
 def find_unsupported(data: object) -> Iterator[tuple[Path, str]]:
     """The path and the message of everything in the file that is not supported yet."""
+    mode = data.get("task-mode") if isinstance(data, dict) else None
     for entry in UNSUPPORTED:
+        if entry.modes and mode not in entry.modes:
+            continue
         for path, value in select(data, entry.pattern):
             if entry.applies(value):
                 named = f" (`{value}`)" if isinstance(value, str) else ""

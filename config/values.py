@@ -26,6 +26,18 @@ def parse_size(value: object) -> object:
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
+def parse_mebibytes(value: object) -> object:
+    """Bytes from a number of MiB, ``64`` or ``"64"``, or from a size with a unit, as `parse_size`.
+
+    Raises ValueError for other text.
+    """
+    if isinstance(value, str) and not value.strip().isdigit():
+        return parse_size(value)
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return int(value) << 20
+    return value
+
+
 def parse_duration(value: object) -> object:
     """A duration from ``60s`` or ``1h30m`` (Go's form: h, m, s, ms); ValueError for other text."""
     if isinstance(value, timedelta):
@@ -71,6 +83,14 @@ Size = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
 ]
 """A number of bytes, also written with a unit."""
+
+Mebibytes = Annotated[
+    int,
+    Strict(),
+    BeforeValidator(parse_mebibytes),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+]
+"""A number of bytes, written as a number of MiB or with a unit."""
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema({"type": "string"})]
 """A span of time."""

@@ -10,8 +10,8 @@ import pytest
 
 import config
 from config.models import Instance
-from config.processing import Syncer
-from config.values import parse_duration, parse_size
+from config.processing import Loader, Mydumper, Syncer
+from config.values import parse_duration, parse_mebibytes, parse_size
 
 EXAMPLES = Path(config.__file__).parent / "examples"
 
@@ -44,7 +44,10 @@ def test_example_loads_without_warnings(path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_there_are_examples() -> None:
-    assert (EXAMPLES / "merge-two-sources.yaml").is_file()
+    assert {path.name for path in EXAMPLES.glob("*.yaml")} == {
+        "copy-then-follow.yaml",
+        "merge-two-sources.yaml",
+    }
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -58,6 +61,13 @@ def test_defaults(tmp_path: Path) -> None:
     assert task.writer.mailbox_chunks == 8
     assert task.syncer_of(instance) == Syncer()
     assert task.syncer_of(instance).checkpoint_flush_interval == 30
+    assert task.mydumper_of(instance) == Mydumper()
+    assert task.mydumper_of(instance).threads == 4
+    assert task.mydumper_of(instance).chunk_filesize == 64 * 1024 * 1024
+    assert task.mydumper_of(instance).rows == 0
+    assert task.loader_of(instance) == Loader()
+    assert (task.pool_size, task.loader_of(instance).on_duplicate_logical) == (16, "replace")
+    assert task.full_copy.rows_per_second == 0
     assert instance.meta is None
     assert task.source("a").server_id == 0
     assert task.warnings == ()
@@ -96,6 +106,39 @@ def test_inline_parts(tmp_path: Path) -> None:
     task = load(tmp_path, TASK + text)
     assert task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval == 5
     assert task.warnings == ()
+
+
+def test_settings_of_the_full_copy(tmp_path: Path) -> None:
+    text = TASK.replace("incremental", "all").replace(
+        "mysql-instances:",
+        "  - source-id: b\n    from: {host: b, port: 1, user: u}\nmysql-instances:",
+    )
+    text += """\
+    mydumper-config-name: slow
+    loader-config-name: few
+  - source-id: b
+    mydumper: {chunk-filesize: 16, rows: 500}
+    loader: {pool-size: 8, on-duplicate: ignore}
+mydumpers:
+  slow: {threads: 1, chunk-filesize: "32"}
+loaders:
+  few: {pool-size: 2, on-duplicate-logical: error}
+copy:
+  rows-per-second: 1000
+"""
+    task = load(tmp_path, text)
+    assert task.warnings == ()
+    first, second = task.mysql_instances
+    assert (task.mydumper_of(first).threads, task.mydumper_of(second).threads) == (1, 4)
+    assert task.mydumper_of(first).chunk_filesize == 32 << 20
+    assert (task.mydumper_of(second).chunk_filesize, task.mydumper_of(second).rows) == (
+        16 << 20,
+        500,
+    )
+    assert task.loader_of(first).on_duplicate_logical == "error"
+    assert task.loader_of(second).on_duplicate_logical == "ignore"
+    assert task.pool_size == 8
+    assert task.full_copy.rows_per_second == 1000
 
 
 def test_source_with_an_unknown_name() -> None:
@@ -250,6 +293,31 @@ def test_keys_without_effect_are_warned_about(
     assert warning.startswith(f"{tmp_path / 'task.yaml'}:{line}: {key}: has no effect: ")
 
 
+@pytest.mark.parametrize(
+    ("mode", "added", "key"),
+    [
+        ("all", "    meta: {binlog-name: b.000001}", "mysql-instances[0].meta"),
+        ("full", "    meta: {binlog-name: b.000001}", "mysql-instances[0].meta"),
+        ("full", "    syncer: {safe-mode: true}", "mysql-instances[0].syncer"),
+        ("all", "    syncer: {batch: 5}", "mysql-instances[0].syncer.batch"),
+        ("all", "    mydumper: {extra-args: -B x}", "mysql-instances[0].mydumper.extra-args"),
+        ("full", "    mydumper: {skip-tz-utc: true}", "mysql-instances[0].mydumper.skip-tz-utc"),
+        ("all", "    mydumper: {statement-size: 9}", "mysql-instances[0].mydumper.statement-size"),
+        ("all", "    mydumper: {mydumper-path: x}", "mysql-instances[0].mydumper.mydumper-path"),
+        ("all", "    loader: {dir: ./dump}", "mysql-instances[0].loader.dir"),
+        ("full", "    loader: {import-mode: sql}", "mysql-instances[0].loader.import-mode"),
+        ("incremental", "    mydumper: {where: id > 5}", "mysql-instances[0].mydumper"),
+        ("incremental", "copy: {rows-per-second: 5}", "copy"),
+    ],
+)
+def test_what_has_no_effect_depends_on_the_task_mode(
+    tmp_path: Path, mode: str, added: str, key: str
+) -> None:
+    text = TASK.replace("incremental", mode)
+    (warning,) = load(tmp_path, f"{text}{added}\n").warnings
+    assert f": {key}: has no effect: " in warning
+
+
 def test_an_unused_source_is_warned_about(tmp_path: Path) -> None:
     extra = "  - source-id: b\n    from: {host: b, port: 1, user: u}\nmysql-instances:"
     (warning,) = load(tmp_path, TASK.replace("mysql-instances:", extra)).warnings
@@ -262,6 +330,14 @@ def test_an_unused_source_is_warned_about(tmp_path: Path) -> None:
 )
 def test_sizes(written: object, size: int) -> None:
     assert parse_size(written) == size
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [("64", 64 << 20), (64, 64 << 20), (" 1 ", 1 << 20), ("512KiB", 1 << 19), (True, True)],
+)
+def test_sizes_in_mebibytes(written: object, size: int) -> None:
+    assert parse_mebibytes(written) == size
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,21 @@ WRONG_VALUES = [
     Case("name:", "writer: {batch-bytes: 1KiB}\nname:", 1, "writer.batch-bytes", "at least 65536"),
     Case("name:", "writer: {buckets: 65}\nname:", 1, "writer.buckets", "at most 64, not `65`"),
     Case("name:", "writer: {buckets: true}\nname:", 1, "writer.buckets", "whole number, not true"),
+    Case("name:", "copy: {rows-per-second: -1}\nname:", 1, "copy.rows-per-second", "at least 0"),
+    Case(
+        "    route-rules:",
+        "    mydumper: {chunk-filesize: many}\n    route-rules:",
+        16,
+        "mysql-instances[0].mydumper.chunk-filesize",
+        "is not a size",
+    ),
+    Case(
+        "    route-rules:",
+        "    loader: {on-duplicate: stop}\n    route-rules:",
+        16,
+        "mysql-instances[0].loader.on-duplicate",
+        "must be one of `replace`, `error`, `ignore`",
+    ),
     Case("name:", "shard-mode: pesimistic\nname:", 1, "shard-mode", "did you mean `pessimistic`?"),
     Case("shard-a\n    from", "s" * 33 + "\n    from", 9, "sources[0].source-id", "at most 32"),
     Case(
@@ -216,8 +231,6 @@ REFERENCES = [
 ]
 
 NOT_SUPPORTED = [
-    Case("incremental", "full", 2, "task-mode", "use `incremental` with `meta`"),
-    Case("incremental", "all", 2, "task-mode", "(`all`)"),
     Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
     Case("name:", "online-ddl: true\nname:", 1, "online-ddl", "set it to false"),
     Case("name:", "online-ddl-scheme: gh-ost\nname:", 1, "online-ddl-scheme", "delete the key"),
@@ -256,6 +269,16 @@ NOT_SUPPORTED = [
     ),
     Case("    from:", "    filters: [{action: Do}]\n    from:", 10, "sources[0].filters", "delete"),
     Case("    from:", "    enable-relay: true\n    from:", 10, "sources[0].enable-relay", "false"),
+    *(
+        Case(
+            "incremental",
+            f"{mode}\nmydumpers: {{m: {{where: id > 5}}}}",
+            3,
+            "mydumpers.m.where",
+            "copying only the rows",
+        )
+        for mode in ("full", "all")
+    ),
     Case(
         "safe-mode: true", "safe-mode-duration: 60s", 29, "syncers.global.safe-mode-d", "safe-mode"
     ),
@@ -308,11 +331,12 @@ def assert_told(folder: Path, case: Case) -> None:
 
 def test_all_problems_are_told_together_and_in_order(tmp_path: Path) -> None:
     text = (
-        TASK.replace("incremental", "full")
+        TASK.replace("incremental", "incremantal")
         .replace("  port: 4000", "  port: x\n  port: 4001")
         .replace("[orders]", "[ordrs]")
         .replace("safe-mode", "safe-mod")
         .replace("host: a", "hosts: a")
+        + "shard-mode: optimistic\n"
     )
     keys = [(problem.line, problem.key) for problem in problems_of(tmp_path, text)]
     assert keys == [
@@ -323,4 +347,5 @@ def test_all_problems_are_told_together_and_in_order(tmp_path: Path) -> None:
         (17, "mysql-instances[0].route-rules[0]"),
         (21, "routes.orders"),
         (30, "syncers.global.safe-mod"),
+        (31, "shard-mode"),
     ]

@@ -39,11 +39,24 @@ def test_old_spellings_lead_to_keys() -> None:
         assert f"{pattern}.{old}".lstrip(".") not in PATTERNS
 
 
+def test_what_is_supported_is_told_by_task_mode() -> None:
+    def of(key: str) -> str:
+        (row,) = [row for row in reference_page().splitlines() if row.startswith(f"| `{key}` |")]
+        return row.split(" | ")[-1].removesuffix(" |")
+
+    assert of("task-mode") == "yes"
+    assert of("threads") == "no effect: `incremental`"
+    assert of("meta") == "no effect: `full`, `all`"
+    assert of("extra-args") == "no effect"
+    assert of("where") == "not yet"
+
+
 @pytest.mark.parametrize(
     "row",
     [
         "| `buckets` | whole number | `4` |",
         "| `batch-bytes` | size | `16MiB` |",
+        "| `chunk-filesize` | size | `64MiB` |",
         "| `password` | text, secret |",
     ],
 )
