@@ -4,10 +4,10 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow lint demo bench lock clean
+.PHONY: help setup test slow tidb tidb-tests lint demo bench lock clean
 
 help: ## show this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: ## install what is missing: system packages, .venv
 	@scripts/setup.sh
@@ -20,6 +20,12 @@ test: setup ## run linters, type checks and the tests (lint failures do not keep
 
 slow: setup ## run the slow tests: processes killed, servers away, the demo, the benchmark
 	@$(JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+tidb: setup ## build TiDB's server for the tests, with the Go toolchain (some minutes, once)
+	@$(BIN)/python -m scripts.build_tidb
+
+tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
+	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup ## run ruff and mypy
 	$(BIN)/ruff check .

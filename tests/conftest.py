@@ -14,19 +14,51 @@ from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 StartServer = Callable[..., DatabaseServer]
 
+TARGETS: Mapping[str, type[DatabaseServer]] = {"mariadb": MariaDBServer, "tidb": TiDBServer}
+CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
+"""The kind of target that all tests use which write to one, and no others are run then."""
+
+TARGET = CHOSEN_TARGET or "mariadb"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Without a choice tests use MariaDB, and those with the mark also TiDB."""
+    if "target_server" in metafunc.fixturenames and not CHOSEN_TARGET:
+        marked = metafunc.definition.get_closest_marker("also_tidb") is not None
+        if marked:
+            metafunc.parametrize("target_server", list(TARGETS), indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With a target chosen, leave out the tests that do not write to one."""
+    if not CHOSEN_TARGET:
+        return
+    concerned = [item for item in items if uses_target(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not uses_target(item)])
+    items[:] = concerned
+
+
+def uses_target(item: pytest.Item) -> bool:
+    return "target_server" in getattr(item, "fixturenames", ())
+
 
 def started(server: DatabaseServer) -> DatabaseServer:
-    """Start it; where its program can't be had the test is skipped, but in CI it fails."""
+    """Start it; where its program can't be had the test is skipped, but in CI it fails.
+
+    Where CI has no TiDB the tests that need it are skipped, too.
+    """
     try:
         server.start()
     except ServerUnavailableError as error:
-        if os.environ.get("CI"):
+        # TiDB is built where there is a Go toolchain, which nobody has to have.
+        if os.environ.get("CI") and not isinstance(server, TiDBServer):
             raise
         pytest.skip(str(error))
     return server
@@ -58,6 +90,24 @@ def mariadb_target() -> Iterator[DatabaseServer]:
     """A MariaDB to write to."""
     with started(MariaDBServer()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def tidb_target() -> Iterator[DatabaseServer]:
+    """A TiDB to write to."""
+    with started(TiDBServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def target_server(request: pytest.FixtureRequest) -> DatabaseServer:
+    """The server to write to, of the kind that is chosen."""
+    kind = getattr(request, "param", TARGET)
+    refused = request.node.get_closest_marker("not_on_tidb")
+    if kind == "tidb" and refused is not None:
+        pytest.skip(f"TiDB: {refused.args[0]}")
+    server: DatabaseServer = request.getfixturevalue(f"{kind}_target")
+    return server
 
 
 @pytest.fixture

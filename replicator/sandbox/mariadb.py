@@ -15,7 +15,7 @@ from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
-    DatabaseServer,
+    BinlogServer,
     give_to_server,
     tail,
     user_arguments,
@@ -24,7 +24,7 @@ from replicator.sandbox.server import (
 INSTALL_SECONDS = 120.0
 
 
-class MariaDBServer(DatabaseServer):
+class MariaDBServer(BinlogServer):
     """A MariaDB server of the version that is installed; see `DatabaseServer`."""
 
     def _program(self) -> Path:

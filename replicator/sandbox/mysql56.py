@@ -18,7 +18,7 @@ from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
-    DatabaseServer,
+    BinlogServer,
     arguments,
     give_to_server,
     program_environment,
@@ -40,7 +40,7 @@ GTID_OPTIONS: Mapping[str, str | None] = {
 """What turns GTIDs on: ``MySQL56Server(GTID_OPTIONS)``."""
 
 
-class MySQL56Server(DatabaseServer):
+class MySQL56Server(BinlogServer):
     """A MySQL 5.6.24 server; see `DatabaseServer`. Linux on x86-64 only."""
 
     def _program(self) -> Path:

@@ -52,7 +52,7 @@ class DatabaseServer(ABC):
     None stands for an option without a value (``{"skip_log_bin": None}``). They override the
     defaults: row-based binlog, utf8mb4, a server id that no other running private server has.
 
-    The server is reached as `user` without a password, from this machine only.
+    The server is reached as `user` with `password` (none but for TiDB), from this machine only.
     """
 
     host = "127.0.0.1"
@@ -78,16 +78,16 @@ class DatabaseServer(ABC):
         self.close()
 
     @abstractmethod
-    def _template(self) -> Path:
-        """A folder with ``data`` (and what else the server reads), to be copied for each server."""
-
-    @abstractmethod
     def _program(self) -> Path:
         """The server's binary. Raises ServerUnavailableError."""
 
     @abstractmethod
-    def _kind_options(self) -> Mapping[str, str | None]:
-        """Options that this kind of server needs besides the common ones."""
+    def _lay_out(self, folder: Path) -> None:
+        """Put into the server's new folder what its first start needs."""
+
+    @abstractmethod
+    def _argv(self) -> list[str]:
+        """The command that starts the server."""
 
     @property
     def port(self) -> int:
@@ -172,28 +172,14 @@ class DatabaseServer(ABC):
 
     def _open(self) -> None:
         """Get the folder with the initial data, and a port."""
-        template = self._template()
+        self._program()
         with contextlib.ExitStack() as resources:
             reservation = resources.enter_context(reserved_port(self.host))
             self._port = reservation.getsockname()[1]
             keeper = resources.enter_context(Keeper())
-            shutil.copytree(template, keeper.folder, dirs_exist_ok=True)
-            # copytree also copies the mode of the cache folder, which others could read.
-            keeper.folder.chmod(0o700)
-            give_to_server(keeper.folder)
+            self._lay_out(keeper.folder)
             self._resources = resources.pop_all()
         self._keeper = keeper
-
-    def _argv(self) -> list[str]:
-        own: dict[str, str | None] = {
-            "datadir": str(self.folder / "data"),
-            "tmpdir": str(self.folder),
-            "secure_file_priv": str(self.folder),
-            "port": str(self.port),
-            "server_id": str(self.server_id),
-        }
-        options = {**COMMON_OPTIONS, **own, **self._kind_options(), **self._wanted}
-        return [str(self._program()), "--no-defaults", *user_arguments(), *arguments(options)]
 
     def _await_connections(self, keeper: Keeper) -> None:
         # The server has no event for "I am ready" that both kinds know: try until one is taken.
@@ -212,6 +198,35 @@ class DatabaseServer(ABC):
 
     def _start_error(self, what: str) -> ServerStartError:
         return ServerStartError(f"{self._program()} {what}. The end of its log:\n{tail(self._log)}")
+
+
+class BinlogServer(DatabaseServer):
+    """A MySQL or a MariaDB: options on its command line, a copy of a data folder made before."""
+
+    @abstractmethod
+    def _template(self) -> Path:
+        """A folder with ``data`` (and what else the server reads), to be copied for each server."""
+
+    @abstractmethod
+    def _kind_options(self) -> Mapping[str, str | None]:
+        """Options that this kind of server needs besides the common ones."""
+
+    def _lay_out(self, folder: Path) -> None:
+        shutil.copytree(self._template(), folder, dirs_exist_ok=True)
+        # copytree also copies the mode of the cache folder, which others could read.
+        folder.chmod(0o700)
+        give_to_server(folder)
+
+    def _argv(self) -> list[str]:
+        own: dict[str, str | None] = {
+            "datadir": str(self.folder / "data"),
+            "tmpdir": str(self.folder),
+            "secure_file_priv": str(self.folder),
+            "port": str(self.port),
+            "server_id": str(self.server_id),
+        }
+        options = {**COMMON_OPTIONS, **own, **self._kind_options(), **self._wanted}
+        return [str(self._program()), "--no-defaults", *user_arguments(), *arguments(options)]
 
 
 def arguments(options: Mapping[str, str | None]) -> list[str]:

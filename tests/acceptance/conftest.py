@@ -21,7 +21,7 @@ MakeEstate = Callable[[tuple[str, str]], ShardedEstate]
 @pytest.fixture
 def estate_of(
     request: pytest.FixtureRequest,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     spark: SparkSession,
     tmp_path: Path,
@@ -30,7 +30,7 @@ def estate_of(
 
     def make(kinds: tuple[str, str]) -> ShardedEstate:
         sources = dict(zip("ab", map(request.getfixturevalue, kinds), strict=True))
-        return ShardedEstate(sources, mariadb_target, database_name, spark, tmp_path)
+        return ShardedEstate(sources, target_server, database_name, spark, tmp_path)
 
     return make
 

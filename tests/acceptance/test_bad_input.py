@@ -139,11 +139,11 @@ class Estate:
 @pytest.fixture
 def estate(
     mariadb_source: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     runtime: None,
 ) -> Estate:
-    return Estate(mariadb_source, mariadb_target, database_name)
+    return Estate(mariadb_source, target_server, database_name)
 
 
 def test_a_wrong_password_at_the_source(estate: Estate, tmp_path: Path) -> None:
@@ -190,13 +190,13 @@ def test_a_binlog_that_lacks_rows(
     variable: str,
     value: str,
     start_server: StartServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     runtime: None,
     tmp_path: Path,
 ) -> None:
     source = start_server(MariaDBServer, {variable: value})
-    output = Estate(source, mariadb_target, database_name).refused(tmp_path)
+    output = Estate(source, target_server, database_name).refused(tmp_path)
     assert variable in output
     assert value in output
     assert f"SET GLOBAL {variable}" in output
@@ -204,13 +204,13 @@ def test_a_binlog_that_lacks_rows(
 
 def test_a_position_that_was_purged(
     start_server: StartServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     runtime: None,
     tmp_path: Path,
 ) -> None:
     source = start_server(MariaDBServer)
-    estate = Estate(source, mariadb_target, database_name)
+    estate = Estate(source, target_server, database_name)
     source.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     now = str(start_of(source)["binlog-name"])
     source.execute(f"PURGE BINARY LOGS TO '{now}'")

@@ -89,13 +89,13 @@ class Operated:
 def estate(
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     spark: SparkSession,
     tmp_path: Path,
 ) -> ShardedEstate:
     sources = {"a": mariadb_source, "b": mariadb_source_full}
-    made = ShardedEstate(sources, mariadb_target, database_name, spark, tmp_path)
+    made = ShardedEstate(sources, target_server, database_name, spark, tmp_path)
     made.create("A1", "B1", table=TABLE)
     return made
 

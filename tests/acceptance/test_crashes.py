@@ -50,11 +50,11 @@ def test_killed_at(
     life: str,
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], mariadb_target, database_name)
+    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     path = write_task(tmp_path, shards.task())
     for point in LIVES[life]:
         # Not the first time that it is reached: by then rows, points and a checkpoint are there.

@@ -15,7 +15,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.conftest import started
+from tests.conftest import TARGET, TARGETS, started
 from tests.support.long_task import LongTask
 from tests.support.processes import PATIENCE, TaskProcess
 from tests.support.shards import Shards
@@ -32,7 +32,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LongTask]:
     with (
         started(MariaDBServer({"binlog_row_metadata": "NO_LOG"})) as first,
         started(MariaDBServer({"binlog_row_metadata": "FULL"})) as second,
-        started(MariaDBServer()) as target,
+        started(TARGETS[TARGET]()) as target,
     ):
         task = LongTask(Shards([first, second], target, NAME), folder)
         yield task

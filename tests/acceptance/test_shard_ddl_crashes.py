@@ -90,12 +90,12 @@ def test_killed_at_every_step_of_a_shard_ddl(
     sources: str,
     mariadb_source: DatabaseServer,
     mysql56_source: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
     second = ("a", mariadb_source) if sources == "one source" else ("b", mysql56_source)
-    walk = Walk([("a", mariadb_source, "t1"), (*second, "t2")], mariadb_target, database_name)
+    walk = Walk([("a", mariadb_source, "t1"), (*second, "t2")], target_server, database_name)
     path = write_task(tmp_path, walk.task())
     first = True
     changes = cycle(CHANGES)

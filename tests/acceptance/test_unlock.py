@@ -28,13 +28,13 @@ from tests.support.task_files import write_task
 def estate(
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     spark: SparkSession,
     tmp_path: Path,
 ) -> ShardedEstate:
     sources = {"a": mariadb_source, "b": mariadb_source_full}
-    return ShardedEstate(sources, mariadb_target, database_name, spark, tmp_path)
+    return ShardedEstate(sources, target_server, database_name, spark, tmp_path)
 
 
 def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
@@ -178,7 +178,7 @@ def test_the_commands(estate: ShardedEstate, tmp_path: Path) -> None:
 
 async def test_purging_is_told_early_and_when_it_has_happened(
     start_server: StartServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     spark: SparkSession,
     tmp_path: Path,
@@ -186,7 +186,7 @@ async def test_purging_is_told_early_and_when_it_has_happened(
 ) -> None:
     monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.1)
     source = start_server(MariaDBServer)
-    estate = ShardedEstate({"a": source}, mariadb_target, database_name, spark, tmp_path)
+    estate = ShardedEstate({"a": source}, target_server, database_name, spark, tmp_path)
     estate.create("A1", "A2")
     with capture_logs() as logged, pytest.raises(BaseExceptionGroup) as raised:
         await _purge_what_is_needed(estate, source)

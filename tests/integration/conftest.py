@@ -21,13 +21,13 @@ def source(request: pytest.FixtureRequest) -> DatabaseServer:
 
 @pytest.fixture
 def merging_from(
-    spark: SparkSession, mariadb_target: DatabaseServer, database_name: str, tmp_path: Path
+    spark: SparkSession, target_server: DatabaseServer, database_name: str, tmp_path: Path
 ) -> Callable[..., Merging]:
     """Makes a merge of the sources given, ``a``, ``b`` …"""
 
     def make(*servers: DatabaseServer) -> Merging:
         sources = dict(zip("abc", servers, strict=False))
-        return Merging(spark, tmp_path, sources, mariadb_target, database_name)
+        return Merging(spark, tmp_path, sources, target_server, database_name)
 
     return make
 

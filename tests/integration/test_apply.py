@@ -163,10 +163,10 @@ class Merge:
 def merge(
     spark: SparkSession,
     mariadb_source: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
 ) -> Merge:
-    return Merge(spark, mariadb_source, mariadb_target, database_name)
+    return Merge(spark, mariadb_source, target_server, database_name)
 
 
 @pytest.fixture(params=["fused", "shuffled"])
@@ -532,8 +532,8 @@ def test_a_target_that_stays_away_is_an_outcome(merge: Merge) -> None:
     assert merge.rows() == [(1,)]
 
 
-def test_the_probe_finds_that_load_data_is_transactional(mariadb_target: DatabaseServer) -> None:
-    session = Session(address_of(mariadb_target))
+def test_the_probe_finds_that_load_data_is_transactional(target_server: DatabaseServer) -> None:
+    session = Session(address_of(target_server))
     try:
         assert probe_load_data(session, "mysql")
         assert session.rows(b"SHOW TABLES IN mysql LIKE 'replicator%'") == ()

@@ -19,9 +19,9 @@ from replicator.target.meta import MetaStore
 
 @pytest.fixture
 async def connection(
-    mariadb_target: DatabaseServer, database_name: str
+    target_server: DatabaseServer, database_name: str
 ) -> AsyncIterator[Connection]:
-    server = mariadb_target
+    server = target_server
     server.execute(f"CREATE DATABASE {database_name}", f"CREATE TABLE {database_name}.t (id INT)")
     made = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
     yield made
@@ -103,7 +103,7 @@ async def test_the_former_run_may_end_while_the_statement_is_tried_again(
     executor: DdlExecutor,
     connection: Connection,
     ddl: DdlExecution,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert ddl.instead is not None
@@ -115,7 +115,7 @@ async def test_the_former_run_may_end_while_the_statement_is_tried_again(
     def end(_: CrashPoint) -> None:
         # A server goes on with an ALTER whose client is gone.
         if not ended:
-            ended.append(mariadb_target.execute(first))
+            ended.append(target_server.execute(first))
 
     ended: list[object] = []
     with monkeypatch.context() as patched:

@@ -16,19 +16,19 @@ async def test_inserts_updates_and_deletes_of_two_sources_arrive(
     spark: SparkSession,
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
     db = database_name
     sources = {"a": mariadb_source, "b": mariadb_source_full}
     table = "(id INT PRIMARY KEY, name VARCHAR(20), n INT UNSIGNED)"
-    mariadb_target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {table}")
+    target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {table}")
     for server in sources.values():
         server.execute(f"CREATE DATABASE {db}")
         for shard in ("t1", "t2"):
             server.execute(f"CREATE TABLE {db}.{shard} {table}")
-    task = load(tmp_path, task_dict(db, sources, mariadb_target, schema=db, target_schema=db))
+    task = load(tmp_path, task_dict(db, sources, target_server, schema=db, target_schema=db))
     async with running(task, spark) as generation:
         for number, (server, shard) in enumerate(
             (s, t) for s in sources.values() for t in ("t1", "t2")
@@ -43,5 +43,5 @@ async def test_inserts_updates_and_deletes_of_two_sources_arrive(
             )
         await caught_up(generation, sources)
         shards = [(s, f"{db}.{t}") for s in sources.values() for t in ("t1", "t2")]
-        assert rows_of(mariadb_target, f"{db}.t") == union_of(shards)
-        assert len(rows_of(mariadb_target, f"{db}.t")) == 4 * 80
+        assert rows_of(target_server, f"{db}.t") == union_of(shards)
+        assert len(rows_of(target_server, f"{db}.t")) == 4 * 80

@@ -23,17 +23,17 @@ async def test_a_task_starts_and_goes_on_by_gtid(
     kind: str,
     request: pytest.FixtureRequest,
     spark: SparkSession,
-    mariadb_target: DatabaseServer,
+    target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
     db = database_name
     source: DatabaseServer = request.getfixturevalue(kind)
     table = "(id INT PRIMARY KEY, name VARCHAR(20))"
-    mariadb_target.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {table}")
+    target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {table}")
     source.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t1 {table}")
     source.execute(f"INSERT INTO {db}.t1 VALUES (1, 'before the start')")
-    values = task_dict(db, {"a": source}, mariadb_target, schema=db, target_schema=db)
+    values = task_dict(db, {"a": source}, target_server, schema=db, target_schema=db)
     [(executed,)] = source.execute(EXECUTED[kind])
     values["mysql-instances"][0]["meta"] = {"binlog-gtid": executed}
     values["sources"][0]["enable-gtid"] = True
@@ -43,11 +43,11 @@ async def test_a_task_starts_and_goes_on_by_gtid(
         source.execute(f"INSERT INTO {db}.t1 VALUES (3, 'while it runs')", "FLUSH LOGS")
         source.execute(f"UPDATE {db}.t1 SET name = 'changed' WHERE id = 2")
         await caught_up(generation, {"a": source})
-        assert rows_of(mariadb_target, f"{db}.t") == {
+        assert rows_of(target_server, f"{db}.t") == {
             (b"2", b"changed"): 1,
             (b"3", b"while it runs"): 1,
         }
     source.execute(f"INSERT INTO {db}.t1 VALUES (4, 'while it was stopped')")
     async with running(task, spark) as generation:
         await caught_up(generation, {"a": source})
-        assert sorted(rows_of(mariadb_target, f"{db}.t", "id")) == [(b"2",), (b"3",), (b"4",)]
+        assert sorted(rows_of(target_server, f"{db}.t", "id")) == [(b"2",), (b"3",), (b"4",)]

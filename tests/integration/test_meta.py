@@ -25,8 +25,8 @@ STRUCTURE = Table(
 
 
 @pytest.fixture
-async def meta(mariadb_target: DatabaseServer, database_name: str) -> AsyncIterator[MetaStore]:
-    server = mariadb_target
+async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterator[MetaStore]:
+    server = target_server
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
     store = MetaStore(Connection(address), database_name, "task")
     await store.prepare()

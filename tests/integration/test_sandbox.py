@@ -18,6 +18,7 @@ from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
 
 KINDS = [MariaDBServer, MySQL56Server]
 
@@ -32,6 +33,15 @@ with MariaDBServer() as server:
 """
 
 
+ROOT = Path(__file__).parents[2]
+BUILDER = """
+import sys
+from scripts import build_tidb
+build_tidb.GO_FOLDERS = ()
+sys.exit(build_tidb.main())
+"""
+
+
 def refuses(port: int) -> bool:
     try:
         pymysql.connect(host="127.0.0.1", port=port, user="root", connect_timeout=2).close()
@@ -40,7 +50,7 @@ def refuses(port: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, TiDBServer])
 def test_restart_and_kill_keep_port_and_data(start_server, kind: type[DatabaseServer]) -> None:
     server = start_server(kind)
     port, folder = server.port, server.folder
@@ -146,6 +156,53 @@ def test_a_server_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPa
         with pytest.raises(ServerStartError, match="no_such_option"):
             MariaDBServer({"no_such_option": "1"}).start()
         assert list(Path(place).iterdir()) == []
+
+
+def test_tidb_is_for_this_process_alone_and_leaves_nothing(
+    start_server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = start_server(TiDBServer)  # skips where there is none
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        started.connect(password="")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with TiDBServer({"performance.txn-total-size-limit": "2097152"}) as server:
+        assert server.folder.parent == tmp_path
+        [[settings]] = server.execute("SELECT @@tidb_config")
+        assert '"txn-total-size-limit": 2097152' in settings
+        # A private server is like one that was put up for good in what a task looks at.
+        assert server.execute("SELECT @@local_infile")[0] == (1,)
+        assert "-TiDB-v7.5" in str(server.execute("SELECT VERSION()"))
+        port = server.port
+    assert list(tmp_path.iterdir()) == []
+    assert refuses(port)
+
+
+def test_without_its_binary_tidb_names_what_builds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(ServerUnavailableError, match="make tidb"):
+        TiDBServer().start()
+
+
+@pytest.mark.parametrize(("lacking", "said"), [("go", "install Go"), ("gcc", "install gcc")])
+def test_what_the_building_of_tidb_lacks_is_named(tmp_path: Path, lacking: str, said: str) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    if lacking != "go":
+        (folder / "go").write_text("#!/bin/sh\n")
+        (folder / "go").chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILDER],
+        env={"PATH": str(folder), "XDG_CACHE_HOME": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_npm_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
