@@ -53,9 +53,14 @@ def _edited(recognised: Recognised, edits: Iterable[tuple[Span, str]], guarded: 
         pieces.append((Span(guard.position, guard.position), f" {guard.clause}"))
         if guard.replaces is not None:
             pieces.append((guard.replaces, ""))
+    return splice(recognised.sql, pieces)
+
+
+def splice(sql: str, pieces: Iterable[tuple[Span, str]]) -> str:
+    """Return the text with pieces of it, which must not overlap, replaced by other text."""
     result = []
     position = 0
     for span, text in sorted(pieces, key=lambda piece: piece[0].start):
-        result += [recognised.sql[position : span.start], text]
+        result += [sql[position : span.start], text]
         position = span.end
-    return "".join([*result, recognised.sql[position:]])
+    return "".join([*result, sql[position:]])

@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "replicator.sharding": set(),
     "replicator.sandbox": set(),
     "replicator.schema": {"replicator.ddl"},
-    "replicator.target": {"replicator.schema"},
+    "replicator.target": {"replicator.ddl", "replicator.schema"},
     "replicator.pipeline": {
         "replicator.binlog",
         "replicator.schema",

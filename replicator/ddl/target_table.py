@@ -1,0 +1,187 @@
+"""From the CREATE TABLE statement of a shard to that of the table it is merged into.
+
+Written after what SHOW CREATE TABLE of MySQL 5.6 to 8 and MariaDB 10.x gives (MySQL manual, "SHOW
+CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a session whose
+``sql_mode`` is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from replicator.ddl.identifiers import quote_table
+from replicator.ddl.recognise import recognise
+from replicator.ddl.retarget import splice
+from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
+from replicator.ddl.tokens import Token, TokenKind
+
+TRANSACTIONAL = frozenset({"INNODB", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
+"""Storage engines, in capitals, that can roll back."""
+
+_REPLACEMENT = "InnoDB"
+_LEFT_OUT = (("AUTO_INCREMENT",), ("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"), ("TABLESPACE",))
+_OF_THE_ENGINE = (("PAGE_CHECKSUM",), ("ROW_FORMAT",), ("TRANSACTIONAL",))
+"""Options that InnoDB refuses or that mean something else to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTable:
+    """The statement that makes a target's table, and what differs from the shard's on purpose.
+
+    ``foreign_keys`` are the definitions left out, as they were written. ``auto_increment`` is the
+    column that counts up, empty where none does: the attribute is kept, the counter is not.
+    ``engine`` is the shard's storage engine where another one took its place, else empty.
+    """
+
+    sql: str
+    foreign_keys: tuple[str, ...] = ()
+    auto_increment: str = ""
+    engine: str = ""
+
+
+def target_table(
+    create_sql: str, schema: str, table: str, default_collations: Mapping[str, str]
+) -> TargetTable:
+    """Return CREATE TABLE IF NOT EXISTS for ``schema.table``, made from a shard's statement.
+
+    ``default_collations`` are those of the shard's server, by charset: where a statement names a
+    charset only, it is the server that decides on the collation, and others decide differently.
+    Left out are foreign keys (the parents of the shards are merged as well, or not at all), the
+    counter of AUTO_INCREMENT, and places in the shard's file system and its tablespaces. A storage
+    engine that can't roll back is replaced, in the partitions, too: rows could not be written in
+    one transaction with the record of them. All else stays as it was written. Raises `ValueError`
+    for text that is no CREATE TABLE with a list of columns, and for an impossible name.
+    """
+    found = recognise(create_sql, default_schema=schema)
+    if found.kind is not StatementKind.CREATE_TABLE:
+        raise ValueError(f"this is no CREATE TABLE statement: {found.detail or create_sql[:200]!r}")
+    (subject,) = found.named(TableRole.SUBJECT)
+    start = sum(token.start < subject.span.end for token in found.tokens)
+    items, after = _definitions(found, start)
+    pieces = [(subject.span, quote_table(schema, table))]
+    if found.guard is not None:
+        place = found.guard.position
+        pieces.append((Span(place, place), f" {found.guard.clause}"))
+    foreign_keys = []
+    for before, item in pairwise(items):
+        if _is_foreign_key(item):
+            # The comma before it goes, too: a column always comes first.
+            pieces.append((Span(before[-1].end, item[-1].end), ""))
+            foreign_keys.append(create_sql[item[0].start : item[-1].end])
+        else:
+            pieces += _collations(item, default_collations, " ")
+    pieces += _collations(items[0], default_collations, " ")
+    options = found.tokens[after:]
+    pieces += _collations(_until_partitions(options), default_collations, "=")
+    engine = _foreign_engine(options)
+    pieces += _left_out(create_sql, options, _LEFT_OUT + (_OF_THE_ENGINE if engine else ()))
+    if engine:
+        pieces += [(Span(t.start, t.end), _REPLACEMENT) for t in _engines(options)]
+    return TargetTable(
+        sql=splice(create_sql, pieces),
+        foreign_keys=tuple(foreign_keys),
+        auto_increment=next((item[0].name for item in items if _counts_up(item)), ""),
+        engine=engine,
+    )
+
+
+def _definitions(found: Recognised, start: int) -> tuple[list[list[Token]], int]:
+    """The tokens of each column, key and constraint; the index of the token behind the list."""
+    items: list[list[Token]] = [[]]
+    depth = 0
+    for index in range(start, len(found.tokens)):
+        token = found.tokens[index]
+        if depth == 1 and token.text == ")":
+            if not all(items):
+                break
+            return items, index + 1
+        depth -= token.text == ")"
+        if depth == 1 and token.text == ",":
+            items.append([])
+        elif depth:
+            items[-1].append(token)
+        elif token.text != "(":
+            break
+        depth += token.text == "("
+    raise ValueError(f"the statement has no list of columns: {found.sql[:200]!r}")
+
+
+def _outermost(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens that stand in no parentheses."""
+    depth = 0
+    for token in tokens:
+        depth -= token.text == ")"
+        if not depth:
+            yield token
+        depth += token.text == "("
+
+
+def _is_foreign_key(item: list[Token]) -> bool:
+    words = [token.keyword for token in item[:4]]
+    if words[0] == "CONSTRAINT":
+        del words[: 1 if words[1:2] == ["FOREIGN"] else 2]
+    return words[:2] == ["FOREIGN", "KEY"]
+
+
+def _counts_up(item: list[Token]) -> bool:
+    return any(token.keyword == "AUTO_INCREMENT" for token in list(_outermost(item))[1:])
+
+
+def _collations(
+    tokens: list[Token], defaults: Mapping[str, str], sign: str
+) -> Iterator[tuple[Span, str]]:
+    """COLLATE behind each charset that stands alone."""
+    own = [token for token in _outermost(tokens) if token.text != "="]
+    for index, token in enumerate(own):
+        if token.keyword == "CHARSET":
+            place = index + 1
+        elif token.keyword == "CHARACTER" and _keyword(own, index + 1) == "SET":
+            place = index + 2
+        else:
+            continue
+        collation = defaults.get(own[place].name.lower()) if place < len(own) else None
+        if collation and _keyword(own, place + 1) != "COLLATE":
+            yield Span(own[place].end, own[place].end), f" COLLATE{sign}{collation}"
+
+
+def _keyword(tokens: list[Token], index: int) -> str:
+    return tokens[index].keyword if index < len(tokens) else ""
+
+
+def _until_partitions(options: tuple[Token, ...]) -> list[Token]:
+    words = [token.keyword for token in options]
+    return list(options[: words.index("PARTITION") if "PARTITION" in words else None])
+
+
+def _engines(options: tuple[Token, ...]) -> list[Token]:
+    """The names of storage engines, the table's and those of its partitions."""
+    return [
+        value
+        for word, sign, value in zip(options, options[1:], options[2:], strict=False)
+        if word.keyword == "ENGINE" and sign.text == "=" and value.kind is TokenKind.WORD
+    ]
+
+
+def _foreign_engine(options: tuple[Token, ...]) -> str:
+    engines = [token.text for token in _engines(options)]
+    return next((engine for engine in engines if engine.upper() not in TRANSACTIONAL), "")
+
+
+def _left_out(
+    sql: str, options: tuple[Token, ...], names: tuple[tuple[str, ...], ...]
+) -> Iterator[tuple[Span, str]]:
+    """Each option of these names with its value and the space before it."""
+    for index, token in enumerate(options):
+        for name in names:
+            end = index + len(name)
+            if tuple(t.keyword for t in options[index:end]) != name:
+                continue
+            rest = [t for t in options[end : end + 2] if t.text != "="]
+            # A column of that name in the expression of a partition has no value behind it.
+            if rest and rest[0].kind is not TokenKind.OPERATOR:
+                start = token.start
+                while sql[start - 1] == " ":
+                    start -= 1
+                yield Span(start, rest[0].end), ""

@@ -1,0 +1,186 @@
+"""Making the database and the table that shards are merged into, like one of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pymysql.err
+
+from replicator.ddl.target_table import target_table
+from replicator.schema.connection import Connection, is_unavailable, quote
+from replicator.schema.names import TableName
+
+CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
+"""The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
+types and choose engines of its own, with a warning only. ALLOW_INVALID_DATES is for defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What a target is made like: a shard's table, its database, and its server's collations.
+
+    ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
+    ``charset`` and ``collation`` are the database's defaults, ``default_collations`` those of each
+    charset of the server.
+    """
+
+    name: TableName
+    create_sql: str
+    charset: str
+    collation: str
+    default_collations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTarget:
+    """What was made; the fields below ``statement`` are empty for a table that was there already.
+
+    ``foreign_keys`` were left out. ``auto_increment`` is a column that counts up in the target,
+    too: rows written there by others would take values that shards give to theirs. ``engine`` is
+    the shard's storage engine where one that can roll back took its place.
+    """
+
+    created: bool
+    database_created: bool
+    statement: str = ""
+    foreign_keys: tuple[str, ...] = ()
+    auto_increment: str = ""
+    engine: str = ""
+
+
+class TargetNotCreatedError(Exception):
+    """The target does not take the statement, or there is none; ``ways_out`` are sentences.
+
+    ``code`` is the server's error number, 0 where it was not asked.
+    """
+
+    def __init__(self, message: str, *, code: int, statement: str, ways_out: tuple[str, ...]):
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.statement = statement
+        self.ways_out = ways_out
+
+
+async def read_pattern(source: Connection, name: TableName) -> Pattern:
+    """Read what a target like this table needs to know.
+
+    Raises DatabaseUnavailableError, or the server's own error: 1146 where there is no such table.
+    """
+    create = await source.fetch(f"SHOW CREATE TABLE {quote(name.schema)}.{quote(name.table)}")
+    defaults = await source.fetch(
+        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME"
+        " FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
+        (name.schema,),
+    )
+    collations = await source.fetch(
+        "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
+    )
+    charset, collation = defaults[0] if defaults else ("", "")
+    return Pattern(
+        name=name,
+        create_sql=str(create[0][1]),
+        charset=str(charset),
+        collation=str(collation),
+        default_collations={str(charset).lower(): str(name) for charset, name in collations},
+    )
+
+
+async def create_target(target: Connection, name: TableName, pattern: Pattern) -> CreatedTarget:
+    """Make the database and the table ``name``, each if it is missing.
+
+    May be called again after a failure at any point. Raises TargetNotCreatedError, or
+    DatabaseUnavailableError (then it may be tried again).
+    """
+    kind = await _kind(target, name)
+    if kind == "VIEW":
+        raise TargetNotCreatedError(
+            f"{name} is a view on the target: rows can't be written to it",
+            code=0,
+            statement="",
+            ways_out=(
+                "drop or rename the view, then `replicator resume`",
+                "give the shards another `target-table` in the task file, `stop` and `run`",
+            ),
+        )
+    if kind:
+        return CreatedTarget(created=False, database_created=False)
+    try:
+        made = target_table(pattern.create_sql, name.schema, name.table, pattern.default_collations)
+    except ValueError as error:
+        raise TargetNotCreatedError(
+            f"how to make {name} can't be told from {pattern.name}: {error}",
+            code=0,
+            statement=pattern.create_sql,
+            ways_out=(_by_hand(name),),
+        ) from error
+    database_created = not await _has_database(target, name.schema)
+    try:
+        if database_created:
+            await _run(target, name, _create_database(name.schema, pattern))
+        await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
+        await _run(target, name, made.sql)
+    finally:
+        # A fresh session for whoever comes next: cheaper than putting sql_mode back.
+        target.close()
+    return CreatedTarget(
+        created=True,
+        database_created=database_created,
+        statement=made.sql,
+        foreign_keys=made.foreign_keys,
+        auto_increment=made.auto_increment,
+        engine=made.engine,
+    )
+
+
+async def _kind(target: Connection, name: TableName) -> str:
+    rows = await target.fetch(
+        "SELECT TABLE_TYPE FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (name.schema, name.table),
+    )
+    return str(rows[0][0]) if rows else ""
+
+
+async def _has_database(target: Connection, schema: str) -> bool:
+    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
+    return bool(
+        await target.fetch(
+            "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (schema,)
+        )
+    )
+
+
+def _create_database(schema: str, pattern: Pattern) -> str:
+    options = ""
+    if pattern.charset and pattern.collation:
+        options = f" CHARACTER SET {quote(pattern.charset)} COLLATE {quote(pattern.collation)}"
+    return f"CREATE DATABASE IF NOT EXISTS {quote(schema)}{options}"
+
+
+async def _run(target: Connection, name: TableName, statement: str) -> None:
+    try:
+        await target.execute(statement)
+    except pymysql.err.MySQLError as error:
+        if is_unavailable(error):
+            raise
+        code = int(error.args[0])
+        raise TargetNotCreatedError(
+            f"the target refused to make {name}: {error.args[-1]} ({code})\n"
+            f"  statement: {statement}",
+            code=code,
+            statement=statement,
+            ways_out=(
+                _by_hand(name),
+                "remove what the error names (a missing privilege, a setting of the server), then"
+                " `replicator resume`",
+            ),
+        ) from error
+
+
+def _by_hand(name: TableName) -> str:
+    return (
+        f"create {name} by hand, with columns and keys that take the shards' rows, then"
+        " `replicator resume`"
+    )

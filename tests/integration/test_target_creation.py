@@ -1,0 +1,370 @@
+"""Targets made like a shard, on real servers: the same structure but for what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.connection import Connection, DatabaseAddress
+from replicator.schema.names import TableName
+from replicator.target.creation import (
+    CreatedTarget,
+    TargetNotCreatedError,
+    create_target,
+    read_pattern,
+)
+
+EVERYWHERE = {
+    "types": """(
+        i TINYINT, j SMALLINT UNSIGNED ZEROFILL, k MEDIUMINT, l BIGINT UNSIGNED NOT NULL,
+        m DECIMAL(65,30), n FLOAT, o DOUBLE(10,3), p BIT(17) DEFAULT b'101', q YEAR DEFAULT 2001,
+        r DATE DEFAULT '2024-02-29', s TIME(6), t DATETIME(3), u TIMESTAMP NULL DEFAULT NULL,
+        v TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+        w CHAR(3), x VARBINARY(9), y LONGBLOB, z GEOMETRY, e ENUM('a','b,''c') DEFAULT 'b,''c',
+        f SET('x','y'), g TINYTEXT, h BINARY(2) NOT NULL)""",
+    "counter": "(id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 77",
+    "keys": """(a INT NOT NULL, b VARCHAR(30), c TEXT, d INT, PRIMARY KEY (a, d),
+        UNIQUE KEY `u``x` (b), KEY part (c(10)), KEY two (d, a) COMMENT 'with ''words',
+        FULLTEXT KEY ft (c))""",
+    "charsets": """(a VARCHAR(9), b VARCHAR(9) CHARACTER SET utf8, c TEXT COLLATE latin1_german2_ci,
+        d CHAR(9) CHARACTER SET utf8 COLLATE utf8_bin, e VARCHAR(9) CHARACTER SET utf8mb4,
+        f ENUM('ä') CHARACTER SET koi8r, KEY (a), KEY (b)) CHARACTER SET latin1
+        COLLATE latin1_german1_ci""",
+    "default_collation": "(a VARCHAR(9) CHARACTER SET latin1) CHARACTER SET utf8mb4",
+    "comments": """(`FOREIGN KEY` INT COMMENT 'AUTO_INCREMENT, FOREIGN KEY (a) REFERENCES b (c)',
+        `AUTO_INCREMENT` INT COMMENT 'a''b\\\\c\\n', ` ``x` VARCHAR(40) DEFAULT '`),; -- /*')
+        COMMENT 'AUTO_INCREMENT=9 ENGINE=MyISAM /* */ ''\\\\'""",
+    "ranges": """(id INT NOT NULL, at DATE NOT NULL, PRIMARY KEY (id, at))
+        PARTITION BY RANGE (YEAR(at)) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (
+        PARTITION old VALUES LESS THAN (2020) COMMENT = 'ENGINE = MyISAM',
+        PARTITION new VALUES LESS THAN MAXVALUE)""",
+    "hashed": "(id INT NOT NULL PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 3",
+    "lists": """(`engine` INT NOT NULL) PARTITION BY LIST (`engine`)
+        (PARTITION a VALUES IN (1,2), PARTITION b VALUES IN (3,NULL))""",
+    "compact": "(id INT PRIMARY KEY, a TEXT) ROW_FORMAT=COMPACT STATS_PERSISTENT=1",
+}
+"""What MariaDB and MySQL 5.6 both understand."""
+
+MARIADB = {
+    "computed": """(a INT, b INT AS (a * 2) VIRTUAL, c VARCHAR(20) AS (CONCAT(a, ',x)')) STORED,
+        d JSON, KEY (b))""",
+    "checked": """(a INT CHECK (a > 0), b INT, CONSTRAINT small CHECK (a < 100 AND b IN (1, 2)))""",
+    "expressions": """(a CHAR(36) DEFAULT UUID(), b INT DEFAULT (1 + 2), c UUID, d INET6,
+        e DATETIME DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)""",
+    "hidden": "(a INT, b INT INVISIBLE DEFAULT 5, KEY k (a) IGNORED)",
+    "packed": "(a INT PRIMARY KEY, b BLOB COMPRESSED) PAGE_COMPRESSED=1",
+    "versioned": "(a INT PRIMARY KEY, b INT WITHOUT SYSTEM VERSIONING) WITH SYSTEM VERSIONING",
+    "utf8mb3": "(a VARCHAR(20), b TEXT COLLATE utf8mb3_unicode_ci) CHARACTER SET utf8mb3",
+}
+
+_COLUMNS = """
+SELECT COLUMN_NAME, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME,
+EXTRA, COLUMN_COMMENT {more} FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
+"""
+_KEYS = """
+SELECT INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME, NON_UNIQUE, SUB_PART, NULLABLE, INDEX_TYPE,
+INDEX_COMMENT FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY 1, 2
+"""
+_PARTITIONS = """
+SELECT PARTITION_NAME, SUBPARTITION_NAME, PARTITION_METHOD, SUBPARTITION_METHOD,
+REPLACE(PARTITION_EXPRESSION, '`', ''), PARTITION_DESCRIPTION, PARTITION_COMMENT
+FROM information_schema.PARTITIONS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY 1, 2
+"""
+_TABLE = """
+SELECT TABLE_TYPE, ENGINE, ROW_FORMAT, TABLE_COLLATION, CREATE_OPTIONS, TABLE_COMMENT
+FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+
+
+@pytest.fixture(params=["mariadb_source", "mysql56_source"])
+def shard(request: pytest.FixtureRequest) -> DatabaseServer:
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture
+def names(
+    shard: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[tuple[str, str]]:
+    """The database of the shards, and that of the targets, which does not exist yet."""
+    there, here = database_name, f"{database_name}_merged"
+    shard.execute(f"CREATE DATABASE {there} CHARACTER SET latin1 COLLATE latin1_spanish_ci")
+    yield there, here
+    for server in (shard, mariadb_target):
+        for database in (there, here):
+            server.execute(f"DROP DATABASE IF EXISTS {database}")
+
+
+def connected(server: DatabaseServer, **changes: Any) -> Connection:
+    address = DatabaseAddress(server.host, server.port, server.user, server.password)
+    return Connection(replace(address, **changes))
+
+
+async def create_like(
+    shard: DatabaseServer, target: DatabaseServer, name: TableName, new: TableName
+) -> CreatedTarget:
+    source, downstream = connected(shard), connected(target)
+    try:
+        return await create_target(downstream, new, await read_pattern(source, name))
+    finally:
+        source.close()
+        downstream.close()
+
+
+def structure(server: DatabaseServer, schema: str, table: str) -> dict[str, object]:
+    """Everything that information_schema says of a table but counters and sizes."""
+    more = ", GENERATION_EXPRESSION" if isinstance(server, MariaDBServer) else ""
+    queries = {
+        "columns": _COLUMNS.format(more=more),
+        "keys": _KEYS,
+        "partitions": _PARTITIONS,
+        "table": _TABLE,
+    }
+    with server.connect() as connection, connection.cursor() as cursor:
+        found: dict[str, object] = {}
+        for what, query in queries.items():
+            cursor.execute(query, (schema, table))
+            found[what] = cursor.fetchall()
+        return found
+
+
+@pytest.mark.parametrize(
+    ("shard", "kind"),
+    [
+        *(("mysql56_source", kind) for kind in EVERYWHERE),
+        *(("mariadb_source", kind) for kind in EVERYWHERE | MARIADB),
+    ],
+    indirect=["shard"],
+)
+async def test_the_same_structure_on_the_same_kind_of_server(
+    shard: DatabaseServer, names: tuple[str, str], kind: str
+) -> None:
+    there, here = names
+    shard.execute(f"CREATE TABLE {there}.t_1 {(EVERYWHERE | MARIADB)[kind]}")
+    created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "x`y"))
+    assert created.created
+    assert (created.foreign_keys, created.engine) == ((), "")
+    assert created.auto_increment == ("id" if kind == "counter" else "")
+    assert structure(shard, here, "x`y") == structure(shard, there, "t_1")
+    text = shard.execute(f"SHOW CREATE TABLE {here}.`x``y`")[0][1]
+    assert " AUTO_INCREMENT=77" not in text
+
+
+@pytest.mark.parametrize("kind", EVERYWHERE)
+async def test_the_same_columns_and_keys_on_another_kind_of_server(
+    shard: DatabaseServer, mariadb_target: DatabaseServer, names: tuple[str, str], kind: str
+) -> None:
+    there, here = names
+    shard.execute(f"CREATE TABLE {there}.t_1 {EVERYWHERE[kind]}")
+    await create_like(shard, mariadb_target, TableName(there, "t_1"), TableName(here, "t"))
+    for what in ("columns", "keys"):
+        assert written_alike(structure(mariadb_target, here, "t")[what]) == written_alike(
+            structure(shard, there, "t_1")[what]
+        )
+    database = mariadb_target.execute(f"SHOW CREATE DATABASE {here}")[0][1]
+    assert "latin1_spanish_ci" in database
+
+
+def written_alike(rows: Any) -> list[tuple[str, ...]]:
+    """Names, types, charsets: what servers write in different ways (defaults, extras) left out."""
+    kept = [row[:1] + row[2:6] + row[7:8] for row in rows]
+    return [tuple(str(value).replace("utf8mb3", "utf8") for value in row) for row in kept]
+
+
+async def test_a_charset_without_a_collation_means_the_shards_default(
+    shard: DatabaseServer, names: tuple[str, str]
+) -> None:
+    """A target whose own default is another one, as that of newer servers and of TiDB is."""
+    there, here = names
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (a VARCHAR(9), b VARCHAR(9) CHARACTER SET utf8mb4)"
+        " CHARACTER SET latin1"
+    )
+    source = connected(shard)
+    pattern = await read_pattern(source, TableName(there, "t_1"))
+    assert pattern.default_collations["latin1"] == "latin1_swedish_ci"
+    await create_target(
+        source,
+        TableName(here, "t"),
+        replace(
+            pattern,
+            create_sql=pattern.create_sql.replace(" COLLATE=latin1_swedish_ci", "").replace(
+                " COLLATE utf8mb4_general_ci", ""
+            ),
+            default_collations={"latin1": "latin1_bin", "utf8mb4": "utf8mb4_unicode_ci"},
+        ),
+    )
+    source.close()
+    found = shard.execute(
+        "SELECT COLLATION_NAME FROM information_schema.COLUMNS"
+        f" WHERE TABLE_SCHEMA = '{here}' ORDER BY ORDINAL_POSITION"
+    )
+    assert found == (("latin1_bin",), ("utf8mb4_unicode_ci",))
+
+
+async def test_foreign_keys_are_left_out_and_told(
+    shard: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    shard.execute(
+        f"CREATE TABLE {there}.p (id INT PRIMARY KEY)",
+        f"CREATE TABLE {there}.t_1 (a INT, b INT, `c)` INT PRIMARY KEY,"
+        f" CONSTRAINT up FOREIGN KEY (a) REFERENCES {there}.p (id) ON DELETE SET NULL,"
+        f" FOREIGN KEY (b) REFERENCES {there}.t_1 (`c)`))",
+    )
+    created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
+    assert len(created.foreign_keys) == 2
+    assert any("`up` FOREIGN KEY (`a`)" in found for found in created.foreign_keys)
+    assert "FOREIGN" not in shard.execute(f"SHOW CREATE TABLE {here}.t")[0][1]
+    kept = structure(shard, here, "t")
+    assert kept == structure(shard, there, "t_1")
+
+
+@pytest.mark.parametrize(
+    ("shard", "engine"),
+    [
+        *(("mysql56_source", engine) for engine in ("MyISAM", "MEMORY")),
+        *(("mariadb_source", engine) for engine in ("MyISAM", "MEMORY", "Aria")),
+    ],
+    indirect=["shard"],
+)
+async def test_a_table_that_cannot_roll_back_is_made_as_one_that_can(
+    shard: DatabaseServer, names: tuple[str, str], engine: str
+) -> None:
+    there, here = names
+    options = "ROW_FORMAT=FIXED" if engine == "MyISAM" else ""
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY, a CHAR(5)) ENGINE={engine} {options}"
+    )
+    created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
+    assert created.engine == engine
+    table = shard.execute(
+        f"SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{here}'"
+    )
+    assert table == (("InnoDB",),)
+
+
+async def test_what_is_there_already_stays_as_it_is(
+    shard: DatabaseServer, mariadb_target: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    shard.execute(f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY)")
+    mariadb_target.execute(f"CREATE DATABASE {here} CHARACTER SET utf8mb4")
+    name, new = TableName(there, "t_1"), TableName(here, "t")
+    created = await create_like(shard, mariadb_target, name, new)
+    assert (created.created, created.database_created) == (True, False)
+    mariadb_target.execute(f"ALTER TABLE {here}.t ADD COLUMN more INT")
+    again = await create_like(shard, mariadb_target, name, new)
+    assert again == CreatedTarget(created=False, database_created=False)
+    assert "more" in mariadb_target.execute(f"SHOW CREATE TABLE {here}.t")[0][1]
+    assert "utf8mb4" in mariadb_target.execute(f"SHOW CREATE DATABASE {here}")[0][1]
+
+
+async def test_a_refusal_tells_the_statement_and_the_way_out(
+    shard: DatabaseServer, names: tuple[str, str]
+) -> None:
+    """A key that only the shard's engine takes."""
+    there, here = names
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (a INT, b INT NOT NULL AUTO_INCREMENT, PRIMARY KEY (a, b))"
+        " ENGINE=MyISAM"
+    )
+    with pytest.raises(TargetNotCreatedError) as caught:
+        await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
+    error = caught.value
+    assert error.code == 1075
+    assert f"CREATE TABLE IF NOT EXISTS `{here}`.`t` (" in error.statement
+    assert error.statement in str(error)
+    assert any("by hand" in way and "replicator resume" in way for way in error.ways_out)
+    # As the way out says: with the table made by hand it goes on.
+    shard.execute(f"CREATE TABLE {here}.t (a INT, b INT NOT NULL, PRIMARY KEY (a, b))")
+    created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
+    assert not created.created
+
+
+async def test_a_type_is_refused_rather_than_changed(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> None:
+    """Not strict, a server makes MEDIUMTEXT of a VARCHAR that is too long for the row's charset."""
+    source, target = connected(mariadb_source), connected(mariadb_target)
+    mariadb_source.execute(f"CREATE DATABASE {database_name}")
+    mariadb_source.execute(
+        f"CREATE TABLE {database_name}.t (a VARCHAR(60000) CHARACTER SET latin1)"
+    )
+    pattern = await read_pattern(source, TableName(database_name, "t"))
+    wider = pattern.create_sql.replace("latin1_swedish_ci", "utf8mb4_bin").replace(
+        "latin1", "utf8mb4"
+    )
+    try:
+        with pytest.raises(TargetNotCreatedError) as caught:
+            await create_target(
+                target, TableName(database_name, "t"), replace(pattern, create_sql=wider)
+            )
+        assert caught.value.code == 1074
+        # The session that is used next has its own settings again.
+        assert await target.fetch("SELECT @@sql_mode") == [("",)]
+    finally:
+        source.close()
+        target.close()
+
+
+async def test_quotes_of_the_task_files_session_do_not_matter(
+    shard: DatabaseServer, mariadb_target: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    shard.execute(f"CREATE TABLE {there}.t_1 {EVERYWHERE['comments']}")
+    source = connected(shard)
+    target = connected(mariadb_target, session=(("sql_mode", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES"),))
+    await create_target(
+        target, TableName(here, "t"), await read_pattern(source, TableName(there, "t_1"))
+    )
+    comments = "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{}'"
+    assert mariadb_target.execute(comments.format(here)) == shard.execute(comments.format(there))
+    source.close()
+    target.close()
+
+
+async def test_a_missing_privilege(
+    shard: DatabaseServer, mariadb_target: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    shard.execute(f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY)")
+    user = there
+    mariadb_target.execute(
+        f"GRANT SELECT, CREATE ON {here}.* TO {user}@'127.0.0.1' IDENTIFIED BY 'secret'"
+    )
+    source, target = connected(shard), connected(mariadb_target, user=user, password="secret")
+    pattern = await read_pattern(source, TableName(there, "t_1"))
+    with pytest.raises(TargetNotCreatedError, match="denied") as caught:
+        await create_target(target, TableName("elsewhere", "t"), pattern)
+    assert caught.value.statement.startswith("CREATE DATABASE IF NOT EXISTS `elsewhere`")
+    # Creating this database is within the privilege, and so is the table.
+    assert (await create_target(target, TableName(here, "t"), pattern)).database_created
+    source.close()
+    target.close()
+
+
+async def test_a_view_under_the_targets_name(shard: DatabaseServer, names: tuple[str, str]) -> None:
+    there, here = names
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY)",
+        f"CREATE DATABASE {here}",
+        f"CREATE VIEW {here}.t AS SELECT 1 AS id",
+    )
+    with pytest.raises(TargetNotCreatedError, match="is a view"):
+        await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
+
+
+async def test_a_view_is_no_pattern(shard: DatabaseServer, names: tuple[str, str]) -> None:
+    there, here = names
+    shard.execute(f"CREATE VIEW {there}.t_1 AS SELECT 1 AS id")
+    with pytest.raises(TargetNotCreatedError, match="can't be told"):
+        await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
