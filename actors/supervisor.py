@@ -23,9 +23,10 @@ from actors.generation import Generation
 from actors.prechecks import precheck
 from actors.refusals import refusal
 from actors.task_report import RateMeter, task_status
-from actors.task_setup import address_of
+from actors.task_setup import address_of, executor_files
 from config.models import Task
-from replicator.pipeline.session import close_session, spark_session, warm_up
+from replicator.pipeline.cluster import ClusterError
+from replicator.pipeline.session import close_session, ready_session
 from replicator.schema.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
 from replicator.target.meta import MetaStore
@@ -174,21 +175,27 @@ class TaskSupervisor:
 
     async def _open_session(self) -> SparkSession:
         spark = self._task.spark
+        files = executor_files(self._task)
 
-        def open_warm() -> SparkSession:
-            session = spark_session(spark.master, spark.conf, self._task.name)
-            warm_up(session)
-            return session
+        def open_ready() -> SparkSession:
+            return ready_session(spark.master, spark.conf, self._task.name, files)
 
+        where = f"spark.master {spark.master}"
         try:
-            session = await anyio.to_thread.run_sync(open_warm)
+            session = await anyio.to_thread.run_sync(open_ready)
+        except ClusterError as error:
+            if self._had_session and not error.lasting:
+                raise TransientError(str(error)) from error
+            raise FatalError(
+                "spark.executors", str(error), where=where, ways_out=error.ways_out
+            ) from error
         except (PySparkException, Py4JError, OSError) as error:
             if self._had_session:
                 raise TransientError(f"Spark does not start again: {error}") from error
             raise FatalError(
                 "spark.not-started",
                 f"Spark does not start: {error}",
-                where=f"spark.master {spark.master}",
+                where=where,
                 ways_out=(
                     "correct spark.master and spark.conf in the task file, and start the task anew",
                     "if the machine lacked memory, `replicator resume` tries again",

@@ -50,6 +50,16 @@ def address_of(endpoint: Endpoint) -> DatabaseAddress:
     )
 
 
+def executor_files(task: Task) -> tuple[str, ...]:
+    """The files that the task's executors must be able to read: those of ``security``."""
+    servers: list[Endpoint] = [task.target_database]
+    if task.task_mode != "incremental":
+        servers += [task.source(instance.source_id).connection for instance in task.mysql_instances]
+    addresses = map(address_of, servers)
+    files = {name for a in addresses for name in (a.ssl_ca, a.ssl_cert, a.ssl_key) if name}
+    return tuple(sorted(files))
+
+
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:
     """The sources of a task, in the order of its instances. Raises RouteError."""
     return tuple(_setup(task, instance) for instance in task.mysql_instances)

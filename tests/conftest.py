@@ -19,6 +19,8 @@ from replicator.sandbox.tidb import TiDBServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.support.spark_cluster import SparkCluster
+
 StartServer = Callable[..., DatabaseServer]
 
 TARGETS: Mapping[str, type[DatabaseServer]] = {"mariadb": MariaDBServer, "tidb": TiDBServer}
@@ -138,3 +140,12 @@ def spark() -> Iterator[SparkSession]:
     warm_up(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[SparkCluster]:
+    """A Spark cluster of two workers: ``shards.task(spark=spark_cluster.settings())``."""
+    from tests.support.spark_cluster import SparkCluster
+
+    with SparkCluster() as cluster:
+        yield cluster

@@ -11,13 +11,20 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from replicator.pipeline.cluster import (
+    cluster_settings,
+    examine_executors,
+    is_local,
+    ship_package,
+)
 
 JAVA_VERSIONS = (17, 21)
 """The Java versions that Spark 4 runs on, the preferred one first."""
@@ -28,6 +35,9 @@ JVM_PATIENCE = 10.0
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 """Java only moves rows between Python processes: what its second compiler costs is never earned
 back, least of all at the start (docs/performance.md)."""
+
+_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+"""Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
 
 _JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 _LOGGING = """
@@ -51,11 +61,14 @@ class JavaMissingError(Exception):
 def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> SparkSession:
     """Start Spark, or return the session that runs already in this process.
 
-    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. Raises
-    JavaMissingError.
+    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. On a cluster, our
+    package is shipped to the executors. Raises JavaMissingError.
     """
     os.environ["JAVA_HOME"] = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "spark.pyspark.python" in conf:
+        # Of the settings, PySpark itself looks at this one only in spark-submit.
+        os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     folder = tempfile.mkdtemp(prefix="replicator-spark-")
     # Registered before Spark's own clean-up, and so run after it.
@@ -66,13 +79,17 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
         f" {conf.get('spark.driver.extraJavaOptions', '')}"
     )
+    secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
     # The JVM reads these when it starts, before there is a session to configure.
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--driver-memory {conf.get('spark.driver.memory', '1g')}"
-        f" --driver-java-options {shlex.quote(java_options)} pyspark-shell"
+        f" --driver-java-options {shlex.quote(java_options)}"
+        f" {_secret_file(secret, folder) if secret else ''} pyspark-shell"
     )
-    settings = {**_defaults(folder), **conf}
-    if master.startswith("local"):
+    settings = {**_defaults(folder), **{k: v for k, v in conf.items() if k not in secret}}
+    if not is_local(master):
+        settings.update(cluster_settings(conf, _JAVA_OPTIONS))
+    else:
         _share_modules()
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
@@ -87,6 +104,27 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if not is_local(master):
+        ship_package(session.sparkContext, Path(folder))
+    return session
+
+
+def ready_session(
+    master: str, conf: Mapping[str, str], task_name: str, files: Sequence[str]
+) -> SparkSession:
+    """A session (`spark_session`) whose executors have what they need and are warm.
+
+    ``files`` are those that executors must be able to read. Raises JavaMissingError,
+    `replicator.pipeline.cluster.ClusterError`, and what Spark raises; no session is left then.
+    """
+    session = spark_session(master, conf, task_name)
+    try:
+        if not is_local(master):
+            examine_executors(session, files)
+        warm_up(session)
+    except BaseException:
+        close_session(session)
+        raise
     return session
 
 
@@ -152,6 +190,21 @@ def _java_folders() -> Iterator[Path]:
                 for home in (folder, folder / "Contents" / "Home"):
                     if (home / "bin" / "java").exists():
                         yield home
+
+
+def _secret_file(settings: Mapping[str, str], folder: str) -> str:
+    """The arguments that name a private file with settings.
+
+    PySpark puts all others among the arguments of the JVM, which every user of the machine sees.
+    """
+    lines = [
+        f"{name} " + value.replace("\\", "\\\\").replace("\n", "\\n")
+        for name, value in settings.items()
+    ]
+    path = Path(folder, "secret.properties")
+    path.touch(mode=0o600)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return f"--properties-file {shlex.quote(str(path))} --load-spark-defaults"
 
 
 def _share_modules() -> None:

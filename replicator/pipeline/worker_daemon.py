@@ -6,11 +6,19 @@ Spark ends workers that were idle for a minute; a new one is then ready at once.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import sys
 
 from pyspark.daemon import manager
 
-import replicator.pipeline.job  # noqa: F401  # loaded here, so that forked workers have it
+OLDEST_PYTHON = (3, 11)
+
+if sys.version_info >= OLDEST_PYTHON:
+    # A package that this machine lacks, or a Python that is too old, is told by a job that asks
+    # for it (`replicator.pipeline.cluster`): without this process there could be none.
+    with contextlib.suppress(ImportError):
+        import replicator.pipeline.job  # noqa: F401  # loaded here, so that forked workers have it
 
 ALLOCATIONS_BETWEEN_COLLECTIONS = 500_000
 """The rows of a batch are many small objects without cycles. Looking through them for garbage

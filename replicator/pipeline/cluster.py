@@ -1,0 +1,172 @@
+"""Executors on other machines: what they are given, and whether they have what they need."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from replicator.pipeline.probe import look_around
+from replicator.pipeline.shipping import UNPACKED, pack
+
+PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+LOOK_SECONDS = 0.05
+
+_PYTHONPATH = "spark.executorEnv.PYTHONPATH"
+_SHOWN = 1500
+
+
+class ClusterError(Exception):
+    """The cluster can't run the task as it is. ``ways_out`` say what to do.
+
+    ``lasting``: it will not get better by waiting.
+    """
+
+    def __init__(self, message: str, *ways_out: str, lasting: bool) -> None:
+        super().__init__(message)
+        self.ways_out = ways_out
+        self.lasting = lasting
+
+
+def is_local(master: str) -> bool:
+    """Whether a Spark master URL stands for this process."""
+    return re.match(r"local($|\[)", master) is not None
+
+
+def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, str]:
+    """Settings for a cluster, to be put over the common ones and over ``conf``."""
+    wanted = conf.get(_PYTHONPATH, "")
+    return {
+        # Relative to the folder that an executor works in.
+        _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, wanted])),
+        "spark.executor.extraJavaOptions": " ".join(
+            filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
+        ),
+        PATIENCE_SETTING: conf.get(PATIENCE_SETTING, "60s"),
+        # The events of a batch travel inside its tasks, whose size this limits (in MiB).
+        "spark.rpc.message.maxSize": conf.get("spark.rpc.message.maxSize", "1024"),
+    }
+
+
+def ship_package(context: SparkContext, folder: Path) -> None:
+    """Have every executor fetch our package before its first task."""
+    context.addArchive(f"{pack(folder)}#{UNPACKED}")
+
+
+def executor_count(context: SparkContext) -> int:
+    """How many executors there are now, without the driver. Raises Py4JError without a JVM."""
+    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
+
+
+def examine_executors(session: SparkSession, files: Sequence[str]) -> None:
+    """Wait for executors and have each tell whether it has what the task needs.
+
+    ``files`` must be readable on each. Raises ClusterError.
+    """
+    context = session.sparkContext
+    _await_executors(context)
+    problems = sorted({problem for finding in _survey(session, files) for problem in finding})
+    if problems:
+        raise ClusterError(
+            "executors lack what they need: " + "; ".join(problems),
+            "install the packages that docs/cluster.md lists for the Python of the executors"
+            f" ({context.pythonExec}), in versions like those of this host, or name another"
+            " Python in spark.conf: spark.pyspark.python",
+            "or ship them with the task: spark.conf: spark.archives (docs/cluster.md)",
+            "files that the task file names under security: must be on every machine of the"
+            " cluster, under the same path",
+            lasting=True,
+        )
+
+
+def _survey(session: SparkSession, files: Sequence[str]) -> list[tuple[str, ...]]:
+    """What each executor lacks. Raises ClusterError where no Python function can be run."""
+    context = session.sparkContext
+    look = partial(look_around, tuple(files))
+    places = max(context.defaultParallelism, 1)
+    frame = session.createDataFrame(pa.table({"n": pa.array(range(places), pa.int32())}))
+    try:
+        found = frame.mapInArrow(partial(_look_in_arrow, look), "lacks string").toArrow()
+    except (PySparkException, Py4JJavaError):
+        # The way that batches take does not work; this one needs no package at all. It is not
+        # the only one, since Spark keeps further processes on the executors for it.
+        try:
+            return context.parallelize(range(places), places).map(lambda _: look()).collect()
+        except Py4JJavaError as error:
+            raise _of_python(context, str(error.java_exception)) from error
+    return [(lack,) for lack in found.column("lacks").to_pylist()]
+
+
+def _look_in_arrow(
+    look: Callable[[], tuple[str, ...]], _: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch({"lacks": pa.array(look(), pa.string())})
+
+
+def _await_executors(context: SparkContext) -> None:
+    seconds = context._jsc.sc().conf().getTimeAsSeconds(PATIENCE_SETTING)
+    deadline = time.monotonic() + seconds
+    # Py4J hands no events over.
+    while executor_count(context) < 1:
+        if context._jsc.sc().isStopped():
+            raise ClusterError(
+                "Spark has ended the application before an executor had come",
+                "look at the logs of the executors and of the cluster's manager",
+                lasting=False,
+            )
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"the cluster gave no executor within {seconds} s",
+                "see on the cluster's page whether workers are alive, and have cores and memory"
+                " to spare: spark.cores.max, spark.executor.cores and spark.executor.memory in"
+                " spark.conf ask for less",
+                "executors that end at once can't reach this process: spark.driver.host must name"
+                " an address of this host that the workers reach (docs/cluster.md)",
+                "where waiting for resources is usual, let it wait for longer:"
+                f" spark.conf: {PATIENCE_SETTING}: 600s",
+                lasting=False,
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _of_python(context: SparkContext, text: str) -> ClusterError:
+    """What it means that no Python function could be run at all."""
+    here = "{}.{}".format(*sys.version_info[:2])
+    name = (
+        f"name a Python {here} that the executors have in spark.conf: spark.pyspark.python,"
+        " or ship one by spark.archives (docs/cluster.md)"
+    )
+    version = re.search(r"Python in worker[^\n]*", text)
+    if version:
+        return ClusterError(
+            f"the executors' Python is not the {here} of this process: {version[0]}",
+            name,
+            lasting=True,
+        )
+    program = re.search(r'Cannot run program "([^"]*)"[^\n]*', text)
+    if program:
+        return ClusterError(
+            f"an executor has no Python at {program[1]}: {program[0]}", name, lasting=True
+        )
+    return ClusterError(
+        f"the executors can't run Python ({context.pythonExec}): {_gist(text)}",
+        name,
+        "look at the log (stderr) of an executor for more",
+        lasting=True,
+    )
+
+
+def _gist(text: str) -> str:
+    """The part of a Java error that tells what Python said."""
+    told = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
+    return (told[1] if told else text).strip()[-_SHOWN:]

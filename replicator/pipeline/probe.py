@@ -1,0 +1,33 @@
+"""What an executor lacks of the things that it needs; runs there, on the standard library alone."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from collections.abc import Iterator, Sequence
+
+NEEDED = ("pyarrow", "numpy", "numba", "pandas", "pymysql")
+"""The modules that executors must have installed; `docs/cluster.md` names the packages."""
+
+OURS = "replicator.pipeline.job"
+
+
+def look_around(files: Sequence[str]) -> tuple[str, ...]:
+    """Try the modules, and whether ``files`` can be read; what is not there, each with the host."""
+    host = socket.gethostname()
+    lacks = [f"on {host}: {lack}" for lack in _missing_modules()]
+    unreadable = [name for name in files if not os.access(name, os.R_OK)]
+    return (*lacks, *(f"on {host}: no file {name} that can be read" for name in unreadable))
+
+
+def _missing_modules() -> Iterator[str]:
+    missing = False
+    for name in (*NEEDED, OURS):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            # Ours can't be imported without the others: that says nothing new.
+            if name != OURS or not missing:
+                yield str(error)
+            missing = True
