@@ -3,9 +3,9 @@
 ``python -m tests.simulation --seeds 100000``: so many seeds, from ``--first`` on; the first
 failure is printed with its seed and its shortest replay.
 
-``python -m tests.simulation --exhaustive``: every run of the small scope of two sources, two
-members each, two DDL and two rows each, for ``--binlogs`` of its 1,225 pairs of binlogs, with
-``--crashes`` at any step.
+``python -m tests.simulation --exhaustive``: every run of a small scope, with ``--crashes`` at any
+step. ``--scope RDRD+RDRD,RDRD+RDRD`` are two sources of two members each, which write a row (R),
+get a DDL (D), write a row, get a DDL.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import argparse
 import sys
 import time
 
+from tests.simulation.decoupled import Search
 from tests.simulation.runs import run, shorten
-from tests.simulation.small import binlogs, explore, scope
+from tests.simulation.small import NAMES, Catalogue, Scope
 
 
 def _seeds(first: int, count: int) -> int:
@@ -29,20 +30,27 @@ def _seeds(first: int, count: int) -> int:
     return 0
 
 
-def _exhaustive(count: int, crashes: int) -> int:
-    scripts = scope("RDRD", "RDRD", "RDRD", "RDRD")
-    every = list(binlogs(scripts))
-    chosen = every[:: max(1, len(every) // count)][:count]
-    states = 0
-    for number, orders in enumerate(chosen, 1):
-        found = explore(scripts, crashes, orders)
-        states += found.states
-        if found.failure:
-            path = "\n".join(" ".join(step) for step in found.path)
-            sys.stdout.write(f"{orders}: {found.failure}, after\n{path}\n")
-            return 1
-        sys.stdout.write(f"{number} of {len(chosen)} pairs of binlogs: {states} states hold\n")
+def _exhaustive(scope: Scope, crashes: int) -> int:
+    started = time.monotonic()
+    catalogue = Catalogue()
+    found = Search(scope, crashes, catalogue).run()
+    if found.failure:
+        path = "\n".join(" ".join(step) for step in found.path)
+        sys.stdout.write(f"{found.failure}, where a source did\n{path}\n")
+        return 1
+    every = f"{found.count():,} states, " if len(scope) == 2 else ""
+    sys.stdout.write(
+        f"{every}{len(catalogue.sources):,} of a single source, in {len(found.nodes)} nodes,"
+        f" {found.transitions:,} steps tried: all hold, in {time.monotonic() - started:.0f} s\n"
+    )
     return 0
+
+
+def _scope(text: str) -> Scope:
+    sources = text.split(",")
+    if len(sources) > len(NAMES) or set(text) - set("RD+,"):
+        raise argparse.ArgumentTypeError("up to four sources, of scripts in R and D")
+    return tuple(tuple(filter(None, source.split("+"))) for source in sources)
 
 
 def main() -> int:
@@ -51,11 +59,11 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--exhaustive", action="store_true")
-    parser.add_argument("--binlogs", type=int, default=1225)
+    parser.add_argument("--scope", type=_scope, default="RDRD+RDRD,RDRD+RDRD")
     parser.add_argument("--crashes", type=int, default=1)
     given = parser.parse_args()
     if given.exhaustive:
-        return _exhaustive(given.binlogs, given.crashes)
+        return _exhaustive(given.scope, given.crashes)
     return _seeds(given.first, given.seeds)
 
 

@@ -148,7 +148,12 @@ def ready_of_one_source(patch: pytest.MonkeyPatch) -> None:
 
 def ready_for_any_version(patch: pytest.MonkeyPatch) -> None:
     """A source is ready although it has not restarted with the version before."""
-    patch.setattr(TargetLock, "ready", lambda self, source: self.groups[source].ready)
+
+    def ready(self: TargetLock, source: str) -> bool:
+        group = self.groups.get(source)
+        return group is not None and group.ready
+
+    patch.setattr(TargetLock, "ready", ready)
     patch.setattr(
         Group,
         "ready",

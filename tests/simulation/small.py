@@ -1,423 +1,277 @@
 """Every run of a small scope: all interleavings, a crash at every step, states visited once.
 
-One target, two sources, each event a transaction and a chunk of its own, one bucket. Each member
-plays a script such as ``RDRD`` (R: a row, D: the next DDL); in which order a source's members do,
-is decided as its binlog is read, so all binlogs are covered. The groups and locks are those of
-production. A state is left out when one was seen that differs only by names or in what can never
-be read again. When rows are written and checkpoints saved matters to nobody before a crash, a
-restart or a DDL: so it is decided there, for each source, how far it had come by then (saved at the
-earliest or at the latest place possible).
+One target, a few sources (`tests.simulation.small_source`), and the lock: groups and lock are those
+of production. A state is the sources' and what they share (`Centre`); two are the same if they
+differ only by names or in what can never be read again. `explore` goes through all of them one by
+one; `tests.simulation.decoupled` does so for larger scopes, in sets.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
 
-from replicator.sharding.group import Group
-from replicator.sharding.items import (
-    At,
-    Decision,
-    GroupState,
-    Item,
-    MemberState,
-    Past,
-    Turn,
-    boundary,
-)
+from replicator.sharding.items import HistoryError, Item, Past, boundary
 from replicator.sharding.lock import Resolution, TargetLock
-from replicator.sharding.resume import Boundary
-from tests.simulation.estate import BEGINNING
-from tests.simulation.store import BrokenError, Point
+from tests.simulation.small_source import Scripts, SmallSource, new_source
+from tests.simulation.store import BrokenError
 
-Step = tuple[str, str, str]
-Scripts = dict[str, dict[str, str]]
-"""By source and member."""
-Orders = dict[str, tuple[str, ...]]
-"""By source, the members in the order of their events: a binlog given beforehand."""
-NOWHERE: Point = (0, At(-1, -1))
+Scope = tuple[Scripts, ...]
+"""The scripts of each source's members."""
+Step = tuple[str, ...]
+Failed = (BrokenError, AssertionError, LookupError, HistoryError)
+NAMES = "ABCD"
 
 
-class Event(NamedTuple):
-    """An event of a binlog; ``version`` is how many DDL its member had before it."""
+class Stage(IntEnum):
+    """Of the next item: each is a step that a crash may come before or after."""
 
-    member: str
-    kind: str
-    version: int
+    OPEN = 0
+    DECIDED = 1
+    SAVED = 2
+    EXECUTED = 3
+
+
+class Centre(NamedTuple):
+    """What the sources share; ``recorded`` items are known to be executed, one more may be."""
+
+    crashes: int
+    recorded: int
+    stage: Stage
+
+    @property
+    def executed(self) -> int:
+        return self.recorded + (self.stage is Stage.EXECUTED)
 
 
 @dataclass(slots=True)
-class SmallSource:
-    """A source: its binlog as far as it was ever read, its incarnation, what is saved of it."""
-
-    log: tuple[Event, ...]
-    played: dict[str, int]
-    applied: frozenset[int]
-    point: Point
-    saved: Boundary[GroupState]
-    turns: tuple[Turn, ...]
-    next: int
-    group: Group
-    boundaries: tuple[Boundary[GroupState], ...]
-    limit: int = 0
-    queue: tuple[tuple[int, int], ...] = ()
-    stopping: bool = False
-
-    def note_limit(self) -> None:
-        """The source could be saved up to here, when everything before is applied."""
-        free = min((at.transaction for at in self.group.open_items), default=self.next)
-        self.limit = max(self.limit, min(free, self.next))
-
-    def ways(self) -> list[str]:
-        """What a crash leaves: none or all rows written, saved early or late."""
-        late = len(self.savable()) > 1
-        found = ["none early", "none late"][: 1 + late]
-        if self.queue:
-            found += ["all early", "all late"]
-        return found
-
-    def savable(self) -> list[Boundary[GroupState]]:
-        """Where it may be saved: at the earliest, and at the latest."""
-        applied = self.queue[0][0] if self.queue else self.next
-        last = [b for b in self.boundaries if b.key <= min(self.limit, applied)][-1]
-        return [self.saved] if last.key == self.saved.key else [self.saved, last]
-
-
 class Small:
-    """A state of the small scope."""
+    """A state, as it is when the process has these sources; a source that is None is away."""
 
-    def __init__(self, scripts: Scripts, crashes: int, orders: Orders | None = None) -> None:
-        self.scripts = scripts
-        self.orders = orders
-        self.crashes = crashes
-        self.executed = 0
-        self.recorded = 0
-        self.pending: Resolution | None = None
-        self.sources: dict[str, SmallSource] = {}
-        self.lock = TargetLock("T", scripts)
-        for name, members in scripts.items():
-            state = GroupState(0, tuple((m, MemberState(0, BEGINNING)) for m in sorted(members)))
-            saved = Boundary(0, state)
-            self.sources[name] = SmallSource(
-                (),
-                dict.fromkeys(members, 0),
-                frozenset(),
-                NOWHERE,
-                saved,
-                (),
-                0,
-                self.lock.start(name, state, boundary(0)),
-                (saved,),
-            )
+    centre: Centre
+    sources: list[SmallSource | None]
+    lock: TargetLock = field(init=False)
 
-    def copy(self) -> Small:
-        new = copy.copy(self)
-        new.lock = copy.copy(self.lock)
-        new.lock.groups = {}
-        new.lock._turns = {name: list(turns) for name, turns in self.lock._turns.items()}
-        new.sources = {}
-        for name, source in self.sources.items():
-            mine = new.sources[name] = copy.copy(source)
-            mine.played = dict(source.played)
-            group = mine.group = copy.copy(source.group)
-            group.members = dict(group.members)
-            group.items = dict(group.items)
-            group.held = group.held.copy()
-            if name in self.lock.groups:
-                new.lock.groups[name] = group
-        return new
-
-    def key(self) -> object:
-        """The state without names, and counted from the saved positions."""
-        sources = sorted(self._source_key(name) for name in self.sources)
-        return (self.crashes, self.executed, self.recorded, self.pending is not None, *sources)
-
-    def _source_key(self, name: str) -> tuple[object, ...]:
-        source = self.sources[name]
-        names = sorted(source.played)
-        keys = [self._named_key(name, dict(zip(names, range(len(names)), strict=True)))]
-        if not self.orders and len(set(self.scripts[name].values())) == 1 and len(names) == 2:
-            keys.append(self._named_key(name, {names[0]: 1, names[1]: 0}))
-        return min(keys)
-
-    def _named_key(self, name: str, number: dict[str, int]) -> tuple[object, ...]:
-        source = self.sources[name]
-        group = source.group
-        first = source.saved.key
-        point = source.point
-        return (
-            source.stopping,
-            source.next - first,
-            group.known,
-            group.base,
-            point[0],
-            max(point[1].transaction - first, -1),
-            tuple((number[e.member], e.kind, e.version) for e in source.log[first:]),
-            tuple(sorted((number[m], n) for m, n in source.played.items())),
-            tuple(sorted(n - first for n in source.applied if n >= first)),
-            tuple(
-                (t.version, t.at.transaction - first)
-                for t in source.turns
-                if t.at >= boundary(first)
-            ),
-            tuple(sorted((number[m], s.version) for m, s in group.members.items())),
-            tuple(sorted((v, n) for v, n in group.held.items() if n)),
-            tuple(sorted((v, number[i.member]) for v, items in group.items.items() for i in items)),
-            max(group._settled.transaction - first, -1),
-            tuple((key - first, version) for key, version in source.queue),
-            source.limit - first,
-            source.saved.state.base,
-        )
-
-    # The steps.
-
-    def steps(self) -> list[Step]:
-        """What can happen next, but for crashes.
-
-        While no item is decided, the events of a source that is not ready concern nobody else:
-        nothing can be decided without them. So they are not mixed with the steps of others.
-        """
-        if self.pending is None and not self.lock.agreed:
-            for name, source in self.sources.items():
-                late = source.stopping or source.group.known < self.recorded
-                if not late and not self.lock.ready(name) and (reads := self.reads(name)):
-                    return reads
-        found = [step for name in self.sources for step in self.source_steps(name)]
-        if self.lock.agreed:
-            found.append(("resolve", "", ""))
-        if self.executed > self.recorded:
-            found.append(("finish", "", ""))
-        elif self.pending and self.lock.may_execute:
-            found.append(("execute", "", ""))
-        return found
-
-    def reads(self, name: str) -> list[Step]:
-        source = self.sources[name]
-        if source.next < len(source.log):
-            members = [source.log[source.next].member]
-        elif self.orders:
-            members = list(self.orders[name][source.next : source.next + 1])
-        else:
-            members = [m for m, s in self.scripts[name].items() if source.played[m] < len(s)]
-        return [("read", name, member) for member in members]
-
-    def source_steps(self, name: str) -> list[Step]:
-        source = self.sources[name]
-        if source.stopping:
-            return [("restart", name, "")]
-        if source.group.known < self.recorded:
-            return [*self.reads(name), ("tell", name, "")]
-        return self.reads(name)
-
-    def crashes_now(self) -> Iterator[Step]:
-        """All ways to crash: what was written and saved of each source."""
-        if self.crashes:
-            ways = [source.ways() for source in self.sources.values()]
-            for way in product(*ways):
-                yield "crash", " ".join(way), ""
-
-    def do(self, step: Step) -> None:
-        kind, name, argument = step
-        getattr(self, f"do_{kind}")(*(part for part in (name, argument) if part))
-
-    def do_read(self, name: str, member: str) -> None:
-        source = self.sources[name]
-        group = source.group
-        key = source.next
-        if key == len(source.log):
-            script = self.scripts[name][member]
-            played = source.played[member]
-            event = Event(member, script[played], script[:played].count("D"))
-            source.log = (*source.log, event)
-            source.played[member] += 1
-        event = source.log[key]
-        source.next += 1
-        if event.kind == "R":
-            if group.row(member, At(key, 1)) is Decision.APPLY:
-                source.queue = (*source.queue, (key, group.known))
-        else:
-            text = f"d{event.version}"
-            group.ddl(Item(text, (text,), member, At(key, 0)))
-        source.boundaries = (*source.boundaries, Boundary(key + 1, group.state))
-        source.note_limit()
+    def __post_init__(self) -> None:
+        self.lock = self.new_lock()
+        for name, source in self.named():
+            self.lock.groups[name] = source.group
         self.lock.look()
 
-    def apply(self, source: SmallSource, count: int) -> None:
-        for key, version in source.queue[:count]:
-            if (version, At(key, 1)) > source.point:
-                event = source.log[key]
-                if not event.version == version == self.executed:
-                    raise BrokenError(f"{event} is applied as {version} at {self.executed}")
-                if key in source.applied:
-                    raise BrokenError(f"{event} is applied twice")
-                source.applied |= {key}
-                source.point = (version, At(key, 1))
-        source.queue = source.queue[count:]
+    def named(self) -> Iterator[tuple[str, SmallSource]]:
+        """The sources that are not away."""
+        return ((n, s) for n, s in zip(NAMES, self.sources, strict=False) if s is not None)
 
-    def barrier(self) -> None:
-        """The writer applies what was forwarded."""
-        for source in self.sources.values():
-            self.apply(source, len(source.queue))
+    def new_lock(self) -> TargetLock:
+        """The lock of what is recorded, without any source."""
+        version = self.centre.recorded
+        turns = {name: list(source.turns) for name, source in self.named()}
+        pending = None
+        if self.centre.stage is not Stage.OPEN:
+            text = f"d{version}"
+            last = {name: source.turns[-1] for name, source in self.named()}
+            owner = next(iter(last))
+            item = Item(text, (text,), "0", last[owner].at)
+            pending = Resolution(version + 1, owner, item, Past(text), last)
+        names = NAMES[: len(self.sources)]
+        return TargetLock("T", names, [Past(f"d{v}") for v in range(version)], turns, pending)
 
-    def save(self, source: SmallSource, where: Boundary[GroupState]) -> None:
-        source.saved = where
-        for key, event in enumerate(source.log[: source.saved.key]):
-            if event.kind == "R" and key not in source.applied:
-                raise BrokenError(f"{event} is behind the saved position and not applied")
+    # The steps of one source: nobody else is asked or changed.
 
-    def do_resolve(self) -> None:
-        resume = {name: boundary(source.limit) for name, source in self.sources.items()}
-        self.pending = self.lock.resolve(resume)
-        for name, turn in self.pending.turns.items():
-            source = self.sources[name]
-            source.turns = (*source.turns, turn)
+    def own_steps(self, index: int) -> list[Step]:
+        """What one source can do."""
+        source = self.source(index)
+        if source.stopping:
+            return [("restart",)]
+        found: list[Step] = [("read", str(member)) for member in source.events()]
+        if source.group.known < self.centre.recorded:
+            found.append(("tell",))
+        return found
 
-    def do_execute(self) -> None:
-        self.barrier()
-        self.executed += 1
+    def source(self, index: int) -> SmallSource:
+        """One that is not away."""
+        source = self.sources[index]
+        assert source is not None
+        return source
 
-    def do_finish(self) -> None:
-        self.recorded += 1
-        self.pending = None
-        self.lock.executed()
-
-    def do_tell(self, name: str) -> None:
-        source = self.sources[name]
-        if source.group.can_adopt:
+    def do_own(self, index: int, step: Step) -> None:
+        """One source takes a step."""
+        source = self.source(index)
+        if step[0] == "read":
+            source.read(int(step[1]))
+        elif step[0] == "restart":
+            source.restart(NAMES[index], self.lock, self.centre.executed)
+        elif source.group.can_adopt:
             source.group.adopt()
             source.note_limit()
-            self.lock.look()
         else:
             source.stopping = True
-
-    def do_restart(self, name: str) -> None:
-        source = self.sources[name]
-        self.apply(source, len(source.queue))
-        self.save(source, source.savable()[-1])
-        self.lock.stop(name)
-        self.start(name)
         self.lock.look()
 
-    def start(self, name: str) -> None:
-        source = self.sources[name]
-        version, at = source.point
-        source.group = self.lock.start(
-            name,
-            source.saved.state,
-            boundary(source.saved.key),
-            at if version == self.lock.version and at > NOWHERE[1] else None,
-        )
-        source.boundaries = (source.saved,)
-        source.next = source.limit = source.saved.key
-        source.queue = ()
-        source.stopping = False
+    # The steps of all sources together, but for a crash.
 
-    def do_crash(self, way: str) -> None:
-        self.crashes -= 1
-        words = iter(way.split())
-        for source, rows, place in zip(self.sources.values(), words, words, strict=True):
-            self.apply(source, len(source.queue) if rows == "all" else 0)
-            self.save(source, source.savable()[-1 if place == "late" else 0])
-        if self.executed > self.recorded:
-            self.recorded += 1
-            self.pending = None
-        self.lock = TargetLock(
-            "T",
-            self.scripts,
-            [Past(f"d{version}") for version in range(self.recorded)],
-            {name: source.turns for name, source in self.sources.items()},
-            self.pending,
-        )
-        for name in self.sources:
-            self.start(name)
+    def shared_step(self) -> Step | None:
+        """What the lock can do, if anything."""
+        stage = self.centre.stage
+        if stage is Stage.OPEN:
+            return ("decide",) if self.lock.agreed else None
+        if stage is Stage.SAVED:
+            return ("execute",) if self.lock.may_execute else None
+        return ("save",) if stage is Stage.DECIDED else ("finish",)
+
+    def do_shared(self, step: Step) -> None:
+        """The lock takes its step."""
+        crashes, recorded, stage = self.centre
+        if step == ("finish",):
+            self.lock.executed()
+            self.centre = Centre(crashes, recorded + 1, Stage.OPEN)
+            return
+        if step == ("decide",):
+            self.decide()
+        elif step == ("execute",):
+            self.barrier()
+        self.centre = Centre(crashes, recorded, Stage(stage + 1))
+
+    def barrier(self) -> None:
+        """The writer applies what the groups have forwarded."""
+        for _, source in self.named():
+            source.apply(len(source.queue), self.centre.executed)
+
+    def decide(self) -> None:
+        """All turns are noted; they are not saved yet."""
+        resume = {name: boundary(source.limit) for name, source in self.named()}
+        decided = self.lock.resolve(resume)
+        if decided.past != Past(f"d{self.centre.recorded}"):
+            raise BrokenError(f"{decided.past} is decided as item {decided.version}")
+        for name, source in self.named():
+            source.turns = (*source.turns, decided.turns[name])
 
     def check_end(self) -> None:
-        """Nothing can happen any more: every row must be there."""
+        """Nothing can happen any more: every row must be there, and nothing wait."""
+        if self.lock.view() is not None:
+            raise BrokenError(f"waits for ever: {self.lock.view()}")
         self.barrier()
-        for name, source in self.sources.items():
-            for key, event in enumerate(source.log):
-                if event.kind == "R" and key not in source.applied:
-                    raise BrokenError(f"{event} of {name} is lost")
+        for _, source in self.named():
+            source.check_applied(len(source.log))
 
 
-@dataclass(frozen=True, slots=True)
+def crashed(centre: Centre) -> Centre:
+    """What a crash makes of it: the fingerprint tells that an item was executed."""
+    crashes, recorded, stage = centre
+    kept = Stage.SAVED if stage is Stage.SAVED else Stage.OPEN
+    return Centre(crashes - 1, recorded + (stage is Stage.EXECUTED), kept)
+
+
+def after_crash(centre: Centre, before: SmallSource, count: int, index: int) -> list[SmallSource]:
+    """What a crash may make of one of ``count`` sources."""
+    found = []
+    for left in before.ways():
+        source = before.copy()
+        source.crash(left, centre.executed, decided=centre.stage is Stage.DECIDED)
+        sources: list[SmallSource | None] = [None] * count
+        sources[index] = source
+        new = Small(crashed(centre), sources)
+        new.lock.stop(NAMES[index])
+        source.start(NAMES[index], new.lock)
+        found.append(source)
+    return found
+
+
+class Catalogue:
+    """The states of single sources, numbered; one of those that are the same stands for all."""
+
+    def __init__(self) -> None:
+        self.sources: list[SmallSource] = []
+        self._numbers: dict[object, int] = {}
+
+    def number(self, source: SmallSource) -> int:
+        """The number of the states that are the same as this one."""
+        key = source.key()
+        number = self._numbers.setdefault(key, len(self.sources))
+        if number == len(self.sources):
+            self.sources.append(source)
+        return number
+
+
+State = tuple[Centre, tuple[int, ...]]
+
+
+@dataclass(slots=True)
 class Explored:
     """What a search has seen; ``failure`` with the ``path`` that leads to it, if there is one."""
 
-    states: int
-    transitions: int
+    states: set[State] = field(default_factory=set)
+    transitions: int = 0
     failure: str | None = None
     path: tuple[Step, ...] = ()
 
-    def failed(self, reason: str, path: tuple[Step, ...]) -> Explored:
-        return replace(self, failure=reason, path=path)
+
+def start(scope: Scope, catalogue: Catalogue) -> tuple[int, ...]:
+    """The sources of a scope at the beginning."""
+    lock = TargetLock("T", NAMES[: len(scope)])
+    return tuple(
+        catalogue.number(new_source(name, scripts, lock))
+        for name, scripts in zip(NAMES, scope, strict=False)
+    )
 
 
-def explore(scripts: Scripts, crashes: int = 1, orders: Orders | None = None) -> Explored:
-    """Visit every state; stops at the first failure. Without ``orders``, with all binlogs."""
-    first = Small(scripts, crashes, orders)
-    seen = {hash(first.key())}
-    waiting: list[tuple[Small, object]] = [(first, None)]
-    transitions = 0
+def explore(scope: Scope, crashes: int, catalogue: Catalogue) -> Explored:
+    """Visit every state, each step in every one; stops at the first failure."""
+    first = (Centre(crashes, 0, Stage.OPEN), tuple(sorted(start(scope, catalogue))))
+    found = Explored({first})
+    parents: dict[State, tuple[State, Step]] = {}
+    waiting = [first]
     while waiting:
-        state, path = waiting.pop()
-        steps = state.steps()
+        state = waiting.pop()
+        step: Step = ("end",)
         try:
-            if not steps:
-                state.check_end()
-        except BrokenError as error:
-            return Explored(len(seen), transitions, str(error), _unroll(path))
-        for step in (*steps, *state.crashes_now()):
-            new = state.copy()
-            transitions += 1
-            try:
-                new.do(step)
-            except (BrokenError, AssertionError, LookupError) as error:
-                return Explored(len(seen), transitions, repr(error), _unroll((step, path)))
-            key = hash(new.key())
-            if key not in seen:
-                seen.add(key)
-                waiting.append((new, (step, path)))
-    return Explored(len(seen), transitions)
+            for step, centre, sources in _successors(state, catalogue):
+                found.transitions += 1
+                new = (centre, tuple(sorted(map(catalogue.number, sources))))
+                if new not in found.states:
+                    found.states.add(new)
+                    parents[new] = (state, step)
+                    waiting.append(new)
+        except Failed as error:
+            found.failure = f"{type(error).__name__}: {error}"
+            found.path = (step,)
+            while state in parents:
+                state, step = parents[state]
+                found.path = (step, *found.path)
+            break
+    return found
 
 
-def _unroll(path: object) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    while isinstance(path, tuple):
-        step, path = path
-        steps.append(step)
-    return tuple(reversed(steps))
+def _successors(
+    state: State, catalogue: Catalogue
+) -> Iterator[tuple[Step, Centre, list[SmallSource]]]:
+    centre, numbers = state
 
+    def fresh(moving: range) -> Small:
+        sources = [catalogue.sources[number] for number in numbers]
+        return Small(centre, [s.copy() if i in moving else s for i, s in enumerate(sources)])
 
-def scope(a1: str, a2: str, b1: str, b2: str) -> Scripts:
-    """Two sources of two members, each with its script; no script, no member."""
-    members = {"A": {"a1": a1, "a2": a2}, "B": {"b1": b1, "b2": b2}}
-    return {
-        source: {name: script for name, script in scripts.items() if script}
-        for source, scripts in members.items()
-    }
-
-
-def binlogs(scripts: Scripts) -> Iterator[Orders]:
-    """All binlogs of these scripts, but for those that differ by the names of equal members."""
-    sources = []
-    for members in scripts.values():
-        names = sorted(members)
-        found = set(_orders({name: len(script) for name, script in members.items()}))
-        if len(set(members.values())) == 1:
-            found = {order for order in found if not order or order[0] == names[0]}
-        sources.append(sorted(found))
-    for orders in product(*sources):
-        yield dict(zip(scripts, orders, strict=True))
-
-
-def _orders(left: dict[str, int]) -> Iterator[tuple[str, ...]]:
-    if not any(left.values()):
-        yield ()
-    for name, count in left.items():
-        if count:
-            for rest in _orders({**left, name: count - 1}):
-                yield (name, *rest)
+    everybody = range(len(numbers))
+    still = fresh(range(0))
+    shared = still.shared_step()
+    own = [(index, step) for index in everybody for step in still.own_steps(index)]
+    for index, step in own:
+        new = fresh(range(index, index + 1))
+        new.do_own(index, step)
+        yield (NAMES[index], *step), centre, list(map(new.source, everybody))
+    if shared:
+        new = fresh(everybody)
+        new.do_shared(shared)
+        yield shared, new.centre, list(map(new.source, everybody))
+    elif not own:
+        fresh(everybody).check_end()
+    if centre.crashes:
+        ways = [
+            after_crash(centre, catalogue.sources[number], len(numbers), index)
+            for index, number in enumerate(numbers)
+        ]
+        for left in product(*ways):
+            yield ("crash",), crashed(centre), list(left)

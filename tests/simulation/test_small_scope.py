@@ -1,56 +1,156 @@
-"""Every run of small scopes: see `tests.simulation.small`."""
+"""Every run of small scopes: see `tests.simulation.small` and `tests.simulation.decoupled`."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.simulation.mutants import mutated
-from tests.simulation.small import binlogs, explore, scope
+from tests.simulation.decoupled import Search
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.small import Catalogue, Explored, Scope, Small, State, explore
+from tests.simulation.small_source import SmallSource
+from tests.simulation.store import Point
+
+TESTING = Path(__file__).parents[2] / "docs" / "testing.md"
+FULL: Scope = (("RDRD", "RDRD"), ("RDRD", "RDRD"))
+"""Two sources, two members each, two DDL and two rows each."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "scripts",
-    [
-        scope("RDRDR", "", "", ""),
-        scope("RDR", "RDR", "", ""),
-        scope("RDR", "", "RDR", ""),
-        scope("RDRD", "", "RDRD", ""),
-        scope("RDR", "RDR", "RDR", ""),
-    ],
-)
-def test_every_run_of_all_binlogs_holds(scripts: dict[str, dict[str, str]]) -> None:
-    found = explore(scripts, crashes=1)
+def test_every_run_of_the_full_scope_holds() -> None:
+    catalogue = Catalogue()
+    found = Search(FULL, 1, catalogue).run()
     assert found.failure is None, found.path
-    assert found.states > 100
+    figures = f"{found.count():,} states, {len(catalogue.sources):,} of a single source"
+    assert figures in " ".join(TESTING.read_text().split())
 
 
 @pytest.mark.slow
-def test_every_run_of_some_binlogs_of_the_full_scope_holds() -> None:
-    """Two sources, two members each, two DDL, two rows. All binlogs: ``--exhaustive``."""
-    scripts = scope("RDRD", "RDRD", "RDRD", "RDRD")
-    every = list(binlogs(scripts))
-    assert len(every) == 1225
-    for orders in every[::500]:
-        found = explore(scripts, crashes=0, orders=orders)
-        assert found.failure is None, (orders, found.path)
+@pytest.mark.parametrize(
+    ("scope", "crashes"),
+    [
+        pytest.param(FULL, 2, id="two crashes"),
+        pytest.param((("RDR", "RDR", "RDR"), ("RDR", "RDR")), 1, id="three members"),
+        pytest.param((("RDRDRD",),) * 3, 2, id="three sources, three DDL, two crashes"),
+    ],
+)
+def test_every_run_of_larger_scopes_holds(scope: Scope, crashes: int) -> None:
+    found = Search(scope, crashes, Catalogue()).run()
+    assert found.failure is None, found.path
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("scope", "crashes"),
     [
-        "skip_for_hold",
-        "apply_for_hold",
-        "adopt_after_holding",
-        "saved_anywhere",
-        "saved_behind_items",
-        "version_off_by_one",
-        "ready_before_all",
-        "ready_of_one_source",
-        "execute_before_turns",
+        ((("RDRD",), ("RDRD",)), 1),
+        ((("RDR",), ("RDR",)), 2),
+        ((("RDR", "RDR"), ()), 1),
+        ((("RDR", "DRR"),), 1),
+        ((("RDR", "RDR"), ("RDR",)), 0),
+        ((("RD",), ("RDR",), ("DR",)), 1),
+        pytest.param((("RDR", "RDR"), ("RDR",)), 1, marks=pytest.mark.slow),
+        pytest.param((("RDR", "RDR"), ("RDR", "RDR")), 0, marks=pytest.mark.slow),
+        pytest.param((("RDRD",), ("RDRD",)), 2, marks=pytest.mark.slow),
     ],
+    ids=str,
 )
-def test_a_mutant_dies(name: str) -> None:
-    scopes = (scope("RDR", "", "RDR", ""), scope("RDR", "RDR", "", ""))
-    with mutated(name):
-        assert any(explore(scripts).failure is not None for scripts in scopes)
+def test_sets_of_states_leave_out_and_add_nothing(scope: Scope, crashes: int) -> None:
+    catalogue = Catalogue()
+    one_by_one = explore(scope, crashes, catalogue)
+    in_sets = Search(scope, crashes, catalogue).run()
+    assert set(in_sets.states()) == one_by_one.states
+    assert in_sets.failure == one_by_one.failure
+    if len(scope) == 2:
+        assert in_sets.count() == len(one_by_one.states)
+    # No step has changed a source that it was not of.
+    assert list(map(catalogue.number, catalogue.sources)) == list(range(len(catalogue.sources)))
+
+
+@pytest.mark.parametrize("scope", [(("RDRD",), ("RDRD",)), (("RDR", "RDR"),)], ids=str)
+def test_forgetting_what_left_no_trace_leads_to_the_same_ends(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalogue = Catalogue()
+    forgetting = _ends(explore(scope, 1, catalogue), catalogue)
+    monkeypatch.setattr(SmallSource, "forget", lambda self: None)
+    assert _ends(explore(scope, 1, catalogue), catalogue) == forgetting
+
+
+def _ends(found: Explored, catalogue: Catalogue) -> set[State]:
+    assert found.failure is None
+    ends = set()
+    for centre, numbers in found.states:
+        end = Small(centre, [catalogue.sources[number] for number in numbers])
+        if not end.shared_step() and not any(map(end.own_steps, range(len(numbers)))):
+            ends.add((centre, numbers))
+    return ends
+
+
+# Wrong versions of what is around the rule; those of the rule itself are in `mutants`.
+
+
+def _point_not_compared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SmallSource, "has", lambda self, point: False)
+
+
+def _point_by_position_only(patch: pytest.MonkeyPatch) -> None:
+    def has(self: SmallSource, point: Point) -> bool:
+        return point[1] <= self.point[1]
+
+    patch.setattr(SmallSource, "has", has)
+
+
+def _no_barrier(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Small, "barrier", lambda self: None)
+
+
+def _turns_forgotten(patch: pytest.MonkeyPatch) -> None:
+    original = SmallSource.crash
+
+    def crash(self: SmallSource, *left: object, **how: object) -> None:
+        original(self, *left, **how)  # type: ignore[arg-type]
+        self.turns = ()
+
+    patch.setattr(SmallSource, "crash", crash)
+
+
+OWN = {
+    "point_not_compared": _point_not_compared,
+    "point_by_position_only": _point_by_position_only,
+    "no_barrier": _no_barrier,
+    "turns_forgotten": _turns_forgotten,
+}
+RULE = (
+    "skip_for_hold",
+    "apply_for_hold",
+    "hold_for_skip",
+    "apply_for_skip",
+    "hold_for_apply",
+    "version_off_by_one",
+    "saved_behind_items",
+    "saved_anywhere",
+    "only_latest_item_open",
+    "adopt_after_holding",
+    "ready_before_all",
+    "ready_of_one_source",
+    "ready_for_any_version",
+    "execute_before_turns",
+)
+
+
+@pytest.fixture(params=[*RULE, *OWN])
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    {**MUTANTS, **OWN}[request.param](monkeypatch)
+
+
+@pytest.mark.usefixtures("wrong")
+def test_a_mutant_dies_in_either_search() -> None:
+    scopes: tuple[Scope, ...] = ((("RDR",), ("RDR",)), (("RDR", "RDR"),), (("RDRD",), ("RDRD",)))
+    dead = []
+    for scope in scopes:
+        one_by_one = explore(scope, 1, Catalogue())
+        in_sets = Search(scope, 1, Catalogue()).run()
+        assert (in_sets.failure is None) == (one_by_one.failure is None), scope
+        assert bool(in_sets.path) == bool(in_sets.failure)
+        dead.append(in_sets.failure)
+    assert any(dead)
