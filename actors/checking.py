@@ -25,6 +25,7 @@ async def task_to_check(task: Task) -> TaskToCheck:
         task_mode=task.task_mode,
         pessimistic=task.is_sharding or task.shard_mode == "pessimistic",
         resuming=bool(saved),
+        spark_master=task.spark.master,
     )
 
 
@@ -52,17 +53,20 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         router=setup.router,
         routes=setup.routes,
         server_id=setup.server_id,
-        start=_start(setup, checkpoint),
+        start=_start(setup, checkpoint, follows_copy=task.task_mode != "incremental"),
         reads_binlog=task.task_mode != "full",
+        copies_rows=task.task_mode != "incremental",
     )
 
 
-def _start(setup: SourceSetup, checkpoint: Checkpoint | None) -> SourcePosition | None:
+def _start(
+    setup: SourceSetup, checkpoint: Checkpoint | None, *, follows_copy: bool
+) -> SourcePosition | None:
     if checkpoint is not None:
         gtid = checkpoint.gtid if setup.use_gtid else ""
         return SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), gtid)
     meta = setup.meta
-    if meta is None:
+    if meta is None or follows_copy:
         return None
     by_gtid = meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name)
     return SourcePosition(

@@ -14,6 +14,7 @@ from actors.faults import FatalError, TransientError
 from actors.refusals import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
+from replicator.pipeline.cluster import executor_count, is_local
 from replicator.schema.registry import SchemaRegistry
 
 RETRY_WAIT = (0.2, 15.0)
@@ -24,6 +25,11 @@ DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
 
 SPARK_ATTEMPTS = 3
 """How often a job that Spark itself failed is submitted before the session is made anew."""
+
+EXECUTOR_LOOK = 2.0
+"""Seconds between two looks whether a cluster still has executors for a running batch."""
+
+_JVM_GONE = (Py4JError, EOFError, OSError, pa.ArrowException)
 
 
 class JobRunner:
@@ -54,16 +60,14 @@ class JobRunner:
         self.state = "applying"
         while True:
             try:
-                result = await anyio.to_thread.run_sync(
-                    apply_batch, self._session, batch, self._settings
-                )
+                result = await self._submit(batch)
             except (PySparkException, Py4JJavaError) as error:
                 failures += 1
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
                 if failures >= SPARK_ATTEMPTS:
                     raise TransientError(f"Spark failed {failures} times: {error}") from error
                 trouble = "Spark failed"
-            except (Py4JError, EOFError, OSError, pa.ArrowException) as error:
+            except _JVM_GONE as error:
                 # Not a job that failed: the connection to the JVM broke, with its answer.
                 raise TransientError(f"Spark's JVM is gone: {error!r}") from error
             else:
@@ -78,6 +82,45 @@ class JobRunner:
             self._log.warning("batch.retry", reason=trouble, seconds=round(wait, 1))
             await anyio.sleep(wait)
             wait = min(2 * wait, longest)
+
+    async def _submit(self, batch: Batch) -> BatchResult:
+        """One job. While a cluster has no executor for it, `stuck`; a stop then ends the job."""
+        if is_local(self._session.sparkContext.master or ""):
+            return await anyio.to_thread.run_sync(apply_batch, self._session, batch, self._settings)
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_executors)
+            try:
+                result = await anyio.to_thread.run_sync(
+                    apply_batch, self._session, batch, self._settings
+                )
+            except (PySparkException, *_JVM_GONE) as error:
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return result
+
+    async def _watch_executors(self) -> None:
+        context = self._session.sparkContext
+        before = self.state
+        try:
+            while True:
+                await anyio.sleep(EXECUTOR_LOOK)
+                if await anyio.to_thread.run_sync(executor_count, context):
+                    self.state = before
+                elif self.state == before:
+                    reason = "the Spark cluster has no executor left for the task, and gives none"
+                    self.state = f"retrying: {reason}"
+                    self._log.warning("batch.no-executors", reason=reason)
+        except Py4JError:
+            # The JVM is gone, or the application was ended: the job itself tells that.
+            return
+        finally:
+            if self.state != before:
+                # The thread that waits for the job can't be cancelled; without its job it ends.
+                context.cancelAllJobs()
+                self.state = before
 
     def _fault(self, bucket: BucketOutcome) -> FatalError:
         target = self._registry.target_name(bucket.target)

@@ -6,10 +6,11 @@ import pymysql.err
 import structlog
 
 from actors.checking import task_to_check
+from actors.faults import TransientError
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks import CheckResult, run_checks
-from replicator.checks.items import CONNECTION
+from replicator.checks.items import CONNECTION, SPARK_MASTER
 from replicator.schema.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 
 log = structlog.get_logger()
@@ -28,11 +29,13 @@ class PrecheckError(Exception):
 
 
 async def precheck(task: Task) -> None:
-    """Raise PrecheckError when a check fails, DatabaseUnavailableError to try again later.
+    """Raise PrecheckError when a check fails, DatabaseUnavailableError or TransientError to
+    try again later.
 
-    A task that has a checkpoint has run before: it waits for servers that are away. A source that
-    cannot be reached by a new task is more likely a mistake in the task file, and a failed check.
-    The target is waited for in any case, since it has the checkpoint.
+    A task that has a checkpoint has run before: it waits for servers that are away, and for a
+    Spark master. A source that cannot be reached by a new task is more likely a mistake in the
+    task file, and a failed check. The target is waited for in any case, since it has the
+    checkpoint.
     """
     admitted = await _lets_in(address_of(task.target_database))
     found = await task_to_check(task)
@@ -43,6 +46,9 @@ async def precheck(task: Task) -> None:
     lost = [r.finding for r in results if r.state == "failed" and r.name == CONNECTION]
     if lost and admitted and found.resuming:
         raise DatabaseUnavailableError("; ".join(lost))
+    for result in results:
+        if found.resuming and result.state == "failed" and result.name == SPARK_MASTER:
+            raise TransientError(result.finding)
     if any(result.state == "failed" for result in results):
         raise PrecheckError(results)
     for result in results:

@@ -13,6 +13,7 @@ from replicator.checks.result import CheckResult, Place
 
 ALL = "all"
 CONNECTION = "connection"
+SPARK_MASTER = "spark_master"
 
 CHECKS: dict[str, str] = {
     ALL: "leaves out every check",
@@ -37,7 +38,10 @@ CHECKS: dict[str, str] = {
     "table_schema": "each table fits the target's table that it is merged into",
     "schema_of_shard_tables": "the tables that are merged into one have the same structure",
     "auto_increment_ID": "merged tables do not make the same key values",
+    "foreign_keys": "no rows change along with a parent's unseen, and none is left out unnoticed",
+    "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
     "target_keys": "the target's keys, foreign keys and triggers suit a merge",
+    SPARK_MASTER: "the master of a standalone Spark cluster answers",
     "ignore-checking-items": "the names in the task file are names of this list",
 }
 """Name of each check and what it makes sure of."""

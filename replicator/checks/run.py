@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import anyio
 
+from replicator.checks.cluster import check_cluster
 from replicator.checks.items import ALL, CONNECTION, unknown_items
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.source import check_source
@@ -16,7 +17,8 @@ from replicator.schema.connection import DatabaseUnavailableError
 
 
 async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckResult]:
-    """Check a task: its sources in the order given, then its target, then the structures.
+    """Check a task: its sources in the order given, then its target and its cluster, then the
+    structures.
 
     ``ignore`` holds names of `replicator.checks.items.CHECKS`; results of these are left out,
     but for `connection`: with ``all``, nothing is looked at. Servers that cannot be reached are
@@ -42,6 +44,7 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
         group.start_soon(look_at_target)
     results = [result for source in task.sources for result in by_source[source.source_id]]
     results += of_target
+    results += await check_cluster(task.spark_master)
     if not task.resuming and _reachable(of_target):
         sources = tuple(s for s in task.sources if _reachable(by_source[s.source_id]))
         results += await _structures(replace(task, sources=sources))

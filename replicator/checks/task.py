@@ -26,8 +26,9 @@ class SourceToCheck:
     ``server_id`` is the one that we register with there. ``start`` is the position that reading
     starts from, from the task file or a checkpoint, None for the current one; its ``gtid`` decides
     where it is not empty, its file may then be empty. ``reads_binlog`` is false when only a full
-    copy is made. ``registered_as`` is the host name that our own reader registers with there: an
-    entry under that name is a reader of ours that the server has not noticed to be gone.
+    copy is made; ``copies_rows`` is true when one is. ``registered_as`` is the host name that our
+    own reader registers with there: an entry under that name is a reader of ours that the server
+    has not noticed to be gone.
     """
 
     source_id: str
@@ -37,6 +38,7 @@ class SourceToCheck:
     server_id: int
     start: SourcePosition | None = None
     reads_binlog: bool = True
+    copies_rows: bool = False
     registered_as: str = "replicator"
 
 
@@ -64,3 +66,4 @@ class TaskToCheck:
     pessimistic: bool = True
     extracted: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
     resuming: bool = False
+    spark_master: str = "local[*]"

@@ -11,8 +11,6 @@ import hashlib
 import zipfile
 from pathlib import Path
 
-import replicator
-
 UNPACKED = "replicator-package"
 """The folder below an executor's own that the archive is unpacked in."""
 
@@ -22,7 +20,7 @@ def pack(folder: Path) -> Path:
 
     The name tells the content: nothing that an executor may have kept is taken for it.
     """
-    package = Path(replicator.__file__).parent
+    package = Path(__file__).parents[1]
     files = {
         str(path.relative_to(package.parent)): path.read_bytes()
         for path in sorted(package.rglob("*.py"))
