@@ -8,6 +8,7 @@ import pymysql.err
 
 from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.connecting import check_login
+from replicator.checks.copying import check_engines
 from replicator.checks.replication import (
     check_binlog_databases,
     check_replication,
@@ -61,6 +62,8 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
         replicated = []
     if replicated:
         results.append(await _reading(source, connection, replicated))
+        if source.copies_rows:
+            results += await check_engines(source, connection, replicated)
     if not source.reads_binlog:
         return
     variables = await global_variables(connection, VARIABLES)

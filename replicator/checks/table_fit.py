@@ -1,4 +1,4 @@
-"""Whether a member fits the target's table, and whether the members of a target agree."""
+"""Whether a member fits the target's table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, type_misfit
 from replicator.schema.connection import quote
-from replicator.schema.names import TableName
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
@@ -108,42 +107,6 @@ def _masked_line(table: Table, column: str) -> str:
     return _QUOTED.sub(" ", definition_of(table, column))
 
 
-def member_disagreements(first: Table, other: Table) -> list[str]:
-    """How two members of one target differ in columns and unique keys, in words."""
-    found = []
-    for column in first.columns:
-        its = other.column(column.name)
-        if its is None:
-            found.append(f"{quote(column.name)} is missing in the second")
-        elif (its.type, its.nullable, its.charset) != (
-            column.type,
-            column.nullable,
-            column.charset,
-        ):
-            found.append(f"{quote(column.name)} is {_described(column)} and {_described(its)}")
-    found += [
-        f"{quote(column.name)} is missing in the first"
-        for column in other.columns
-        if first.column(column.name) is None
-    ]
-    if _key_columns(first) != _key_columns(other):
-        found.append(f"unique keys are {_described_keys(first)} and {_described_keys(other)}")
-    return found
-
-
-def _key_columns(table: Table) -> set[tuple[str, ...]]:
-    return {tuple(map(str.lower, key.columns)) for key in table.keys}
-
-
-def _described_keys(table: Table) -> str:
-    return ", ".join(f"({', '.join(key.columns)})" for key in table.keys) or "none"
-
-
-def _described(column: Column) -> str:
-    charset = f" {column.charset}" if column.charset else ""
-    return f"{column.type}{charset}{'' if column.nullable else ' NOT NULL'}"
-
-
 def colliding_column(members: Sequence[Table], target: Table | None) -> str:
     """The auto-increment key column of a member that may make equal keys in the target, or ''.
 
@@ -158,13 +121,3 @@ def colliding_column(members: Sequence[Table], target: Table | None) -> str:
         if column.lower() in names and all(member.column(name) for name in names):
             return column
     return ""
-
-
-def create_statement(member: Table, target: TableName) -> str:
-    """The statement that makes the target's table as the member's."""
-    text = re.sub(r"\sAUTO_INCREMENT=\d+", "", member.create_sql)
-    name = f"{quote(target.schema)}.{quote(target.table)}"
-    text = re.sub(
-        r"^CREATE TABLE `(?:[^`]|``)*`", lambda _: f"CREATE TABLE IF NOT EXISTS {name}", text
-    )
-    return f"CREATE DATABASE IF NOT EXISTS {quote(target.schema)}; {text};"

@@ -6,6 +6,7 @@ import pymysql.err
 
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.target import READ_ONLY
+from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.schema.connection import Connection, quote
 from replicator.schema.structure import Table
 
@@ -14,6 +15,9 @@ _PLACE = Place("target")
 _TRIGGERS = """
 SELECT TRIGGER_NAME FROM information_schema.TRIGGERS
 WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s ORDER BY 1
+"""
+_ENGINE = """
+SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
 _FOREIGN_KEYS = """
 SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
@@ -27,6 +31,7 @@ async def check_target_table(connection: Connection, table: Table) -> list[Check
         *await _writable(connection, table),
         *key_notes(table),
         *await _extras(connection, table),
+        *await _rolled_back(connection, table),
     ]
 
 
@@ -101,3 +106,18 @@ async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
             finding = f"{table.schema}.{table.name} has {what}: {names}"
             results.append(_PLACE.passed("target_keys", finding))
     return results
+
+
+async def _rolled_back(connection: Connection, table: Table) -> list[CheckResult]:
+    rows = await connection.fetch(_ENGINE, (table.schema, table.name))
+    engine = str(rows[0][0]) if rows else ""
+    if engine.upper() in TRANSACTIONAL:
+        return []
+    return [
+        _PLACE.warning(
+            "storage_engine",
+            f"{table.schema}.{table.name} has the engine {engine or 'unknown'}, which can't roll "
+            "back: after a crash or a lost connection rows may be there twice, or half of a batch",
+            f"ALTER TABLE {quote(table.schema)}.{quote(table.name)} ENGINE=InnoDB;",
+        )
+    ]

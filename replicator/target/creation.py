@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pymysql.err
 
 from replicator.ddl.target_table import target_table
+from replicator.schema.charsets import default_collations
 from replicator.schema.connection import Connection, is_unavailable, quote
 from replicator.schema.names import TableName
 
@@ -74,16 +75,13 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
         " FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
         (name.schema,),
     )
-    collations = await source.fetch(
-        "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
-    )
     charset, collation = defaults[0] if defaults else ("", "")
     return Pattern(
         name=name,
         create_sql=str(create[0][1]),
         charset=str(charset),
         collation=str(collation),
-        default_collations={str(charset).lower(): str(name) for charset, name in collations},
+        default_collations=await default_collations(source),
     )
 
 

@@ -22,12 +22,14 @@ from replicator.checks import (
     check_target,
     run_checks,
 )
+from replicator.checks.copying import check_locking
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.connection import DatabaseAddress
+from replicator.schema.names import TableName
 
 OUR_ID = 4_000_001
 
@@ -78,7 +80,7 @@ def routed(
 ) -> SourceToCheck:
     rules = [RouteRule("merge", schema, table, "merged", "t")]
     routes = Routes(rules, case_sensitive=False)
-    allow = AllowList(do_dbs=["shop", "shop2"], case_sensitive=False)
+    allow = AllowList(do_dbs=[schema], case_sensitive=False)
     return SourceToCheck(source_id, where, Router(allow, routes), routes, OUR_ID)
 
 
@@ -396,7 +398,7 @@ async def test_a_column_that_does_not_fit(upstream: DatabaseServer, target: Data
     results = await check_structures(task(source, target=target))
     found = [r for r in results if r.state == "failed"]
     assert {r.name for r in found} == {"table_schema"}
-    assert any("`a`" in r.finding and "a: shop.t1 and 1 more" in r.finding for r in found)
+    assert any("`a`" in r.finding and "(a: shop.t1, a: shop.t2)" in r.finding for r in found)
     for result in found:
         target.execute(result.fix.rstrip(";"))
     assert failures(await check_structures(task(source, target=target))) == set()
@@ -433,6 +435,151 @@ async def test_members_that_differ_and_count_by_themselves(
         assert failures(uncoordinated) == set()
     finally:
         mariadb.execute("DROP DATABASE shop2")
+
+
+async def test_members_must_agree_for_a_full_copy_also_where_the_target_is_missing(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    mariadb.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1)",
+        "CREATE TABLE shop2.t2 (id BIGINT NOT NULL, a VARCHAR(9) CHARACTER SET utf8mb4 NOT NULL)",
+        "CREATE TABLE shop2.t3 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1)",
+    )
+    source = routed(address(mariadb), schema="shop2")
+    try:
+        for mode in ("full", "all"):
+            wanted = task(source, target=target, task_mode=mode)
+            results = await check_structures(wanted)
+            assert failures(results) == {"schema_of_shard_tables"}
+            finding = one(results, "schema_of_shard_tables", "failed").finding
+            assert "differ from a: shop2.t1: in a: shop2.t2 " in finding
+            assert "`id` is bigint(20) NOT NULL, not int(11) NOT NULL" in finding
+            assert "`a` is varchar(9) utf8mb4 NOT NULL, not varchar(9) latin1" in finding
+            assert "unique keys are none, not (id)" in finding
+            one(results, "table_schema", "passed")
+            uncoordinated = await check_structures(replace(wanted, pessimistic=False))
+            assert failures(uncoordinated) == set()
+            one(uncoordinated, "schema_of_shard_tables", "warning")
+    finally:
+        mariadb.execute("DROP DATABASE shop2")
+
+
+async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE shop2.t1 (id INT AUTO_INCREMENT PRIMARY KEY, up INT, CONSTRAINT up"
+        " FOREIGN KEY (up) REFERENCES shop2.parent (id) ON DELETE CASCADE)",
+        "CREATE TABLE shop2.t2 LIKE shop2.t1",
+    )
+    source = routed(address(upstream), schema="shop2")
+    try:
+        copied = await check_structures(task(source, target=target, task_mode="full"))
+        assert failures(copied) == set()
+        found = one(copied, "foreign_keys", "warning")
+        assert "without the foreign keys of a: shop2.t1: CONSTRAINT `up` FOREIGN" in found.finding
+        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.fix
+        assert "`on-duplicate-logical`" in one(copied, "auto_increment_ID", "warning").finding
+        followed = await check_structures(task(source, target=target, task_mode="incremental"))
+        found = one(followed, "foreign_keys", "warning")
+        assert "foreign keys of a: shop2.t1 change or delete rows" in found.finding
+        assert "stop the task" in one(followed, "auto_increment_ID", "warning").finding
+        # The statement for a target that has to be made by hand names no parent of the shard.
+        (fix,) = [r.fix for r in followed if r.name == "table_schema" and "merged.t" in r.finding]
+        assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in fix
+        assert "FOREIGN" not in fix
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_rows_that_go_along_with_their_parent_are_in_no_binlog(
+    upstream: DatabaseServer,
+) -> None:
+    """What the warning says is so: the child's row is gone, and no event tells of it."""
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE shop2.child (id INT PRIMARY KEY, up INT, FOREIGN KEY (up)"
+        " REFERENCES shop2.parent (id) ON DELETE CASCADE)",
+        "INSERT INTO shop2.parent VALUES (1)",
+        "INSERT INTO shop2.child VALUES (7, 1)",
+    )
+    try:
+        ((file, offset, *_),) = upstream.execute("SHOW MASTER STATUS")
+        upstream.execute("DELETE FROM shop2.parent")
+        assert upstream.execute("SELECT * FROM shop2.child") == ()
+        events = upstream.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
+        # MariaDB names the child's table, too, but no event has rows of it.
+        named = {row[5].split()[1]: row[5] for row in events if row[2] == "Table_map"}
+        changed = [named[row[5].split()[1]] for row in events if row[2].startswith("Delete_rows")]
+        assert len(changed) == 1
+        assert "shop2.parent" in changed[0]
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_tables_without_a_key_must_be_lockable(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (a INT)",
+        "CREATE TABLE shop2.t2 (a INT)",
+        "GRANT SELECT ON shop2.* TO 'full'@'127.0.0.1'",
+    )
+    source = routed(address(upstream, "full", "secret"), schema="shop2")
+    wanted = task(source, target=target, task_mode="all")
+    try:
+        for mode in ("full", "incremental"):
+            assert failures(await check_structures(replace(wanted, task_mode=mode))) == set()
+        results = await check_structures(wanted)
+        assert failures(results) == {"dump_privilege"}
+        fix = one(results, "dump_privilege", "failed").fix
+        assert fix == "GRANT LOCK TABLES ON `shop2`.* TO 'full'@'%';"
+        upstream.execute(fix.replace("%", "127.0.0.1"))
+        found = one(await check_structures(wanted), "dump_privilege", "passed")
+        assert "shop2.t1, shop2.t2" in found.finding
+        with upstream.connect() as busy, busy.cursor() as cursor:
+            # Somebody else's lock is waited for, but not for long, and is no refusal.
+            cursor.execute("LOCK TABLES shop2.t1 WRITE, shop2.t2 WRITE")
+            results = [*await check_locking(source, [TableName("shop2", "t1")])]
+        assert [result.state for result in results] == ["passed"]
+        target.execute("CREATE TABLE merged.t (a INT PRIMARY KEY)")
+        assert not [r for r in await check_structures(wanted) if r.name == "dump_privilege"]
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_tables_that_have_no_snapshots(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2", "CREATE TABLE shop2.t1 (id INT PRIMARY KEY) ENGINE=MyISAM"
+    )
+    try:
+        followed = routed(address(upstream), schema="shop2")
+        assert not [r for r in await check_source(followed) if r.name == "storage_engine"]
+        both = replace(followed, copies_rows=True)
+        found = one(await check_source(both), "storage_engine", "warning")
+        assert "shop2.t1 have no consistent snapshots (engine MyISAM)" in found.finding
+        copied = replace(both, reads_binlog=False)
+        assert "MyISAM" in one(await check_source(copied), "storage_engine", "passed").finding
+        wanted = task(both, target=target, task_mode="all")
+        assert "InnoDB in place of MyISAM" in (
+            one(await check_structures(wanted), "table_schema", "passed").finding
+        )
+        target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY) ENGINE=MyISAM")
+        result = one(await check_structures(wanted), "storage_engine", "warning")
+        target.execute(result.fix)
+        results = await check_structures(wanted)
+        assert not [r for r in results if r.name == "storage_engine"]
+        upstream.execute(found.fix)
+        assert one(await check_source(both), "storage_engine", "passed")
+    finally:
+        upstream.execute("DROP DATABASE shop2")
 
 
 async def test_a_target_table_that_may_not_be_written(

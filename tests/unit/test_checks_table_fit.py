@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from replicator.checks.table_fit import (
     colliding_column,
-    create_statement,
     member_differences,
-    member_disagreements,
 )
 from replicator.checks.target_tables import key_notes
-from replicator.schema.names import TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False, auto_increment=True)
@@ -72,18 +69,6 @@ def test_a_key_that_compares_otherwise_is_told() -> None:
     assert found.state == "warning"
 
 
-def test_members_that_differ_are_described() -> None:
-    first = table(ID, Column("a", "int(11)"), Column("b", "int(11)"))
-    other = table(ID, Column("a", "bigint(20)"), Column("c", "int(11)"), keys=())
-    assert member_disagreements(first, other) == [
-        "`a` is int(11) and bigint(20)",
-        "`b` is missing in the second",
-        "`c` is missing in the first",
-        "unique keys are (id) and none",
-    ]
-    assert member_disagreements(first, first) == []
-
-
 def test_auto_increment_keys_collide_unless_the_target_keeps_them_apart() -> None:
     members = [table(ID), table(ID)]
     assert colliding_column(members, None) == "id"
@@ -91,14 +76,6 @@ def test_auto_increment_keys_collide_unless_the_target_keeps_them_apart() -> Non
     apart = table(ID, shard, keys=(UniqueKey("PRIMARY", ("id", "shard")),))
     assert colliding_column(members, apart) == ""
     assert colliding_column(members, table(ID, keys=())) == ""
-
-
-def test_the_statement_that_makes_the_target() -> None:
-    member = Table("s", "t1", (ID,), (), "CREATE TABLE `t1` (\n  `id` int\n) AUTO_INCREMENT=7 X=1")
-    assert create_statement(member, TableName("d", "T")) == (
-        "CREATE DATABASE IF NOT EXISTS `d`; "
-        "CREATE TABLE IF NOT EXISTS `d`.`T` (\n  `id` int\n) X=1;"
-    )
 
 
 def test_notes_about_keys() -> None:

@@ -32,7 +32,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "replicator.target",
         "replicator.routing",
     },
-    "replicator.checks": {"replicator.binlog", "replicator.schema", "replicator.routing"},
+    "replicator.checks": {
+        "replicator.binlog",
+        "replicator.ddl",
+        "replicator.schema",
+        "replicator.routing",
+    },
     "replicator.demo": {"replicator", "actors", "config"},
     # Single modules, which import nothing of ours unless they are named here.
     "replicator.status_view": {"replicator.status", "replicator.lock_view", "replicator.figures"},

@@ -1,0 +1,85 @@
+"""What a full copy needs of a source beyond reading its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pymysql.err
+
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.routes import listed
+from replicator.checks.task import SourceToCheck
+from replicator.ddl.target_table import TRANSACTIONAL
+from replicator.schema.connection import Connection, quote
+from replicator.schema.names import TableName
+
+_ENGINES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+"""
+_LOCKED_BY_OTHERS = 1205
+
+
+async def check_engines(
+    source: SourceToCheck, connection: Connection, names: Sequence[TableName]
+) -> list[CheckResult]:
+    """Whether the tables can be read in a consistent snapshot."""
+    engines = {TableName(*row[:2]): str(row[2]) for row in await connection.fetch(_ENGINES)}
+    others = [name for name in names if engines.get(name, "").upper() not in TRANSACTIONAL]
+    place = Place(source.source_id)
+    if not others:
+        text = f"all {len(names)} replicated tables can be read in a consistent snapshot"
+        return [place.passed("storage_engine", text)]
+    kinds = ", ".join(sorted({engines.get(name, "unknown") for name in others}))
+    finding = f"{listed(others)} have no consistent snapshots (engine {kinds})"
+    if not source.reads_binlog:
+        return [place.passed("storage_engine", f"{finding}: each row is copied as it is found")]
+    return [
+        place.warning(
+            "storage_engine",
+            f"{finding}: a row that changes while it is copied is put right from the binlog only "
+            "where the table has a key, and a statement that fails half-way stays half done",
+            " ".join(f"ALTER TABLE {_qualified(name)} ENGINE=InnoDB;" for name in others),
+        )
+    ]
+
+
+async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> list[CheckResult]:
+    """Lock a table of each database for a moment, as the copy does with those that have no key.
+
+    Others may have to wait for a second, at most. Raises DatabaseUnavailableError.
+    """
+    place = Place(source.source_id)
+    refused: dict[str, str] = {}
+    address = replace(source.address, session=(("lock_wait_timeout", "1"),))
+    connection = Connection(address)
+    try:
+        for name in {name.schema: name for name in names}.values():
+            try:
+                await connection.execute(f"LOCK TABLES {_qualified(name)} READ")
+                await connection.execute("UNLOCK TABLES")
+            except pymysql.err.MySQLError as error:
+                # A lock that others hold shows that ours would have been allowed.
+                if error.args[0] != _LOCKED_BY_OTHERS:
+                    refused[name.schema] = str(error.args[-1])
+    finally:
+        connection.close()
+    if not refused:
+        text = f"{listed(names)} can be locked: they have no key and are copied under a lock"
+        return [place.passed("dump_privilege", text)]
+    return [
+        place.failed(
+            "dump_privilege",
+            f"tables of {', '.join(refused)} have no key and can't be locked to be copied: "
+            f"{next(iter(refused.values()))}",
+            " ".join(
+                f"GRANT LOCK TABLES ON {quote(schema)}.* TO '{address.user}'@'%';"
+                for schema in refused
+            ),
+        )
+    ]
+
+
+def _qualified(name: TableName) -> str:
+    return f"{quote(name.schema)}.{quote(name.table)}"

@@ -1,0 +1,54 @@
+"""A target table that does not exist: who makes it, and what it is made without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replicator.checks.agreement import Shard
+from replicator.checks.result import CheckResult, Place
+from replicator.ddl import quote_identifier, quote_table
+from replicator.ddl.target_table import target_table
+from replicator.schema.names import TableName
+
+_PLACE = Place("target")
+
+
+def check_missing(name: TableName, shards: Sequence[Shard], *, copies: bool) -> list[CheckResult]:
+    """Tell what becomes of a target that is not there; the full copy makes it like the first."""
+    first = shards[0]
+    qualified = quote_table(name.schema, name.table)
+    try:
+        made = target_table(first.table.create_sql, name.schema, name.table, first.collations)
+    except ValueError as error:
+        return [
+            _PLACE.failed(
+                "table_schema",
+                f"{name} does not exist, and how to make it can't be told from {first.member}: "
+                f"{error}",
+                f"Create {name} by hand, with columns and keys that take the shards' rows",
+            )
+        ]
+    if not copies:
+        return [
+            _PLACE.warning(
+                "table_schema",
+                f"{name} does not exist, and without a full copy only a CREATE TABLE in the binlog "
+                "makes it: rows that come before one stop the task",
+                f"CREATE DATABASE IF NOT EXISTS {quote_identifier(name.schema)}; {made.sql};",
+            )
+        ]
+    engine = f", with the engine InnoDB in place of {made.engine}" if made.engine else ""
+    results = [
+        _PLACE.passed(
+            "table_schema",
+            f"{name} does not exist: the full copy makes it as {first.member}{engine}",
+        )
+    ]
+    if made.foreign_keys:
+        finding = f"the full copy makes {name} without the foreign keys of {first.member}: " + (
+            "; ".join(made.foreign_keys)
+        )
+        added = " ".join(f"ALTER TABLE {qualified} ADD {key};" for key in made.foreign_keys)
+        fix = f"If they are wanted, after the copy, with the parents' names in the target: {added}"
+        results.append(_PLACE.warning("foreign_keys", finding, fix))
+    return results
