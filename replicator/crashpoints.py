@@ -47,6 +47,20 @@ class CrashPoint(StrEnum):
     """The decision is saved, older rows may not be applied yet."""
     SOURCE_RESTARTED = "source-restarted"
     """A source begins to read again what it held."""
+    COPY_BEGUN = "copy-begun"
+    """The position that a source's copy starts from is saved, no chunk is planned."""
+    CHUNKS_PLANNED = "chunks-planned"
+    """Chunks are planned and saved, not copied."""
+    CHUNK_WRITTEN = "chunk-written"
+    """In an executor: the rows of a chunk are written, its record is not."""
+    CHUNK_RECORDED = "chunk-recorded"
+    """In an executor: rows and record are written, the transaction is not committed."""
+    CHUNK_COMMITTED = "chunk-committed"
+    """In an executor: a chunk is committed, nobody has been told."""
+    COPY_COMPLETE = "copy-complete"
+    """All chunks of a source are committed, the end of its copy is not saved."""
+    COPY_FINISHED = "copy-finished"
+    """The end of a source's copy is saved, its binlog is not read."""
 
 
 _reached: dict[str, int] = {}
@@ -68,3 +82,12 @@ def reach(point: CrashPoint) -> None:
     for process in (os.environ.get("REPLICATOR_CRASH_PID"), os.getpid()):
         if process:
             os.kill(int(process), signal.SIGKILL)
+
+
+def take_settings(point: str, process: str) -> None:
+    """In an executor: die where the driver's environment asks for it, and take the driver along."""
+    if point:
+        os.environ["REPLICATOR_CRASH_AT"] = point
+        os.environ["REPLICATOR_CRASH_PID"] = process
+    else:
+        os.environ.pop("REPLICATOR_CRASH_AT", None)

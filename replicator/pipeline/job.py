@@ -6,7 +6,6 @@ another machine than the driver.
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import pyarrow as pa
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.binlog.rows import RowsDecoder, compile_decoder
+from replicator.crashpoints import take_settings
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
 from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
@@ -213,7 +213,7 @@ def _cut(job: Job, decoded: DecodedSlice) -> dict[int, DecodedSlice]:
 def _outcomes(
     job: Job, slices: list[DecodedSlice], *, report_failures: bool
 ) -> Iterator[pa.RecordBatch]:
-    _take_crash_settings(job)
+    take_settings(*job.crash)
     slices.sort(key=lambda part: part.first)
     failures = [failure for part in slices for failure in part.failures]
     unreadable = {failure.target for failure in failures}
@@ -245,12 +245,3 @@ def _outcomes(
 
 def _outcome_row(outcome: BucketOutcome) -> pa.RecordBatch:
     return pa.record_batch([pa.array([pickle.dumps(outcome)], pa.binary())], _OUTCOME)
-
-
-def _take_crash_settings(job: Job) -> None:
-    name, process = job.crash
-    if name:
-        os.environ["REPLICATOR_CRASH_AT"] = name
-        os.environ["REPLICATOR_CRASH_PID"] = process
-    else:
-        os.environ.pop("REPLICATOR_CRASH_AT", None)

@@ -48,7 +48,7 @@ def plan_table(
     name. Raises PlanError.
     """
     _check_structure(member_name, structure, table_map)
-    pairs = _match_columns(member_name, structure, target)
+    pairs = match_columns(member_name, structure, target)
     # A value that is computed on both sides is not needed from the event.
     generated = frozenset(
         i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
@@ -57,7 +57,7 @@ def plan_table(
         _column_format(member_name, column, pairs.get(i), table_map, i)
         for i, column in enumerate(structure.columns)
     )
-    target_columns = tuple(_target_column(column) for column in pairs.values())
+    target_columns = tuple(target_column(column) for column in pairs.values())
     key = _key_indexes(target.row_key, pairs)
     only_key = bool(key) and len(target.keys) == 1
     hashed = _hashed_indexes(key or tuple(pairs), pairs)
@@ -120,8 +120,11 @@ def _misfit(member: str, detail: str) -> PlanError:
     )
 
 
-def _match_columns(member: str, structure: Table, target: Table) -> dict[int, Column]:
-    """The target's column for each column that is written, by the index in the row image."""
+def match_columns(member: str, structure: Table, target: Table) -> dict[int, Column]:
+    """The target's column for each column that is written, by its index in the shard's table.
+
+    Raises PlanError where values would be lost or changed.
+    """
     pairs: dict[int, Column] = {}
     for index, column in enumerate(structure.columns):
         counterpart = target.column(column.name)
@@ -154,6 +157,9 @@ def _column_format(
     text = column.base_type if column.base_type in _SPECIAL_TEXT else ""
     if code == ColumnType.JSON:
         text = "json"
+    transcode = None
+    if not labelled and target is not None:
+        transcode = charset_change(member, column, target, text)
     return ColumnFormat(
         name=column.name,
         type_code=code,
@@ -163,7 +169,7 @@ def _column_format(
         labels=_labels(member, column, written) if labelled else (),
         separator=_encoded(member, column, ",", written) if labelled else b",",
         text=text,
-        transcode=None if labelled or target is None else _transcode(member, column, target, text),
+        transcode=transcode,
     )
 
 
@@ -178,7 +184,13 @@ def _encoded(member: str, column: Column, label: str, charset: str) -> bytes:
         raise PlanError(f"{member}: column {column.name}: {error}") from error
 
 
-def _transcode(member: str, column: Column, target: Column, text: str) -> tuple[str, str] | None:
+def charset_change(
+    member: str, column: Column, target: Column, text: str
+) -> tuple[str, str] | None:
+    """The codecs to convert a column's text with, from and to; None where its bytes stay.
+
+    Raises PlanError.
+    """
     charset = "utf8mb4" if text == "json" else column.charset
     if not charset or not target.charset or charset == target.charset:
         return None
@@ -189,7 +201,8 @@ def _transcode(member: str, column: Column, target: Column, text: str) -> tuple[
     return None if source_codec == target_codec else (source_codec, target_codec)
 
 
-def _target_column(column: Column) -> TargetColumn:
+def target_column(column: Column) -> TargetColumn:
+    """A column of a table as statements that write or compare it need to know it."""
     literal = literal_of(column)
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
     return TargetColumn(column.name, literal, charset)

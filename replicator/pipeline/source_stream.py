@@ -23,7 +23,8 @@ from replicator.pipeline.text_rows import (
     convert_payload,
     convert_rows,
 )
-from replicator.schema.connection import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.schema.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.schema.structure import fingerprint_of
 
 BLOCK_BYTES = 1 << 20
 """Bytes of a result that are converted at a time; more where a single row is larger."""
@@ -70,6 +71,30 @@ class SourceStream:
         self._connection.query(sql)
         return list(cast(Any, self._connection)._result.rows or ())
 
+    def fingerprint(self, table: bytes) -> str:
+        """The digest of a table's structure; ``table`` is its quoted name.
+
+        Raises the driver's error.
+        """
+        (row,) = self.rows(b"SHOW CREATE TABLE " + table)
+        text = row[1]
+        return fingerprint_of(text.decode() if isinstance(text, bytes) else text)
+
+    def binlog_end(self) -> tuple[str, int] | None:
+        """File and offset of the present end of the binlog; None where there is none.
+
+        Raises the driver's error.
+        """
+        try:
+            rows = self.rows(b"SHOW MASTER STATUS")
+        except pymysql.err.ProgrammingError:
+            # The name of the statement since MySQL 8.4.
+            rows = self.rows(b"SHOW BINARY LOG STATUS")
+        if not rows:
+            return None
+        file, offset = rows[0][:2]
+        return file.decode() if isinstance(file, bytes) else file, int(offset)
+
     def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
         """The result of a query as blocks of row lines, with the number of lines in each.
 
@@ -81,7 +106,7 @@ class SourceStream:
         connection = cast(Any, self._connection)
         buffer = np.empty(BLOCK_BYTES, np.uint8)
         out = np.empty(BLOCK_BYTES * OUTPUT_FACTOR, np.uint8)
-        filled = 0
+        filled = self._head(buffer.data)
         while True:
             used, written, rows, reason = convert_rows(buffer, filled, out)
             if rows:
@@ -92,9 +117,9 @@ class SourceStream:
                 line, filled = self._long_row(buffer, filled)
                 yield memoryview(line), 1
             elif reason != MORE:
-                self._end(buffer, filled)
                 connection._result.unbuffered_active = False
                 connection._result.connection = None
+                self._end(buffer, filled)
                 return
             else:
                 wanted = _packet_bytes(buffer, filled)
@@ -108,9 +133,21 @@ class SourceStream:
         if self._connection.open:
             self._connection._force_close()  # type: ignore[attr-defined]
 
+    def _head(self, room: memoryview) -> int:
+        """The first bytes of a result: what PyMySQL's reader has in its buffer already, if any."""
+        try:
+            received = cast(Any, self._connection)._rfile.read1(len(room))
+        except OSError as error:
+            raise _lost(str(error)) from error
+        if not received:
+            raise _lost("the server closed the connection")
+        room[: len(received)] = received
+        return len(received)
+
     def _receive(self, room: memoryview) -> int:
         try:
-            received = cast(Any, self._connection)._rfile.readinto1(room)
+            # The reader's own readinto1() waits for more even if it could give what it has.
+            received = cast(Any, self._connection)._sock.recv_into(room)
         except OSError as error:
             raise _lost(str(error)) from error
         if not received:

@@ -70,15 +70,19 @@ class Table:
     @property
     def fingerprint(self) -> str:
         """A digest of the structure, independent of the AUTO_INCREMENT counter and the name."""
-        text = self.create_sql
-        text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", text)
-        text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return fingerprint_of(self.create_sql)
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""
         wanted = name.lower()
         return next((c for c in self.columns if c.name.lower() == wanted), None)
+
+
+def fingerprint_of(create_sql: str) -> str:
+    """`Table.fingerprint`, from the text of SHOW CREATE TABLE."""
+    text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
+    text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def differences(one: Table, other: Table) -> list[str]:

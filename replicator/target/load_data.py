@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pymysql.err import MySQLError
 
 from replicator.schema.address import quote
 from replicator.target.columns import Literal, TargetColumn, TargetTable
 from replicator.target.literals import identifier, needs_introducer
-from replicator.target.session import Session, is_lost
+from replicator.target.session import Buffer, Session, is_contention, is_lost
 
 HARMLESS_WARNINGS = frozenset({1287, 1592})
 """About the statement, not about a value: deprecated syntax, unsafe for statement logging."""
@@ -24,6 +25,18 @@ HARMLESS_WARNINGS = frozenset({1287, 1592})
 
 class InexactLoadError(Exception):
     """The server skipped rows or changed values: roll back, and write the rows by statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A load's counts, as the server gives them.
+
+    A server counts a replaced row among the ``records``, or apart from them.
+    """
+
+    records: int
+    deleted: int
+    skipped: int
 
 
 def load_rows(
@@ -40,23 +53,37 @@ def load_rows(
     error.
     """
     data = b"\n".join(lines) + b"\n"
+    loaded = load_blocks(session, target, columns, [data], b"REPLACE" if replace else b"")
+    if loaded.records not in (len(lines), len(lines) + loaded.deleted) or loaded.skipped:
+        raise InexactLoadError(f"{len(lines)} rows sent, answer {loaded}")
+    return loaded.deleted
+
+
+def load_blocks(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    blocks: Iterable[Buffer],
+    on_duplicate: bytes,
+) -> Loaded:
+    """Load blocks of row lines. ``on_duplicate``: as for `load_statement`.
+
+    Raises InexactLoadError when a value was changed, the driver's error, or what ``blocks``
+    raises: the session must then be closed. Whether rows were skipped is for the caller to judge.
+    """
     try:
-        answer = session.load(
-            load_statement(target, columns, b"REPLACE" if replace else b""), [data]
-        )
+        answer = session.load(load_statement(target, columns, on_duplicate), blocks)
     except MySQLError as error:
-        if is_lost(error):
+        if is_lost(error) or is_contention(error):
             raise
         raise InexactLoadError(str(error)) from error
     records, deleted, skipped, _ = map(int, re.findall(rb"\d+", answer.message)[-4:])
-    # A server counts a replaced row among the records, or apart from them.
-    if records not in (len(lines), len(lines) + deleted) or skipped:
-        raise InexactLoadError(f"{len(lines)} rows sent, answer {answer.message!r}")
-    if answer.warnings:
+    # Of each skipped row a warning tells; the server keeps the first of them only.
+    if answer.warnings and answer.warnings != skipped:
         worst = [text for code, text in session.warnings() if code not in HARMLESS_WARNINGS]
         if worst:
             raise InexactLoadError(worst[0])
-    return deleted
+    return Loaded(records, deleted, skipped)
 
 
 def probe_load_data(session: Session, schema: str) -> bool:

@@ -104,7 +104,16 @@ class MetaStore:
 
     async def remove(self) -> None:
         """Forget the task: drop its meta tables."""
-        for suffix in ("checkpoint", "member", "group", "ddl", "point", "binlog_rule"):
+        for suffix in (
+            "checkpoint",
+            "member",
+            "group",
+            "ddl",
+            "point",
+            "binlog_rule",
+            "chunk",
+            "copy",
+        ):
             await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
 
     async def settle_buckets(self, wanted: int) -> int:

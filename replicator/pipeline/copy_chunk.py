@@ -1,0 +1,315 @@
+"""The copy of one chunk, inside an executor: rows and record in one transaction of the target."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from pymysql.err import MySQLError
+
+from replicator.binlog.charsets import transcoder
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.position import BinlogPosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
+from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.text_rows import escaped
+from replicator.schema.address import DatabaseAddress
+from replicator.schema.names import TableName
+from replicator.target.chunks import lock_chunk, record_chunk
+from replicator.target.literals import NULL_FIELD, field_value, identifier
+from replicator.target.load_data import InexactLoadError, load_blocks
+from replicator.target.session import (
+    Session,
+    error_code,
+    error_text,
+    forget_session,
+    is_contention,
+    is_lost,
+    session_for,
+)
+from replicator.target.statements import RowRefusedError, insert_rows
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between attempts: doubled from the first to the longest, with a random part."""
+
+LOCK_SECONDS = 60
+"""How long to wait for others to let go of a table that is locked for a moment."""
+
+_DUPLICATE_KEY = frozenset({1062, 1586})
+_CHANGED = frozenset({1054, 1146, 1412, 1109, 1049})
+"""Unknown column, table, database; table definition has changed: the shard is not as planned."""
+
+_SHOWN_BYTES = 400
+
+Block = tuple[memoryview, int]
+
+
+class OnDuplicate(StrEnum):
+    """What becomes of a row whose key is on the target already."""
+
+    REPLACE = "replace"
+    ERROR = "error"
+    IGNORE = "ignore"
+
+
+class CopyOutcome(StrEnum):
+    """How the copy of a chunk ended. All but DONE left the target as it was."""
+
+    DONE = "done"
+    DUPLICATE = "duplicate"
+    """A row has a key that the target holds already."""
+    REFUSED = "refused"
+    """The target does not take a row, or the source refuses to be read."""
+    CHANGED = "changed"
+    """The shard has another structure than the one that the copy was planned for."""
+    UNREACHABLE = "unreachable"
+    """A server was away, or other transactions stood in the way, for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopySettings:
+    """How to reach the servers, and how to write.
+
+    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name.
+    ``patience``: seconds for which an executor tries to reach a server that is away.
+    """
+
+    target: DatabaseAddress
+    sources: Mapping[str, DatabaseAddress]
+    on_duplicate: Mapping[str, OnDuplicate]
+    chunk_table: str
+    load_data: bool
+    patience: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOutcome:
+    """What became of a chunk. ``size`` in bytes of row lines; ``replaced`` and ``ignored`` count
+    rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full."""
+
+    chunk: CopyChunk
+    outcome: CopyOutcome
+    rows: int = 0
+    size: int = 0
+    replaced: int = 0
+    ignored: int = 0
+    read_at: int = 0
+    code: int = 0
+    message: str = ""
+    line: bytes = b""
+
+    @property
+    def row(self) -> str:
+        """The row concerned, for people; cut off where it is long."""
+        return self.line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+
+
+class ShardChangedError(Exception):
+    """The shard has another structure than the one planned for."""
+
+
+def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
+    """Copy a chunk, exactly once however often it is called.
+
+    A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
+    its record tells whether it is there. What a server refuses comes back as an outcome.
+    """
+    exact = False
+    deadline = time.monotonic() + settings.patience
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return _copy(chunk, settings, load_data=settings.load_data and not exact)
+        except InexactLoadError:
+            exact = True
+            continue
+        except RowRefusedError as error:
+            duplicate = error.code in _DUPLICATE_KEY
+            outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
+            return ChunkOutcome(
+                chunk, outcome, code=error.code, message=error.text, line=error.line
+            )
+        except ShardChangedError as error:
+            return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
+        except (LookupError, BinlogError) as error:
+            return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
+        except (MySQLError, OSError) as error:
+            failed = ChunkOutcome(
+                chunk, CopyOutcome.REFUSED, code=error_code(error), message=error_text(error)
+            )
+            if error_code(error) in _CHANGED:
+                return replace(failed, outcome=CopyOutcome.CHANGED)
+            if not (is_lost(error) or is_contention(error)):
+                return failed
+            if time.monotonic() > deadline:
+                return replace(failed, outcome=CopyOutcome.UNREACHABLE)
+        time.sleep(pause * (0.5 + random.random()))
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _copy(chunk: CopyChunk, settings: CopySettings, *, load_data: bool) -> ChunkOutcome:
+    copy = chunk.copy
+    member = TableName(copy.schema, copy.table)
+    place = (settings.chunk_table, copy.source, member, chunk.number)
+    with _transaction(settings.target) as session:
+        if lock_chunk(session, *place):
+            return ChunkOutcome(chunk, CopyOutcome.DONE)
+        with _snapshot(settings.sources[copy.source], copy) as (stream, read_at):
+            counter = _Counter()
+            blocks = counter.counted(_converted(copy, stream.blocks(chunk_query(chunk))))
+            mode = settings.on_duplicate[copy.source]
+            write = _load if load_data else _insert
+            replaced, ignored = write(session, copy, blocks, mode, counter)
+            _check_structure(stream, copy)
+        reach(CrashPoint.CHUNK_WRITTEN)
+        record_chunk(session, *place, rows=counter.rows, size=counter.size, read_at=read_at)
+        reach(CrashPoint.CHUNK_RECORDED)
+        session.run(b"COMMIT")
+        reach(CrashPoint.CHUNK_COMMITTED)
+    return ChunkOutcome(
+        chunk,
+        CopyOutcome.DONE,
+        rows=counter.rows,
+        size=counter.size,
+        replaced=replaced,
+        ignored=ignored,
+        read_at=read_at,
+    )
+
+
+@contextmanager
+def _transaction(address: DatabaseAddress) -> Iterator[Session]:
+    try:
+        session = session_for(address)
+        session.run(b"BEGIN")
+        yield session
+    except (InexactLoadError, RowRefusedError, ShardChangedError):
+        session.run(b"ROLLBACK")
+        raise
+    except BaseException:
+        # Closing rolls back, whatever state the connection is in.
+        forget_session(address)
+        raise
+
+
+_streams: dict[DatabaseAddress, SourceStream] = {}
+
+
+@contextmanager
+def _snapshot(address: DatabaseAddress, copy: TableCopy) -> Iterator[tuple[SourceStream, int]]:
+    """A connection that sees one state of the source, and the position of that state.
+
+    The position is 0 where none is needed: only a table whose rows can't be told apart must be
+    copied at a known one. There, writers are kept out of the table while the snapshot is taken.
+    """
+    stream = _streams.pop(address, None) or SourceStream(address)
+    try:
+        if copy.exact:
+            read_at = _begin_at_position(stream, address, copy)
+        else:
+            stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            read_at = 0
+        yield stream, read_at
+        stream.run(b"COMMIT")
+    except BaseException:
+        stream.close()
+        raise
+    _streams[address] = stream
+
+
+def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: TableCopy) -> int:
+    # Starting a transaction releases a session's own table locks, hence a second one
+    # (MySQL manual, "Interaction of Table Locking and Transactions").
+    holder = SourceStream(address)
+    try:
+        holder.run(b"SET SESSION lock_wait_timeout=%d" % LOCK_SECONDS)
+        holder.run(b"LOCK TABLES " + copy.name + b" READ")
+        stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        end = holder.binlog_end()
+        holder.run(b"UNLOCK TABLES")
+    finally:
+        holder.close()
+    return BinlogPosition(*end).key if end else 0
+
+
+def _check_structure(stream: SourceStream, copy: TableCopy) -> None:
+    """The snapshot that was read keeps the table from being changed until it ends."""
+    if stream.fingerprint(copy.name) != copy.fingerprint:
+        raise ShardChangedError(f"{copy} was changed since the copy was planned")
+
+
+class _Counter:
+    """Counts the rows and bytes that pass."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.size = 0
+
+    def counted(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        for block, rows in blocks:
+            self.rows += rows
+            self.size += len(block)
+            yield block, rows
+
+
+def _converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks with the text of some columns in the target's charset."""
+    if not copy.transcodes:
+        yield from blocks
+        return
+    changes = [(place, transcoder(*codecs)) for place, *codecs in copy.transcodes]
+    for block, rows in blocks:
+        lines = bytes(block).split(b"\n")[:-1]
+        for number, line in enumerate(lines):
+            fields = line.split(b"\t")
+            for place, change in changes:
+                if fields[place] != NULL_FIELD:
+                    fields[place] = escaped(change(field_value(fields[place]) or b""))
+            lines[number] = b"\t".join(fields)
+        yield memoryview(b"\n".join(lines) + b"\n"), rows
+
+
+def _load(
+    session: Session,
+    copy: TableCopy,
+    blocks: Iterator[Block],
+    mode: OnDuplicate,
+    counter: _Counter,
+) -> tuple[int, int]:
+    words = {OnDuplicate.REPLACE: b"REPLACE", OnDuplicate.IGNORE: b"IGNORE", OnDuplicate.ERROR: b""}
+    loaded = load_blocks(
+        session, copy.target, copy.columns, (block for block, _ in blocks), words[mode]
+    )
+    if loaded.records != counter.rows and loaded.records != counter.rows + loaded.deleted:
+        raise InexactLoadError(f"{counter.rows} rows sent, {loaded.records} taken")
+    if loaded.skipped and mode is not OnDuplicate.IGNORE:
+        raise InexactLoadError(f"{loaded.skipped} rows skipped")
+    return loaded.deleted, loaded.skipped
+
+
+def _insert(
+    session: Session,
+    copy: TableCopy,
+    blocks: Iterator[Block],
+    mode: OnDuplicate,
+    counter: _Counter,
+) -> tuple[int, int]:
+    verb, suffix = b"INSERT", b""
+    if mode is OnDuplicate.REPLACE:
+        verb = b"REPLACE"
+    elif mode is OnDuplicate.IGNORE:
+        # Not INSERT IGNORE, which also takes values that do not fit, changed.
+        name = identifier(copy.columns[0].name)
+        suffix = b" ON DUPLICATE KEY UPDATE " + name + b"=" + name
+    affected = 0
+    for block, _ in blocks:
+        lines = bytes(block).split(b"\n")[:-1]
+        affected += insert_rows(session, copy.target, copy.columns, lines, verb=verb, suffix=suffix)
+    if mode is OnDuplicate.IGNORE:
+        return 0, counter.rows - affected
+    return affected - counter.rows, 0

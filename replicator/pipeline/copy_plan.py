@@ -1,0 +1,191 @@
+"""How the rows of one shard are copied: what is selected, how it is cut up, where it goes.
+
+A chunk is a range of the shard's key: behind ``lower``, up to and with ``upper``, each the values
+of the key's leading columns, or None for an open end. So whatever lies between the rows that the
+ranges were made from belongs to exactly one chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.pipeline.column_types import WIRE_TYPES
+from replicator.pipeline.planning import (
+    PlanError,
+    charset_change,
+    match_columns,
+    target_column,
+)
+from replicator.schema.address import quote
+from replicator.schema.structure import Column, Table
+from replicator.target.columns import Literal, TargetColumn, TargetTable
+from replicator.target.literals import key_predicate
+
+Bound = tuple[bytes, ...] | None
+"""The fields (as in a row line) of a row's leading key columns; None: no bound."""
+
+_ORDERED = frozenset(
+    {Literal.NUMBER, Literal.QUOTED, Literal.TEXT, Literal.BINARY, Literal.BIT, Literal.PARSED}
+)
+"""Types whose values compare with a literal in the order in which a key holds them: not ENUM and
+SET, which a key orders by number, nor those that a literal can't name exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCopy:
+    """One shard and its target, as executors need to know them.
+
+    ``fingerprint`` is that of the structure which the plan is for. ``selected`` is the list of a
+    SELECT, ``columns`` are its counterparts in the target. ``key_name`` and ``key``: the unique
+    key that the shard is cut up by, and those of its leading columns that serve; both empty where
+    none does. ``transcodes``: (index, from, to) of the columns whose text goes to another charset.
+    ``exact``: the target tells its rows apart by no key, so that a row that is copied and then
+    applied from the binlog would be there twice. Such a shard is one chunk, read at a known
+    position.
+    """
+
+    source: str
+    schema: str
+    table: str
+    fingerprint: str
+    target: TargetTable
+    selected: bytes
+    columns: tuple[TargetColumn, ...]
+    key_name: str
+    key: tuple[TargetColumn, ...]
+    transcodes: tuple[tuple[int, str, str], ...]
+    exact: bool
+
+    @property
+    def name(self) -> bytes:
+        """The shard's quoted, qualified name."""
+        return f"{quote(self.schema)}.{quote(self.table)}".encode()
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyChunk:
+    """One chunk of a shard; ``number`` counts them from 0 in the order of the key."""
+
+    copy: TableCopy
+    number: int
+    lower: Bound
+    upper: Bound
+
+
+def plan_copy(
+    source: str, structure: Table, fingerprint: str, target: Table, target_number: int
+) -> TableCopy:
+    """The plan for copying a shard with this structure. Columns are matched by name.
+
+    Raises PlanError where values would be lost or changed.
+    """
+    member = f"{source}: {structure.schema}.{structure.name}"
+    pairs = match_columns(member, structure, target)
+    transcodes = []
+    for place, (index, counterpart) in enumerate(pairs.items()):
+        column = structure.columns[index]
+        if column.base_type not in WIRE_TYPES:
+            raise PlanError(
+                f"{member}: column {column.name} has the type {column.type}, which is not known."
+                " Leave the table out (block-allow-list), or change the column's type"
+            )
+        text = "json" if column.base_type == "json" and not column.charset else ""
+        codecs = charset_change(member, column, counterpart, text)
+        if codecs:
+            transcodes.append((place, *codecs))
+    row_key = structure.row_key
+    key = _cutting_columns(structure) if target.row_key is not None else ()
+    return TableCopy(
+        source=source,
+        schema=structure.schema,
+        table=structure.name,
+        fingerprint=fingerprint,
+        target=TargetTable(
+            number=target_number,
+            schema=target.schema,
+            table=target.name,
+            buckets=1,
+            replace=len(target.keys) == 1 and target.row_key is not None,
+        ),
+        selected=b",".join(_selected(structure.columns[index]) for index in pairs),
+        columns=tuple(map(target_column, pairs.values())),
+        key_name=row_key.name if row_key and key else "",
+        key=key,
+        transcodes=tuple(transcodes),
+        exact=target.row_key is None,
+    )
+
+
+def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
+    """Selects the key, in hex, of the last row of a chunk of ``rows`` rows behind ``lower``.
+
+    No row: the chunk has no upper bound. The shard must have a key to cut by.
+    """
+    names = [quote(column.name) for column in copy.key]
+    selected = ",".join(f"HEX(CAST({name} AS BINARY))" for name in names)
+    return b"SELECT %s FROM %s FORCE INDEX (%s)%s ORDER BY %s LIMIT 1 OFFSET %d" % (
+        selected.encode(),
+        copy.name,
+        quote(copy.key_name).encode(),
+        _where(copy, lower, None),
+        ",".join(names).encode(),
+        rows - 1,
+    )
+
+
+def chunk_query(chunk: CopyChunk) -> bytes:
+    """Selects the rows of a chunk."""
+    copy = chunk.copy
+    hint = b" FORCE INDEX (%s)" % quote(copy.key_name).encode() if copy.key else b""
+    where = _where(copy, chunk.lower, chunk.upper)
+    if not where:
+        hint = b""
+    return b"SELECT %s FROM %s%s%s" % (copy.selected, copy.name, hint, where)
+
+
+def _where(copy: TableCopy, lower: Bound, upper: Bound) -> bytes:
+    conditions = [
+        _range(copy.key, bound, sign)
+        for bound, sign in ((lower, b">"), (upper, b"<"))
+        if bound is not None
+    ]
+    return b" WHERE " + b" AND ".join(conditions) if conditions else b""
+
+
+def _range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes) -> bytes:
+    """Rows on one side of a bound; with the bound itself where the sign is ``<``.
+
+    A comparison of whole rows, (a,b) > (1,2), is not used to look up a range by MySQL before 8
+    (manual, "Range Optimization of Row Constructor Expressions"), so the columns are compared one
+    by one, and the first once more, since that is what servers find the range by.
+    """
+    names = [quote(column.name).encode() for column in key]
+    values = [key_predicate(column, field) for column, field in zip(key, bound, strict=True)]
+    last = sign + (b"=" if sign == b"<" else b"")
+    condition = names[-1] + last + values[-1]
+    for name, value in zip(reversed(names[:-1]), reversed(values[:-1]), strict=True):
+        condition = b"(%s%s%s OR (%s=%s AND %s))" % (name, sign, value, name, value, condition)
+    if len(names) > 1:
+        condition = b"%s%s=%s AND %s" % (names[0], sign, values[0], condition)
+    return condition
+
+
+def _cutting_columns(structure: Table) -> tuple[TargetColumn, ...]:
+    row_key = structure.row_key
+    columns: list[TargetColumn] = []
+    for name in row_key.columns if row_key else ():
+        column = structure.column(name)
+        if column is None or (found := target_column(column)).literal not in _ORDERED:
+            break
+        columns.append(found)
+    return tuple(columns)
+
+
+def _selected(column: Column) -> bytes:
+    name = quote(column.name).encode()
+    # As text a FLOAT has six digits; as a DOUBLE it has all that tell it apart. Multiplied, since
+    # adding zero would lose the sign of a negative zero.
+    return name + b"*1e0" if column.base_type == "float" else name
