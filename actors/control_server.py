@@ -132,7 +132,8 @@ class ControlServer:
 
     async def _send(self, stream: SocketStream, reply: Reply) -> None:
         try:
-            with anyio.fail_after(TALK_SECONDS):
+            # Shielded: a request to stop may end the server before its reply is out.
+            with anyio.fail_after(TALK_SECONDS, shield=True):
                 await stream.send(encode_reply(reply))
         except (TimeoutError, anyio.BrokenResourceError) as error:
             log.debug("control.hung-up", reason=type(error).__name__)

@@ -79,6 +79,24 @@ async def test_a_refusal_reaches_the_client() -> None:
     assert (reply.ok, reply.error) == (False, "pause: not now")
 
 
+async def test_a_request_that_ends_the_server_gets_its_reply() -> None:
+    async with anyio.create_task_group() as group:
+
+        async def end(request: Request) -> Reply:
+            group.cancel_scope.cancel()
+            return await echo(request)
+
+        await group.start(ControlServer("orders", end).run)
+        replies = []
+
+        async def client() -> None:
+            with anyio.CancelScope(shield=True):
+                replies.append(await ask("orders", Request("stop")))
+
+        group.start_soon(client)
+    assert [reply.ok for reply in replies] == [True]
+
+
 async def test_a_slow_answer_does_not_hold_up_other_clients() -> None:
     first_asked, release = anyio.Event(), anyio.Event()
     replies: list[Reply] = []

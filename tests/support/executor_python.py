@@ -30,7 +30,11 @@ def executor_python(
         for entry in _entries(name):
             (packages / entry.name).symlink_to(entry)
     if version is not None:
-        lie = f"import sys; sys.version_info = (*{version}, 0, 'final', 0)\n"
+        lie = (
+            "import collections, sys\n"
+            "Version = collections.namedtuple('Version', 'major minor micro releaselevel serial')\n"
+            f"sys.version_info = Version(*{version}, 0, 'final', 0)\n"
+        )
         (packages / "sitecustomize.py").write_text(lie)
     return folder / "bin" / "python"
 
