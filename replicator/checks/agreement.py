@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.table_fit import colliding_column
 from replicator.ddl import tokenise
-from replicator.ddl.target_table import target_table
+from replicator.ddl.target_table import Collations, target_table
 from replicator.schema.connection import quote
 from replicator.schema.names import Member, TableName
 from replicator.schema.structure import Column, Table
@@ -172,7 +172,7 @@ def acts_unseen(foreign_key: str) -> bool:
 def _foreign_keys(shard: Shard) -> tuple[str, ...]:
     table = shard.table
     try:
-        return target_table(table.create_sql, table.schema, table.name, {}).foreign_keys
+        return target_table(table.create_sql, table.schema, table.name, Collations()).foreign_keys
     except ValueError:
         return ()  # told where the target is to be made like it
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from replicator.checks.agreement import Shard
 from replicator.checks.result import CheckResult, Place
 from replicator.ddl import quote_identifier, quote_table
-from replicator.ddl.target_table import target_table
+from replicator.ddl.target_table import Collations, target_table
 from replicator.schema.names import TableName
 
 _PLACE = Place("target")
 
 
-def check_missing(name: TableName, shards: Sequence[Shard], *, copies: bool) -> list[CheckResult]:
-    """Tell what becomes of a target that is not there; the full copy makes it like the first."""
+def check_missing(
+    name: TableName, shards: Sequence[Shard], available: Set[str], *, copies: bool
+) -> list[CheckResult]:
+    """Tell what becomes of a target that is not there; the full copy makes it like the first.
+
+    ``available`` are the collations of the target's server.
+    """
     first = shards[0]
     qualified = quote_table(name.schema, name.table)
     try:
-        made = target_table(first.table.create_sql, name.schema, name.table, first.collations)
+        made = target_table(
+            first.table.create_sql,
+            name.schema,
+            name.table,
+            Collations(first.collations, available),
+        )
     except ValueError as error:
         return [
             _PLACE.failed(
@@ -44,6 +54,16 @@ def check_missing(name: TableName, shards: Sequence[Shard], *, copies: bool) -> 
             f"{name} does not exist: the full copy makes it as {first.member}{engine}",
         )
     ]
+    if made.collations:
+        others = ", ".join(f"{mine} becomes {its}" for mine, its in made.collations)
+        results.append(
+            _PLACE.warning(
+                "table_schema",
+                f"the target's server lacks collations of {first.member}: in {name} {others}, in "
+                "which texts that differ in case or accents are different, also in unique keys",
+                f"If it should be another one, create {name} by hand before the copy: {made.sql};",
+            )
+        )
     if made.foreign_keys:
         finding = f"the full copy makes {name} without the foreign keys of {first.member}: " + (
             "; ".join(made.foreign_keys)

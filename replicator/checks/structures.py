@@ -23,7 +23,7 @@ from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.routing import RouteError
-from replicator.schema.charsets import default_collations
+from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.connection import Connection
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.names import Member, TableName
@@ -116,7 +116,8 @@ async def _check_target(
         for shard in shards:
             estate.keyless.setdefault(shard.member.source, []).append(shard.member.name)
     if table is None:
-        results += check_missing(name, shards, copies=copies)
+        available = await available_collations(connection)
+        results += check_missing(name, shards, available, copies=copies)
         return results
     results += _fit(shards, table, task.extracted)
     results += await check_target_table(connection, table)

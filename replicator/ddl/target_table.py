@@ -7,10 +7,11 @@ CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from itertools import pairwise
 
+from replicator.ddl.collations import charset_of, nearest_collation, renamed
 from replicator.ddl.identifiers import quote_table
 from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import splice
@@ -33,26 +34,45 @@ class TargetTable:
     ``foreign_keys`` are the definitions left out, as they were written. ``auto_increment`` is the
     column that counts up, empty where none does: the attribute is kept, the counter is not.
     ``engine`` is the shard's storage engine where another one took its place, else empty.
+    ``collations`` are pairs of the shard's collation and the one that took its place.
     """
 
     sql: str
     foreign_keys: tuple[str, ...] = ()
     auto_increment: str = ""
     engine: str = ""
+    collations: tuple[tuple[str, str], ...] = ()
 
 
-def target_table(
-    create_sql: str, schema: str, table: str, default_collations: Mapping[str, str]
-) -> TargetTable:
+@dataclass(frozen=True, slots=True)
+class Collations:
+    """What two servers understand by charsets and collations; names in lower case.
+
+    ``defaults`` are those of the shard's server, by charset: where a statement names a charset
+    only, it is the server that decides on the collation, and others decide differently.
+    ``available`` are all that the target's server has; None: those that are wanted.
+    """
+
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    available: Set[str] | None = None
+
+    def stand_in(self, wanted: str) -> str:
+        """The collation to name to the target; the wanted one also where there is none for it."""
+        if self.available is None:
+            return wanted
+        return nearest_collation(wanted, self.available) or wanted
+
+
+def target_table(create_sql: str, schema: str, table: str, collations: Collations) -> TargetTable:
     """Return CREATE TABLE IF NOT EXISTS for ``schema.table``, made from a shard's statement.
 
-    ``default_collations`` are those of the shard's server, by charset: where a statement names a
-    charset only, it is the server that decides on the collation, and others decide differently.
-    Left out are foreign keys (the parents of the shards are merged as well, or not at all), the
-    counter of AUTO_INCREMENT, and places in the shard's file system and its tablespaces. A storage
-    engine that can't roll back is replaced, in the partitions, too: rows could not be written in
-    one transaction with the record of them. All else stays as it was written. Raises `ValueError`
-    for text that is no CREATE TABLE with a list of columns, and for an impossible name.
+    Each charset gets its collation written out; one that the target's server lacks is replaced by a
+    binary one, which makes no two texts equal that differ for the shards. Left out are foreign keys
+    (the parents of the shards are merged as well, or not at all), the counter of AUTO_INCREMENT,
+    and places in the shard's file system and its tablespaces. A storage engine that can't roll back
+    is replaced, in the partitions, too: rows could not be written in one transaction with the
+    record of them. All else stays as it was written. Raises `ValueError` for text that is no CREATE
+    TABLE with a list of columns, and for an impossible name.
     """
     found = recognise(create_sql, default_schema=schema)
     if found.kind is not StatementKind.CREATE_TABLE:
@@ -65,16 +85,17 @@ def target_table(
         place = found.guard.position
         pieces.append((Span(place, place), f" {found.guard.clause}"))
     foreign_keys = []
+    texts = _Texts(collations)
     for before, item in pairwise(items):
         if _is_foreign_key(item):
             # The comma before it goes, too: a column always comes first.
             pieces.append((Span(before[-1].end, item[-1].end), ""))
             foreign_keys.append(create_sql[item[0].start : item[-1].end])
         else:
-            pieces += _collations(item, default_collations, " ")
-    pieces += _collations(items[0], default_collations, " ")
+            pieces += texts.edits(item, " ")
+    pieces += texts.edits(items[0], " ")
     options = found.tokens[after:]
-    pieces += _collations(_until_partitions(options), default_collations, "=")
+    pieces += texts.edits(_until_partitions(options), "=")
     engine = _foreign_engine(options)
     pieces += _left_out(create_sql, options, _LEFT_OUT + (_OF_THE_ENGINE if engine else ()))
     if engine:
@@ -84,6 +105,7 @@ def target_table(
         foreign_keys=tuple(foreign_keys),
         auto_increment=next((item[0].name for item in items if _counts_up(item)), ""),
         engine=engine,
+        collations=tuple(sorted(texts.replaced)),
     )
 
 
@@ -129,25 +151,43 @@ def _counts_up(item: list[Token]) -> bool:
     return any(token.keyword == "AUTO_INCREMENT" for token in list(_outermost(item))[1:])
 
 
-def _collations(
-    tokens: list[Token], defaults: Mapping[str, str], sign: str
-) -> Iterator[tuple[Span, str]]:
-    """COLLATE behind each charset that stands alone."""
-    own = [token for token in _outermost(tokens) if token.text != "="]
-    for index, token in enumerate(own):
-        if token.keyword == "CHARSET":
-            place = index + 1
-        elif token.keyword == "CHARACTER" and _keyword(own, index + 1) == "SET":
-            place = index + 2
+class _Texts:
+    """The edits to the charsets and collations of one statement, and what was replaced."""
+
+    def __init__(self, collations: Collations) -> None:
+        self._collations = collations
+        self.replaced: set[tuple[str, str]] = set()
+
+    def edits(self, tokens: list[Token], sign: str) -> Iterator[tuple[Span, str]]:
+        """Those of a column, or of the table's options; ``sign`` stands behind COLLATE."""
+        own = [token for token in _outermost(tokens) if token.text != "="]
+        charset = _value(own, ("CHARSET",)) or _value(own, ("CHARACTER", "SET"))
+        collation = _value(own, ("COLLATE",))
+        if collation is not None:
+            wanted: str | None = collation.name.lower()
         else:
-            continue
-        collation = defaults.get(own[place].name.lower()) if place < len(own) else None
-        if collation and _keyword(own, place + 1) != "COLLATE":
-            yield Span(own[place].end, own[place].end), f" COLLATE{sign}{collation}"
+            wanted = self._collations.defaults.get(charset.name.lower()) if charset else None
+        if wanted is None:
+            return
+        name = self._collations.stand_in(wanted)
+        if name not in (wanted, renamed(wanted)):
+            self.replaced.add((wanted, name))
+        if charset is not None and charset_of(name) != charset.name.lower():
+            yield Span(charset.start, charset.end), charset_of(name)
+        if collation is not None:
+            if name != wanted:
+                yield Span(collation.start, collation.end), name
+        elif charset is not None:
+            yield Span(charset.end, charset.end), f" COLLATE{sign}{name}"
 
 
-def _keyword(tokens: list[Token], index: int) -> str:
-    return tokens[index].keyword if index < len(tokens) else ""
+def _value(tokens: list[Token], option: tuple[str, ...]) -> Token | None:
+    """The token behind the first place of these words."""
+    size = len(option)
+    for at in range(len(tokens) - size):
+        if tuple(token.keyword for token in tokens[at : at + size]) == option:
+            return tokens[at + size]
+    return None
 
 
 def _until_partitions(options: tuple[Token, ...]) -> list[Token]:

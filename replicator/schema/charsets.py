@@ -1,10 +1,15 @@
-"""Which collation a charset has on a server where none is named."""
+"""The collations of a server, and which one a charset has where none is named."""
 
 from __future__ import annotations
 
 from replicator.schema.connection import Connection
 
 _DEFAULTS = "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
+
+_ALL = (
+    "SELECT COLLATION_NAME, CHARACTER_SET_NAME"
+    " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+)
 
 
 async def default_collations(connection: Connection) -> dict[str, str]:
@@ -14,3 +19,17 @@ async def default_collations(connection: Connection) -> dict[str, str]:
     """
     rows = await connection.fetch(_DEFAULTS)
     return {str(charset).lower(): str(collation).lower() for charset, collation in rows}
+
+
+async def available_collations(connection: Connection) -> frozenset[str]:
+    """The names of all collations, in lower case, each beginning with its charset's.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    rows = await connection.fetch(_ALL)
+    pairs = [(str(name).lower(), str(charset).lower()) for name, charset in rows]
+    # MariaDB lists `uca1400_ai_ci` once for each charset that it goes with.
+    return frozenset(
+        name if name == charset or name.startswith(f"{charset}_") else f"{charset}_{name}"
+        for name, charset in pairs
+    )

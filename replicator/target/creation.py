@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pymysql.err
 
-from replicator.ddl.target_table import target_table
-from replicator.schema.charsets import default_collations
+from replicator.ddl.collations import charset_of
+from replicator.ddl.target_table import Collations, target_table
+from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.connection import Connection, is_unavailable, quote
 from replicator.schema.names import TableName
 
@@ -22,13 +23,12 @@ class Pattern:
     """What a target is made like: a shard's table, its database, and its server's collations.
 
     ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
-    ``charset`` and ``collation`` are the database's defaults, ``default_collations`` those of each
-    charset of the server.
+    ``collation`` is the database's default, ``default_collations`` are those of each charset of
+    the server.
     """
 
     name: TableName
     create_sql: str
-    charset: str
     collation: str
     default_collations: Mapping[str, str]
 
@@ -39,7 +39,9 @@ class CreatedTarget:
 
     ``foreign_keys`` were left out. ``auto_increment`` is a column that counts up in the target,
     too: rows written there by others would take values that shards give to theirs. ``engine`` is
-    the shard's storage engine where one that can roll back took its place.
+    the shard's storage engine where one that can roll back took its place. ``collations`` are
+    pairs: one of the shard's that the target lacks, and the binary one that took its place.
+    ``warnings`` are the server's own, such as TiDB's of indexes and checks that it leaves out.
     """
 
     created: bool
@@ -48,6 +50,8 @@ class CreatedTarget:
     foreign_keys: tuple[str, ...] = ()
     auto_increment: str = ""
     engine: str = ""
+    collations: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class TargetNotCreatedError(Exception):
@@ -71,16 +75,13 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
     """
     create = await source.fetch(f"SHOW CREATE TABLE {quote(name.schema)}.{quote(name.table)}")
     defaults = await source.fetch(
-        "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME"
-        " FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
+        "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
         (name.schema,),
     )
-    charset, collation = defaults[0] if defaults else ("", "")
     return Pattern(
         name=name,
         create_sql=str(create[0][1]),
-        charset=str(charset),
-        collation=str(collation),
+        collation=str(defaults[0][0]).lower() if defaults else "",
         default_collations=await default_collations(source),
     )
 
@@ -104,8 +105,9 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         )
     if kind:
         return CreatedTarget(created=False, database_created=False)
+    collations = Collations(pattern.default_collations, await available_collations(target))
     try:
-        made = target_table(pattern.create_sql, name.schema, name.table, pattern.default_collations)
+        made = target_table(pattern.create_sql, name.schema, name.table, collations)
     except ValueError as error:
         raise TargetNotCreatedError(
             f"how to make {name} can't be told from {pattern.name}: {error}",
@@ -116,9 +118,11 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     database_created = not await _has_database(target, name.schema)
     try:
         if database_created:
-            await _run(target, name, _create_database(name.schema, pattern))
+            collation = collations.stand_in(pattern.collation)
+            await _run(target, name, _create_database(name.schema, collation))
         await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
         await _run(target, name, made.sql)
+        warnings = await target.fetch("SHOW WARNINGS")
     finally:
         # A fresh session for whoever comes next: cheaper than putting sql_mode back.
         target.close()
@@ -129,6 +133,8 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         foreign_keys=made.foreign_keys,
         auto_increment=made.auto_increment,
         engine=made.engine,
+        collations=made.collations,
+        warnings=tuple(f"{text} ({code})" for _, code, text in warnings),
     )
 
 
@@ -150,10 +156,10 @@ async def _has_database(target: Connection, schema: str) -> bool:
     )
 
 
-def _create_database(schema: str, pattern: Pattern) -> str:
+def _create_database(schema: str, collation: str) -> str:
     options = ""
-    if pattern.charset and pattern.collation:
-        options = f" CHARACTER SET {quote(pattern.charset)} COLLATE {quote(pattern.collation)}"
+    if collation:
+        options = f" CHARACTER SET {quote(charset_of(collation))} COLLATE {quote(collation)}"
     return f"CREATE DATABASE IF NOT EXISTS {quote(schema)}{options}"
 
 

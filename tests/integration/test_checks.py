@@ -521,6 +521,25 @@ async def test_rows_that_go_along_with_their_parent_are_in_no_binlog(
         upstream.execute("DROP DATABASE shop2")
 
 
+async def test_collations_that_the_target_lacks(
+    upstream: DatabaseServer, tidb_target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id VARCHAR(9) PRIMARY KEY) CHARACTER SET latin1",
+    )
+    try:
+        wanted = task(routed(address(upstream), schema="shop2"), target=tidb_target)
+        login = DatabaseAddress(
+            tidb_target.host, tidb_target.port, tidb_target.user, tidb_target.password
+        )
+        wanted = replace(wanted, target=replace(wanted.target, address=login))
+        found = one(await check_structures(wanted), "table_schema", "warning")
+        assert "in merged.t latin1_swedish_ci becomes latin1_bin" in found.finding
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
 async def test_tables_without_a_key_must_be_lockable(
     upstream: DatabaseServer, target: DatabaseServer
 ) -> None:

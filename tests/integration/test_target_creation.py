@@ -152,6 +152,7 @@ async def test_the_same_structure_on_the_same_kind_of_server(
     created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "x`y"))
     assert created.created
     assert (created.foreign_keys, created.engine) == ((), "")
+    assert (created.collations, created.warnings) == ((), ())
     assert created.auto_increment == ("id" if kind == "counter" else "")
     assert structure(shard, here, "x`y") == structure(shard, there, "t_1")
     text = shard.execute(f"SHOW CREATE TABLE {here}.`x``y`")[0][1]
@@ -208,6 +209,41 @@ async def test_a_charset_without_a_collation_means_the_shards_default(
         f" WHERE TABLE_SCHEMA = '{here}' ORDER BY ORDINAL_POSITION"
     )
     assert found == (("latin1_bin",), ("utf8mb4_unicode_ci",))
+
+
+async def test_what_tidb_lacks_is_told(
+    shard: DatabaseServer, tidb_target: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1, b"
+        " VARCHAR(9) CHARACTER SET utf8, c TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,"
+        " UNIQUE KEY (a), FULLTEXT KEY (c)) CHARACTER SET utf8mb4 COLLATE utf8mb4_icelandic_ci"
+    )
+    try:
+        created = await create_like(
+            shard, tidb_target, TableName(there, "t_1"), TableName(here, "t")
+        )
+        assert created.collations == (
+            ("latin1_swedish_ci", "latin1_bin"),
+            ("utf8mb4_icelandic_ci", "utf8mb4_bin"),
+        )
+        assert any("FULLTEXT" in warning for warning in created.warnings)
+        found = tidb_target.execute(
+            "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+            f" WHERE TABLE_SCHEMA = '{here}' ORDER BY ORDINAL_POSITION"
+        )
+        assert found[1:] == (("a", "latin1_bin"), ("b", "utf8_general_ci"), ("c", "utf8mb4_bin"))
+        # The stand-in tells more texts apart than the shard's, never fewer.
+        tidb_target.execute(f"INSERT INTO {here}.t (id, a) VALUES (1, 'x'), (2, 'X')")
+        database = tidb_target.execute(f"SHOW CREATE DATABASE {here}")[0][1]
+        assert "DEFAULT CHARACTER SET latin1" in database
+        shard.execute(f"CREATE TABLE {there}.t_2 (a VARCHAR(9) CHARACTER SET koi8r)")
+        with pytest.raises(TargetNotCreatedError, match="koi8r") as caught:
+            await create_like(shard, tidb_target, TableName(there, "t_2"), TableName(here, "u"))
+        assert caught.value.code == 1115
+    finally:
+        tidb_target.execute(f"DROP DATABASE IF EXISTS {here}")
 
 
 async def test_foreign_keys_are_left_out_and_told(

@@ -102,6 +102,8 @@ def test_foreign_keys_that_change_rows(clause: str, unseen: bool) -> None:
 
 
 def test_a_shard_that_is_no_pattern_for_the_target() -> None:
-    (found,) = check_missing(TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u")), copies=True)
+    (found,) = check_missing(
+        TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u")), set(), copies=True
+    )
     assert (found.name, found.state) == ("table_schema", "failed")
     assert "by hand" in found.fix

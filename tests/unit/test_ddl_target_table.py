@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.ddl import quote_identifier, tokenise
-from replicator.ddl.target_table import target_table
+from replicator.ddl.target_table import Collations, target_table
 
-DEFAULTS = {
-    "latin1": "latin1_swedish_ci",
-    "utf8": "utf8_general_ci",
-    "utf8mb4": "utf8mb4_general_ci",
-}
+DEFAULTS = Collations(
+    {"latin1": "latin1_swedish_ci", "utf8": "utf8_general_ci", "utf8mb4": "utf8mb4_general_ci"}
+)
 
 MYSQL56 = """\
 CREATE TABLE `orders_1` (
@@ -115,7 +113,7 @@ def test_options(options: str, expected: str) -> None:
 
 def test_the_engine_that_was_replaced_is_told() -> None:
     text = "CREATE TABLE `t` (`a` int) ENGINE=Aria"
-    assert target_table(text, "shop", "orders", {}).engine == "Aria"
+    assert target_table(text, "shop", "orders", Collations()).engine == "Aria"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +125,7 @@ def test_the_engine_that_was_replaced_is_told() -> None:
     ],
 )
 def test_columns_that_do_not_count_up(column: str) -> None:
-    assert target_table(f"CREATE TABLE `t` ({column})", "s", "t", {}).auto_increment == ""
+    assert target_table(f"CREATE TABLE `t` ({column})", "s", "t", Collations()).auto_increment == ""
 
 
 def test_a_charset_inside_an_expression_is_left_alone() -> None:
@@ -138,13 +136,74 @@ def test_a_charset_inside_an_expression_is_left_alone() -> None:
     assert "COLLATE" not in made(text)
 
 
+TIDB = {"latin1_bin", "utf8_bin", "utf8_general_ci", "utf8mb4_bin", "utf8mb4_0900_bin", "binary"}
+MARIADB_NAMES = {"latin1_swedish_ci", "utf8mb3_general_ci", "utf8mb3_bin", "utf8mb4_nopad_bin"}
+
+
+@pytest.mark.parametrize(
+    ("available", "column", "expected", "replaced"),
+    [
+        (TIDB, "CHARACTER SET latin1", "CHARACTER SET latin1 COLLATE latin1_bin", True),
+        (TIDB, "COLLATE latin1_german1_ci", "COLLATE latin1_bin", True),
+        (TIDB, "CHARACTER SET utf8", "CHARACTER SET utf8 COLLATE utf8_general_ci", False),
+        (
+            TIDB,
+            "CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci",
+            "CHARACTER SET utf8 COLLATE utf8_general_ci",
+            False,
+        ),
+        (
+            MARIADB_NAMES,
+            "CHARACTER SET utf8",
+            "CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci",
+            False,
+        ),
+        (
+            MARIADB_NAMES,
+            "CHARACTER SET utf8 COLLATE utf8_icelandic_ci",
+            "CHARACTER SET utf8mb3 COLLATE utf8mb3_bin",
+            True,
+        ),
+        (
+            MARIADB_NAMES,
+            "CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+            "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+            True,
+        ),
+        (TIDB, "COLLATE utf8mb4_nopad_bin", "COLLATE utf8mb4_0900_bin", True),
+        # No collation of that charset: the server says so itself.
+        (TIDB, "COLLATE koi8r_general_ci", "COLLATE koi8r_general_ci", False),
+        (TIDB, "CHARACTER SET koi8r", "CHARACTER SET koi8r", False),
+        (TIDB, "COMMENT 'COLLATE latin1_swedish_ci'", "COMMENT 'COLLATE latin1_swedish_ci'", False),
+    ],
+)
+def test_collations_that_the_target_lacks(
+    available: set[str], column: str, expected: str, replaced: bool
+) -> None:
+    collations = Collations(DEFAULTS.defaults, available)
+    text = "CREATE TABLE `t` (`a` varchar(9) {} NOT NULL)"
+    found = target_table(text.format(column), "shop", "orders", collations)
+    assert found.sql == text.replace("`t`", "IF NOT EXISTS `shop`.`orders`").format(expected)
+    assert bool(found.collations) is replaced
+
+
+def test_collations_of_the_table_and_its_columns_are_told_once() -> None:
+    text = (
+        "CREATE TABLE `t` (`a` char(1) CHARACTER SET latin1, `b` char(1) COLLATE latin1_swedish_ci)"
+        " DEFAULT CHARSET=latin1"
+    )
+    found = target_table(text, "s", "t", Collations(DEFAULTS.defaults, TIDB))
+    assert found.collations == (("latin1_swedish_ci", "latin1_bin"),)
+    assert found.sql.endswith("DEFAULT CHARSET=latin1 COLLATE=latin1_bin")
+
+
 def test_an_unnamed_foreign_key_in_the_middle() -> None:
     text = "CREATE TABLE `t` (`a` int, FOREIGN KEY (`a`) REFERENCES `p` (`a`), KEY `k` (`a`))"
-    found = target_table(text, "s", "t", {})
+    found = target_table(text, "s", "t", Collations())
     assert found.sql == "CREATE TABLE IF NOT EXISTS `s`.`t` (`a` int, KEY `k` (`a`))"
     assert found.foreign_keys == ("FOREIGN KEY (`a`) REFERENCES `p` (`a`)",)
     text = text.replace("FOREIGN", "CONSTRAINT FOREIGN")
-    assert target_table(text, "s", "t", {}).sql == found.sql
+    assert target_table(text, "s", "t", Collations()).sql == found.sql
 
 
 @pytest.mark.parametrize(
