@@ -19,6 +19,8 @@ from actors.batched_writer import BatchedWriter, WriterSettings
 from actors.batching import BookState, SourceBook
 from actors.coordination import Coordination, Uncoordinated
 from actors.ddl_runner import DdlRunner
+from actors.full_copy import FullCopy
+from actors.hand_over import hand_over
 from actors.job_runner import JobRunner
 from actors.lock_coordinator import LockCoordinator
 from actors.lock_state import histories
@@ -76,6 +78,9 @@ class Generation:
         self.coordinator: LockCoordinator | None = None
         self.watch: PurgeWatch | None = None
         self.rules = RuleBook()
+        self.copy: FullCopy | None = None
+        self.finished = False
+        self._safe_until: dict[str, int] = {}
         self._session = session
         self._setups = {setup.source: setup for setup in source_setups(task)}
         self._meta_connection = Connection(address_of(task.target_database))
@@ -101,7 +106,8 @@ class Generation:
     async def run(self, stop: anyio.Event, running: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 
-        ``running`` is set once all actors are started. Raises FatalError, TransientError or
+        ``running`` is set once all actors are started, or the full copy has begun. A task that
+        only copies is ``finished`` then. Raises FatalError, TransientError or
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         try:
@@ -110,11 +116,23 @@ class Generation:
             self._load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(self.task.target_database), self.task.meta_schema
             )
+            if self.task.task_mode != "incremental":
+                copied = await self._copy(stop, running)
+                self.finished = copied and self.task.task_mode == "full"
+                if self.finished or not copied:
+                    return
             starts = {
                 source: await load_start(setup, self.registry, self._meta)
                 for source, setup in self._setups.items()
             }
             await self._load_rules(starts)
+            instances = self.task.mysql_instances
+            self._safe_until = await hand_over(
+                self._meta,
+                self.registry,
+                starts,
+                {i.source_id for i in instances if self.task.syncer_of(i).safe_mode},
+            )
             async with anyio.create_task_group() as tasks:
                 writer = self.writer = self._make_writer(starts)
                 coordination = await self._coordination(writer)
@@ -144,6 +162,20 @@ class Generation:
             self._meta_connection.close()
             self._ddl_connection.close()
             self._learner_connection.close()
+
+    async def _copy(self, stop: anyio.Event, running: anyio.Event) -> bool:
+        """Copy what is not copied yet; whether all is."""
+        self.copy = FullCopy(
+            self.task,
+            self._setups,
+            self.registry,
+            self._meta,
+            self._session,
+            load_data=self._load_data,
+            patience=TARGET_PATIENCE,
+        )
+        running.set()
+        return await self.copy.run(stop)
 
     async def _settle_buckets(self) -> None:
         wanted = self.task.writer.buckets
@@ -184,7 +216,6 @@ class Generation:
         address = address_of(task.target_database)
         instance = task.mysql_instances[0]
         syncer = task.syncer_of(instance)
-        safe_mode = any(task.syncer_of(i).safe_mode for i in task.mysql_instances)
         books = {
             source: SourceBook(
                 source,
@@ -199,7 +230,7 @@ class Generation:
             address=address,
             point_table=point_table(task.meta_schema, task.name),
             load_data=self._load_data,
-            safe_mode=safe_mode,
+            safe_until=self._safe_until,
             patience=TARGET_PATIENCE,
         )
         return BatchedWriter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 
 import structlog
 
@@ -56,7 +57,21 @@ class GroupActor(Actor[GroupMessage]):
         if isinstance(message, Drain):
             message.done.set()
         else:
+            if message.rows is not None:
+                message = replace(message, rows=self._not_copied(message.rows))
             await self._writer.put(await self.decide(message))
+
+    def _not_copied(self, rows: RowEvents) -> RowEvents | None:
+        """The rows that a full copy has not brought to the target already."""
+        until = {member: self.registry.copied_until(member) for member in set(rows.member)}
+        if not any(until.values()):
+            return rows
+        places = [
+            i
+            for i, (member, at) in enumerate(zip(rows.member, rows.transaction, strict=True))
+            if at >= until[member]
+        ]
+        return part_of(rows, places) if places else None
 
     def after_floor(self, rows: RowEvents) -> RowEvents | None:
         """The rows, all of the present version, that the target may not have yet."""

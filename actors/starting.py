@@ -103,6 +103,17 @@ def _from_checkpoint(
                 "start anew with remove-meta, behind a new copy of the tables",
             ),
         )
+    if not checkpoint.file:
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} was copied while it wrote no binlog, so it is not known where"
+            " to follow it from",
+            where=f"source {setup.source}",
+            ways_out=(
+                "copy it anew: turn its binlog on, empty the targets, and start with"
+                " `replicator run --remove-meta` and `task-mode: all`",
+            ),
+        )
     members: dict[int, dict[int, int]] = {}
     for record in checkpoint.members:
         number = registry.join(record.member, record.target)

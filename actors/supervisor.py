@@ -155,6 +155,8 @@ class TaskSupervisor:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, running)
                 await generation.run(self._wished, running)
+                if generation.finished:
+                    self._wish = "stop"
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             address = address_of(self._task.target_database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -44,16 +45,21 @@ class ApplySettings:
 
     ``point_table`` is the quoted name (`replicator.target.points.point_table`). ``load_data``
     says whether the server takes LOAD DATA into a transaction
-    (`replicator.target.load_data.probe_load_data`). ``patience``: seconds for which an executor
-    tries to reach a target that is away. The files that ``address`` names for TLS must exist on
+    (`replicator.target.load_data.probe_load_data`). ``safe_until``: by source, the key of the
+    position up to which its transactions are applied in safe mode. ``patience``: seconds for
+    which an executor tries to reach a target that is away. The files that ``address`` names for TLS must exist on
     every executor.
     """
 
     address: DatabaseAddress
     point_table: str
     load_data: bool
-    safe_mode: bool = False
+    safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
+
+    def safe(self, source: str, point: Point) -> bool:
+        """Whether a row event is applied in safe mode."""
+        return point[1] < self.safe_until.get(source, 0)
 
 
 class Outcome(StrEnum):

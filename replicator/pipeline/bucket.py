@@ -36,6 +36,16 @@ LONGEST_PAUSE = 2.0
 
 _SHOWN_BYTES = 400
 
+_TOO_LARGE = {
+    8004: "set writer: {batch-bytes: …} in the task file to less, or the target's"
+    " performance.txn-total-size-limit to more",
+    8025: "set the target's performance.txn-entry-size-limit to more than the row's size",
+    8175: "set writer: {batch-bytes: …} in the task file to less, or the target's"
+    " tidb_mem_quota_query to more",
+}
+"""What helps against TiDB's limits of a transaction, of a row and of a statement's memory (its
+page "TiDB Configuration File"), by error code."""
+
 
 class EventHead(NamedTuple):
     """Where an event comes from: its source's name, its point, and the plan that reads it."""
@@ -115,7 +125,8 @@ def _write(
     points = lock_points(session, settings.point_table, name, work.bucket, sources)
     heads = work.heads
     fresh = [e for e in work.entries if (h := heads[e[0]]).point > points[h.source]]
-    changes = net_effect(fresh, lambda event: heads[event].plan, safe_mode=settings.safe_mode)
+    safe = {number for number, h in heads.items() if settings.safe(h.source, h.point)}
+    changes = net_effect(fresh, lambda event: heads[event].plan, safe.__contains__)
     counts = write_changes(
         session,
         work.target,
@@ -123,7 +134,7 @@ def _write(
         load_data=settings.load_data and not exact,
         exact=exact,
     )
-    if settings.safe_mode:
+    if safe:
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
     moved = {s: work.ends[s] for s in sources if work.ends[s] > points[s]}
@@ -149,12 +160,13 @@ def _failed(
     members: tuple[str, ...] = (),
     row: bytes = b"",
 ) -> BucketOutcome:
+    advice = _TOO_LARGE.get(code)
     return BucketOutcome(
         target=work.target.number,
         bucket=work.bucket,
         outcome=outcome,
         code=code,
-        message=message,
+        message=f"{message}: {advice}" if advice else message,
         members=members,
         row=row[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
     )

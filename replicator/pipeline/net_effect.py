@@ -46,22 +46,28 @@ class _Row:
 
 
 def net_effect(
-    entries: Iterable[Entry], plan_of: Callable[[int], TablePlan], *, safe_mode: bool
+    entries: Iterable[Entry],
+    plan_of: Callable[[int], TablePlan],
+    safe: Callable[[int], bool],
 ) -> list[Changes]:
     """The changes for one bucket of one target; one item per list of written columns.
 
-    ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number.
-    In safe mode rows may be on the target that should not be there yet and the other way round,
-    and of several shards with the same key the last to come wins. Raises DuplicateKeyError
-    outside safe mode.
+    ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
+    ``safe`` tells of the events that are in safe mode: rows may be on the target that should not
+    be there yet and the other way round. A key that one of them touches is written in safe mode,
+    and of several shards that hold it the last to come wins. Raises DuplicateKeyError for others.
     """
     rows: dict[bytes, _Row] = {}
     counts: dict[TablePlan, dict[bytes, int]] = {}
+    safe_keys: set[bytes] = set()
     current = -1
     for event, change, old_key, new_key, before, after in entries:
         if event != current:
             current, plan = event, plan_of(event)
             keyed = bool(plan.key)
+            lenient = keyed and safe(event)
+        if lenient:
+            safe_keys.update(key for key in (old_key, new_key) if key is not None)
         if not keyed:
             _count(counts, plan, before, after)
         elif change == INSERT:
@@ -80,7 +86,7 @@ def net_effect(
                 _note(rows, new_key, plan, False, None, after)
     groups = _Groups()
     for key, row in rows.items():
-        _settle(groups, key, row, safe_mode)
+        _settle(groups, key, row, key in safe_keys)
     for plan, bag in counts.items():
         _settle_bag(groups.of(plan), plan.member, bag)
     return groups.changes()
@@ -146,7 +152,7 @@ def _settle(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
         if row.existed or safe_mode:
             group.deletes.append(key)
     elif safe_mode:
-        group.overwrites.append(line)
+        group.upserts.append(line)
     elif not row.existed:
         group.inserts.append(line)
         group.members.append(plan.member)

@@ -45,6 +45,7 @@ class SchemaRegistry:
         self._target_of: dict[int, int] = {}
         self._present: set[int] = set()
         self._structures: dict[int, dict[int, Table | None]] = {}
+        self._copied: dict[int, int] = {}
         self._lock = threading.Lock()
 
     def target(self, name: TableName) -> int:
@@ -105,6 +106,14 @@ class SchemaRegistry:
     def target_of(self, member: int) -> int:
         """The target's number that a member is routed to."""
         return self._target_of[member]
+
+    def copied(self, member: int, until: int) -> None:
+        """A full copy has brought a member's rows to the target, as they were at this place."""
+        self._copied[member] = until
+
+    def copied_until(self, member: int) -> int:
+        """The place in the binlog before which a member's rows were copied; 0: none."""
+        return self._copied.get(member, 0)
 
     def learn(self, member: int, since: int, structure: Table | None) -> None:
         """Note the structure that a member has behind the event group at ``since``."""

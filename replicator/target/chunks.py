@@ -125,6 +125,15 @@ class CopyStore:
             for schema, table, number, lower, upper, state, rows, size, read_at in rows
         ]
 
+    async def read_at(self, source: str) -> dict[TableName, int]:
+        """The shards that were read at a known place of the binlog (its key)."""
+        rows = await self._run(
+            f"SELECT schema_name, table_name, read_at FROM {self._meta.table('chunk')}"
+            " WHERE source = %s AND read_at > 0",
+            (source,),
+        )
+        return {TableName(schema, table): int(read_at) for schema, table, read_at in rows}
+
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""
         async with self._meta.connection.transaction() as transaction:

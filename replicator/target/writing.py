@@ -29,8 +29,8 @@ class Changes:
     """The net changes to rows that have the same columns.
 
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
-    the number of copies to delete, ``overwrites`` row lines that replace what is there,
-    ``inserts`` row lines that must not be there, ``members`` the shard of each of these.
+    the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
+    row lines that may be there or not, in this state or in another, ``inserts`` row lines that must not be there, ``members`` the shard of each of these.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -39,6 +39,7 @@ class Changes:
     deletes: list[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: list[bytes] = field(default_factory=list)
+    upserts: list[bytes] = field(default_factory=list)
     inserts: list[bytes] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
 
@@ -88,6 +89,10 @@ def write_changes(
         if group.overwrites:
             _overwrite(session, target, group, counts, load_data, exact)
     for group in changes:
+        if group.upserts:
+            _upsert(session, target, group, load_data)
+            counts.overwritten += len(group.upserts)
+    for group in changes:
         if group.inserts:
             _insert(session, target, group, load_data)
             counts.inserted += len(group.inserts)
@@ -115,11 +120,7 @@ def _overwrite(
     lines = group.overwrites
     counts.overwritten += len(lines)
     if not group.covers and target.replace:
-        # REPLACE would reset the columns that the shard does not have.
-        names = [identifier(column.name) for column in group.columns]
-        update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
-        suffix = b" ON DUPLICATE KEY UPDATE " + update
-        insert_rows(session, target, group.columns, lines, suffix=suffix)
+        _update_written(session, target, group, lines)
     elif exact:
         found = delete_keys(session, target, group.key_columns, _keys_of(group, lines))
         insert_rows(session, target, group.columns, lines)
@@ -133,6 +134,27 @@ def _overwrite(
         if affected < 2 * len(lines):
             # REPLACE counts a row that is there already in this very state like one that is not.
             raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
+
+
+def _upsert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
+    """REPLACE takes away every row that has one of the unique values; those that should stay are
+    written again by what follows in the binlog."""
+    if not group.covers and target.replace:
+        _update_written(session, target, group, group.upserts)
+    elif load_data and _many(group.upserts):
+        load_rows(session, target, group.columns, group.upserts, replace=True)
+    else:
+        insert_rows(session, target, group.columns, group.upserts, verb=b"REPLACE")
+
+
+def _update_written(
+    session: Session, target: TargetTable, group: Changes, lines: Sequence[bytes]
+) -> None:
+    # REPLACE would reset the columns that the shard does not have.
+    names = [identifier(column.name) for column in group.columns]
+    update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
+    suffix = b" ON DUPLICATE KEY UPDATE " + update
+    insert_rows(session, target, group.columns, lines, suffix=suffix)
 
 
 def _keys_of(group: Changes, lines: Sequence[bytes]) -> list[bytes]:

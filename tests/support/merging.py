@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 from pyspark.sql import SparkSession
 
 import config
 from actors.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import PATIENCE, caught_up, running
+from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import load, task_dict
 
@@ -39,6 +40,9 @@ class Merging:
         self._folder = folder
         self._shards: dict[str, int] = {}
         self.batch_bytes: int | None = None
+        self.mode = "incremental"
+        self.more: dict[str, object] = {}
+        self.instance: dict[str, object] = {}
         self._more_schemas = False
         self._task: config.Task | None = None
         for server in (*self.sources.values(), target):
@@ -50,14 +54,21 @@ class Merging:
         return next(iter(self.sources.values()))
 
     def create(
-        self, table: str, columns: str, *, shards: int = 1, target: str | None = None
+        self,
+        table: str,
+        columns: str,
+        *,
+        shards: int = 1,
+        target: str | None = None,
+        with_target: bool = True,
     ) -> None:
         """Make a table's shards on every source, and the target (with other columns if given)."""
         self._shards[table] = shards
         for server in self.sources.values():
             for number in range(1, shards + 1):
                 self.on(server, f"CREATE TABLE {table}_{number} {columns}")
-        self.on(self.target, f"CREATE TABLE {table} {target or columns}")
+        if with_target:
+            self.on(self.target, f"CREATE TABLE {table} {target or columns}")
 
     def shards(self, table: str, number: int) -> None:
         """From now on the table has so many shards."""
@@ -82,6 +93,20 @@ class Merging:
             self._task = self._make_task()
         async with running(self._task, self._spark) as generation:
             yield generation
+
+    async def copied(self, generation: Generation, patience: float = PATIENCE) -> None:
+        """Wait until the full copy is done and the binlog is followed."""
+        with anyio.fail_after(patience):
+            while generation.writer is None:
+                await anyio.sleep(LOOK_SECONDS)
+
+    async def copy(self) -> Generation:
+        """Run a task that ends when all is copied."""
+        if self._task is None:
+            self._task = self._make_task()
+        generation = Generation(self._task, self._spark)
+        await generation.run(anyio.Event(), anyio.Event())
+        return generation
 
     async def caught_up(self, generation: Generation, patience: float = PATIENCE) -> None:
         await caught_up(generation, self.sources, patience)
@@ -133,6 +158,12 @@ class Merging:
         if self._more_schemas:
             # Tables that no route names keep their names.
             values["block-allow-list"]["only"]["do-dbs"] = [f"~^{self.database}(_new)?$"]
+        if self.mode != "incremental":
+            values["task-mode"] = self.mode
+            for instance in values["mysql-instances"]:
+                del instance["meta"]
+                instance |= self.instance
+        values |= self.more
         if self.batch_bytes is not None:
             values["writer"] = {"batch-bytes": self.batch_bytes}
         for instance in values["mysql-instances"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
 import pytest
@@ -44,12 +45,16 @@ def key(row: Row | None) -> bytes | None:
     return None if row is None else b"%d" % row[0]
 
 
-def effect(steps: list[Step], *, safe_mode: bool = False) -> list[Changes]:
+def effect(
+    steps: list[Step], *, safe_mode: bool = False, safe: Container[int] = ()
+) -> list[Changes]:
     entries: list[Entry] = []
     for number, (_, old, new) in enumerate(steps):
         change = INSERT if old is None else DELETE if new is None else UPDATE
         entries.append((number, change, key(old), key(new), line(old), line(new)))
-    return net_effect(entries, lambda number: steps[number][0], safe_mode=safe_mode)
+    return net_effect(
+        entries, lambda number: steps[number][0], lambda number: safe_mode or number in safe
+    )
 
 
 def one(steps: list[Step], *, safe_mode: bool = False) -> Changes:
@@ -124,13 +129,19 @@ def test_a_shard_that_had_the_key_in_between_does_not_count() -> None:
 
 def test_safe_mode_overwrites_and_deletes_whatever_is_there() -> None:
     changes = one([(A, None, (1, 1)), (A, None, (2, 1)), (A, (2, 1), None)], safe_mode=True)
-    assert (changes.deletes, changes.overwrites, changes.inserts) == ([b"2"], [b"1\t1"], [])
+    assert (changes.deletes, changes.upserts, changes.inserts) == ([b"2"], [b"1\t1"], [])
+
+
+def test_only_keys_that_an_event_in_safe_mode_touches_are_written_in_it() -> None:
+    steps: list[Step] = [(A, None, (1, 1)), (A, None, (2, 1)), (A, (1, 1), (1, 2))]
+    (changes,) = effect(steps, safe={0})
+    assert (changes.upserts, changes.inserts) == ([b"1\t2"], [b"2\t1"])
 
 
 def test_in_safe_mode_the_last_shard_wins() -> None:
     steps: list[Step] = [(B, None, (1, 2)), (A, None, (1, 1)), (B, (1, 2), (1, 3))]
-    assert one(steps, safe_mode=True).overwrites == [b"1\t3"]
-    assert one([*steps, (B, (1, 3), None)], safe_mode=True).overwrites == [b"1\t1"]
+    assert one(steps, safe_mode=True).upserts == [b"1\t3"]
+    assert one([*steps, (B, (1, 3), None)], safe_mode=True).upserts == [b"1\t1"]
 
 
 def test_rows_with_other_columns_are_written_apart() -> None:
@@ -239,7 +250,7 @@ def test_safe_mode_reaches_the_end_from_any_state_in_between(
     for group in effect(steps, safe_mode=True):
         for text in group.deletes:
             found.pop(int(text), None)
-        for text in group.overwrites:
+        for text in group.upserts:
             k, v = map(int, text.split(b"\t"))
             found[k] = v
         assert not group.inserts

@@ -1,0 +1,55 @@
+"""How far a full copy is, for `status`, the terminal and the log."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class CopyProgress:
+    """Counts of all sources together.
+
+    ``expected`` is what the servers believe the members have in rows: an estimate, never below
+    what was copied. ``rows`` and ``size`` (bytes of row lines) are those on the target, also from
+    former starts; ``rows_before`` of them were copied by those. ``waiting`` says what the copy
+    waits for, if it does.
+    """
+
+    tables: int = 0
+    tables_done: int = 0
+    expected: int = 0
+    rows: int = 0
+    rows_before: int = 0
+    size: int = 0
+    chunks: int = 0
+    replaced: int = 0
+    ignored: int = 0
+    waiting: str = ""
+    finished: bool = False
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """For how long this process has copied, or did until it was done."""
+        return (time.monotonic() if self.ended is None else self.ended) - self.began
+
+    @property
+    def rate(self) -> float:
+        """Rows per second of this process, from its start on."""
+        return (self.rows - self.rows_before) / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At this rate; None while nothing is known."""
+        if self.finished:
+            return 0.0
+        rate = self.rate
+        return max(0, self.expected - self.rows) / rate if rate else None
+
+    def finish(self) -> None:
+        """All is copied."""
+        self.finished = True
+        self.expected = self.rows
+        self.ended = time.monotonic()
