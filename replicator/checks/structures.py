@@ -58,7 +58,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
             results += await _check_target(task, connection, name, shards, estate)
-        if task.task_mode == "all":
+        if task.task_mode != "incremental":
             for source in task.sources:
                 if names := estate.keyless.get(source.source_id):
                     results += await check_locking(source, names)

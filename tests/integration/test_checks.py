@@ -552,8 +552,10 @@ async def test_tables_without_a_key_must_be_lockable(
     source = routed(address(upstream, "full", "secret"), schema="shop2")
     wanted = task(source, target=target, task_mode="all")
     try:
-        for mode in ("full", "incremental"):
-            assert failures(await check_structures(replace(wanted, task_mode=mode))) == set()
+        followed = await check_structures(replace(wanted, task_mode="incremental"))
+        assert failures(followed) == set()
+        copied = await check_structures(replace(wanted, task_mode="full"))
+        assert failures(copied) == {"dump_privilege"}
         results = await check_structures(wanted)
         assert failures(results) == {"dump_privilege"}
         fix = one(results, "dump_privilege", "failed").fix
