@@ -58,6 +58,20 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
     }
 
 
+def turned_away(error: BaseException) -> ClusterError | None:
+    """What it means that Spark could not start, where it is the cluster that did not want it."""
+    if not isinstance(error, Py4JJavaError) or "stopped SparkContext" not in str(error):
+        return None
+    return ClusterError(
+        "the cluster has not taken the application, or has ended it at once",
+        "where the cluster has spark.authenticate, spark.conf must have the same"
+        " spark.authenticate.secret and spark.network settings",
+        "see in the logs of master and workers why: Spark of another version than here, executors"
+        " that do not start, or that can't reach spark.driver.host",
+        lasting=False,
+    )
+
+
 def ship_package(context: SparkContext, folder: Path) -> None:
     """Have every executor fetch our package before its first task."""
     context.addArchive(f"{pack(folder)}#{UNPACKED}")
@@ -102,8 +116,8 @@ def _survey(session: SparkSession, files: Sequence[str]) -> list[tuple[str, ...]
         # the only one, since Spark keeps further processes on the executors for it.
         try:
             return context.parallelize(range(places), places).map(lambda _: look()).collect()
-        except Py4JJavaError as error:
-            raise _of_python(context, str(error.java_exception)) from error
+        except (PySparkException, Py4JJavaError) as error:
+            raise _of_python(context, str(error)) from error
     return [(lack,) for lack in found.column("lacks").to_pylist()]
 
 
@@ -167,6 +181,6 @@ def _of_python(context: SparkContext, text: str) -> ClusterError:
 
 
 def _gist(text: str) -> str:
-    """The part of a Java error that tells what Python said."""
+    """The last line of what Python said, which names the error; else the end of the text."""
     told = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
-    return (told[1] if told else text).strip()[-_SHOWN:]
+    return told[1].strip().splitlines()[-1].strip() if told else text.strip()[-_SHOWN:]

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replicator.pipeline.cluster import (
@@ -24,6 +25,7 @@ from replicator.pipeline.cluster import (
     examine_executors,
     is_local,
     ship_package,
+    turned_away,
 )
 
 JAVA_VERSIONS = (17, 21)
@@ -50,7 +52,8 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+# Of an exception the first line: whoever called Spark gets the whole.
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 """
 
 
@@ -62,7 +65,8 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     """Start Spark, or return the session that runs already in this process.
 
     ``master`` is Spark's master URL; ``conf`` goes over the settings made here. On a cluster, our
-    package is shipped to the executors. Raises JavaMissingError.
+    package is shipped to the executors. Raises JavaMissingError,
+    `replicator.pipeline.cluster.ClusterError`, and what Spark raises.
     """
     os.environ["JAVA_HOME"] = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -102,7 +106,12 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     builder = SparkSession.builder.master(master).appName(f"replicator {task_name}")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        told = turned_away(error) or _kept(error)
+        _forget_jvm()
+        raise told from None
     session.sparkContext.setLogLevel("ERROR")
     if not is_local(master):
         ship_package(session.sparkContext, Path(folder))
@@ -122,6 +131,10 @@ def ready_session(
         if not is_local(master):
             examine_executors(session, files)
         warm_up(session)
+    except (PySparkException, Py4JError) as error:
+        told = _kept(error)
+        close_session(session)
+        raise told from None
     except BaseException:
         close_session(session)
         raise
@@ -131,8 +144,6 @@ def ready_session(
 def close_session(session: SparkSession) -> None:
     """Stop Spark and its JVM, also one that has died; `spark_session` then starts anew."""
     context = session.sparkContext
-    gateway = context._gateway
-    assert gateway is not None
     try:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
@@ -141,8 +152,25 @@ def close_session(session: SparkSession) -> None:
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
         context.stop()
-        SparkSession._instantiatedSession = None
-        SparkSession._activeSession = None
+    _forget_jvm()
+
+
+def _kept(error: Exception) -> Py4JError:
+    """An error of the JVM with its text, which the error itself would ask the JVM for."""
+    try:
+        return Py4JError(str(error))
+    except (Py4JError, OSError):
+        return Py4JError(f"the JVM has ended ({type(error).__name__})")
+
+
+def _forget_jvm() -> None:
+    """End the JVM, and what PySpark would go on to use of it."""
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    SparkContext._active_spark_context = None
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
     gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -114,6 +114,10 @@ def without_python(folder: Path) -> dict[str, str]:
     return {"spark.pyspark.python": str(folder / "bin" / "python")}
 
 
+def of_another_secret(_: Path) -> dict[str, str]:
+    return {"spark.authenticate.secret": "not the cluster's"}
+
+
 def too_much(_: Path) -> dict[str, str]:
     waiting = "spark.scheduler.maxRegisteredResourcesWaitingTime"
     return {"spark.executor.memory": "1t", waiting: "3s"}
@@ -127,6 +131,7 @@ def too_much(_: Path) -> dict[str, str]:
         (without_client, "No module named 'pymysql'", "spark.archives"),
         (of_another_version, "different version: 3.10", "spark.pyspark.python"),
         (without_python, "no Python at", "spark.pyspark.python"),
+        (of_another_secret, "not taken the application", "spark.authenticate.secret"),
         (too_much, "gave no executor within 3 s", "spark.executor.memory"),
     ],
 )
@@ -148,6 +153,7 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
         assert spark_cluster.master in error.where
         assert any(way in text for text in error.ways_out)
         assert "Traceback" not in task.console()
+        assert "\tat " not in task.console(), "a stack of Java"
         stop(task, shards.database, code=1)
 
 

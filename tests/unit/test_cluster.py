@@ -1,0 +1,82 @@
+"""What is sent to executors and asked of them, and whether a Spark master answers."""
+
+from __future__ import annotations
+
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from replicator.checks.cluster import check_cluster
+from replicator.pipeline.cluster import cluster_settings, is_local
+from replicator.pipeline.probe import look_around
+from replicator.pipeline.shipping import pack
+
+
+@pytest.fixture
+def listening() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,3]"])
+def test_a_master_in_this_process(master: str) -> None:
+    assert is_local(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://h:7077", "yarn", "k8s://https://h", "local-cluster[1]"]
+)
+def test_a_master_elsewhere(master: str) -> None:
+    assert not is_local(master)
+
+
+def test_the_archive_holds_our_package_and_is_named_by_its_content(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir()
+    second.mkdir()
+    archive = pack(first)
+    assert "replicator/pipeline/worker_daemon.py" in zipfile.ZipFile(archive).namelist()
+    assert pack(second).name == archive.name
+
+
+def test_a_path_of_the_operator_stays_behind_ours() -> None:
+    settings = cluster_settings({"spark.executorEnv.PYTHONPATH": "/opt/more"}, "-Xjava")
+    assert settings["spark.executorEnv.PYTHONPATH"] == "replicator-package:/opt/more"
+    assert settings["spark.executor.extraJavaOptions"] == "-Xjava"
+
+
+def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:
+    there, missing = tmp_path / "ca.pem", tmp_path / "key.pem"
+    there.touch()
+    assert look_around([str(there)]) == ()
+    [lack] = look_around([str(there), str(missing)])
+    assert str(missing) in lack
+    assert socket.gethostname() in lack
+
+
+async def test_only_a_standalone_master_is_looked_for() -> None:
+    assert await check_cluster("local[*]") == []
+    assert await check_cluster("yarn") == []
+
+
+async def test_one_of_several_masters_answers(listening: str, closed: str) -> None:
+    [result] = await check_cluster(f"spark://{closed},{listening}")
+    assert result.state == "passed"
+
+
+async def test_no_master_answers(closed: str) -> None:
+    [result] = await check_cluster(f"spark://{closed},nowhere")
+    assert result.state == "failed"
+    assert closed in result.finding
+    assert "nowhere is not host:port" in result.finding
+    assert "spark.master" in result.fix
