@@ -70,10 +70,6 @@ AtPosition = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-class MissingProgramError(Exception):
-    """This machine lacks something; the message says how to get it."""
-
-
 class LogLevel(StrEnum):
     """How much is logged."""
 
@@ -318,20 +314,13 @@ async def _check(task: config.Task) -> list[CheckResult]:
 
 def _run(task: config.Task, *, exit_on_error: bool) -> int:
     # Here, not above: Spark comes along, which the other commands need not wait for.
-    from actors.supervisor import TaskSupervisor
-    from replicator.pipeline.session import JavaMissingError, find_java_home
+    from actors.foreground import MissingProgramError, run_in_foreground
 
     try:
-        java_home = find_java_home()
-    except JavaMissingError as error:
-        raise MissingProgramError(str(error)) from error
-    if not Path(java_home, "bin", "java").is_file():
-        raise MissingProgramError(
-            f"JAVA_HOME is {java_home}, where no bin/java is: set it to the folder of Java 17 or "
-            "21, or unset it to have an installed one found"
-        )
-    try:
-        return anyio.run(TaskSupervisor(task, exit_on_error=exit_on_error).run)
+        return run_in_foreground(task, err, exit_on_error=exit_on_error)
+    except MissingProgramError as error:
+        err.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        raise typer.Exit(FAILED) from None
     except Exception as error:
         cause = _innermost(error)
         code = _exit_code(cause)
@@ -386,7 +375,7 @@ def _exit_code(error: BaseException) -> int | None:
             return NOT_RUNNING
         case config.TaskFileError() | logs.LogFileError() | RouteError():
             return WRONG_USAGE
-        case ControlError() | AlreadyRunningError() | StatusFormatError() | MissingProgramError():
+        case ControlError() | AlreadyRunningError() | StatusFormatError():
             return FAILED
         case PrecheckError():
             return FAILED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -78,7 +78,7 @@ class CopyPlanner:
     def __init__(
         self,
         setup: SourceSetup,
-        members: list[CopyMember],
+        members: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
         store: CopyStore,
         records: list[ChunkRecord],
@@ -217,7 +217,9 @@ def changed(member: str, source: str, target: object) -> FatalError:
     )
 
 
-async def read_sizes(upstream: Connection, members: list[CopyMember]) -> dict[TableName, TableSize]:
+async def read_sizes(
+    upstream: Connection, members: Sequence[CopyMember]
+) -> dict[TableName, TableSize]:
     """What the server believes about the sizes of tables. Raises the server's error."""
     found: dict[TableName, TableSize] = {}
     for schema in sorted({member.name.schema for member in members}):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.refusals import refusal
+from actors.refusals import MISSING_PRIVILEGE, refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.schema.connection import Connection
@@ -30,9 +30,17 @@ class CopyMember:
     structure: Table
 
 
+@dataclass(frozen=True, slots=True)
+class CopyStart:
+    """The members to copy; ``followed``: the position that a binlog is followed from is saved."""
+
+    members: tuple[CopyMember, ...]
+    followed: bool
+
+
 async def begin_copy(
     setup: SourceSetup, meta: MetaStore, store: CopyStore, *, follow: bool
-) -> list[CopyMember]:
+) -> CopyStart:
     """The members to copy, as a former start found them or as they are now.
 
     The structures are read first, then the position is taken, then all is saved: a change in
@@ -59,25 +67,29 @@ async def begin_copy(
                     "empty the targets and start anew with `replicator run --remove-meta`",
                 ),
             )
-        return [
+        members = tuple(
             CopyMember(record.member.name, record.target, record.structure)
             for record in checkpoint.members
             if record.structure is not None
-        ]
+        )
+        return CopyStart(members, followed=bool(checkpoint.file))
     except MySQLError as error:
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
         upstream.close()
 
 
-async def binlog_end(upstream: Connection) -> tuple[str, int, str] | None:
+async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, str] | None:
     """File, offset and (where the server tells it here) GTID set of a binlog's present end.
 
-    None where the server writes no binlog. Raises DatabaseUnavailableError or the server's error.
+    None where the server writes no binlog; unless ``needed``, also where it does not let us see.
+    Raises DatabaseUnavailableError or the server's error.
     """
     try:
         rows = await upstream.fetch("SHOW MASTER STATUS")
     except MySQLError as error:
+        if error.args[0] in MISSING_PRIVILEGE and not needed:
+            return None
         if error.args[0] != _UNKNOWN_STATEMENT:
             raise
         # The name of the statement since MySQL 8.4.
@@ -104,7 +116,7 @@ async def _fresh(
                 structure=structure,
             )
             members.append(record)
-    end = await binlog_end(upstream)
+    end = await binlog_end(upstream, needed=follow)
     if end is None and follow:
         raise FatalError(
             "source.no-binlog",

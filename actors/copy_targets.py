@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 from pymysql.err import MySQLError
@@ -26,7 +26,7 @@ async def make_targets(
     task: Task,
     setups: Mapping[str, SourceSetup],
     registry: SchemaRegistry,
-    members: Mapping[str, list[CopyMember]],
+    members: Mapping[str, Sequence[CopyMember]],
     *,
     fresh: bool,
 ) -> dict[TableName, tuple[int, Table]]:
@@ -82,6 +82,8 @@ async def _make(target: Connection, name: TableName, setup: SourceSetup, member:
         left_out=list(made.foreign_keys),
         auto_increment=made.auto_increment,
         engine=made.engine,
+        collations=dict(made.collations),
+        warnings=list(made.warnings),
     )
 
 

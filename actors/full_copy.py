@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 import anyio.abc
@@ -56,12 +57,13 @@ class FullCopy:
         instances = {instance.source_id: instance for instance in task.mysql_instances}
         self._dump = {s: task.mydumper_of(i) for s, i in instances.items()}
         loaders = {s: task.loader_of(i) for s, i in instances.items()}
-        self._slots = anyio.Semaphore(max(loader.pool_size for loader in loaders.values()))
+        self._slots = anyio.Semaphore(task.pool_size)
         self._settings = CopySettings(
             target=address_of(task.target_database),
             sources={source: setup.address for source, setup in setups.items()},
             on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
             chunk_table=chunk_table(task.meta_schema, task.name),
+            followed=frozenset(),
             load_data=load_data,
             patience=patience,
         )
@@ -76,20 +78,26 @@ class FullCopy:
         await self._store.prepare()
         copies = await self._store.copies()
         follow = self._task.task_mode == "all"
-        members: dict[str, list[CopyMember]] = {}
+        members: dict[str, Sequence[CopyMember]] = {}
+        followed: set[str] = set()
         for source, setup in self._setups.items():
             known = copies.get(source)
             if known.done if known else await self._meta.load(source) is not None:
                 continue
-            members[source] = await begin_copy(setup, self._meta, self._store, follow=follow)
+            start = await begin_copy(setup, self._meta, self._store, follow=follow)
+            members[source] = start.members
+            if start.followed:
+                followed.add(source)
         if not members:
+            self.progress.finish()
             return True
         fresh = not any(source in copies for source in members)
         self._log.info("copy.started", sources=sorted(members))
         targets = await make_targets(self._task, self._setups, self._registry, members, fresh=fresh)
+        settings = replace(self._settings, followed=frozenset(followed))
         jobs = CopyJobs(
             self._session,
-            self._settings,
+            settings,
             {name: table for name, (_, table) in targets.items()},
             {
                 name: [
@@ -116,7 +124,10 @@ class FullCopy:
         return True
 
     async def _planner(
-        self, source: str, members: list[CopyMember], targets: Mapping[TableName, tuple[int, Table]]
+        self,
+        source: str,
+        members: Sequence[CopyMember],
+        targets: Mapping[TableName, tuple[int, Table]],
     ) -> CopyPlanner:
         setup = self._setups[source]
         upstream = Connection(setup.address)
@@ -155,7 +166,7 @@ class FullCopy:
             reach(CrashPoint.COPY_COMPLETE)
             upstream = Connection(self._setups[source].address)
             try:
-                end = await binlog_end(upstream)
+                end = await binlog_end(upstream, needed=self._task.task_mode == "all")
             finally:
                 upstream.close()
             await self._store.finish(source, end[:2] if end else None)

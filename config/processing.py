@@ -28,7 +28,7 @@ class Mydumper(Section):
     statement_size: Whole | None = None
     """Size of a statement, in bytes."""
     rows: Annotated[Whole, Field(ge=0)] = 0
-    """Rows in a chunk, at most; 0: only `chunk-filesize` counts."""
+    """Rows in a chunk, at most; 0: 200,000."""
     where: str = ""
     """Condition on the rows that are copied."""
     skip_tz_utc: Flag = False

@@ -7,6 +7,7 @@ Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable d
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -44,7 +45,7 @@ def configure(
     replaces the first. Raises LogFileError when the file can't be opened.
     """
     out = sys.stderr if stream is None else stream
-    console = logging.StreamHandler(out)
+    console = logging.StreamHandler(_PresentStderr() if stream is None else stream)
     console.setFormatter(_formatter(task, readable=out.isatty()))
     handlers: list[logging.Handler] = [console]
     if log_file is not None:
@@ -69,6 +70,16 @@ def configure(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+class _PresentStderr(io.TextIOBase):
+    """What is the standard error output at the time: above a bar, while one is shown."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def _file_handler(path: Path, task: str) -> logging.Handler:

@@ -19,6 +19,10 @@ LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
 
 
+CopyState = Literal["copying", "finished"]
+"""``finished``: all rows are on the target, and what has changed since is taken from the binlog."""
+
+
 class StatusFormatError(Exception):
     """A status that this version does not understand."""
 
@@ -177,6 +181,32 @@ class WriterStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyStatus:
+    """The full copy, of all sources together.
+
+    ``tables`` are shards, ``tables_done`` those of which every row is on the target.
+    ``rows_expected`` is an estimate, the servers' own. ``rows``, ``bytes`` (of the rows as text)
+    and ``chunks`` count also what former starts have copied, the rest this process.
+    ``seconds_left``: at the present rate, None while it is not known. ``replaced`` and
+    ``ignored``: rows whose key was on the target already. ``waiting``: what the copy waits for,
+    empty if for nothing.
+    """
+
+    state: CopyState
+    tables: int = 0
+    tables_done: int = 0
+    rows: int = 0
+    rows_expected: int = 0
+    bytes: int = 0
+    chunks: int = 0
+    rows_per_second: float = 0.0
+    seconds_left: float | None = None
+    replaced: int = 0
+    ignored: int = 0
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``."""
 
@@ -189,6 +219,7 @@ class TaskStatus:
     targets: tuple[TargetStatus, ...] = ()
     writer: WriterStatus = WriterStatus()
     locks: tuple[LockStatus, ...] = ()
+    copy: CopyStatus | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

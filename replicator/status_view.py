@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from replicator.copy_view import render_copy
 from replicator.figures import number, seconds, size
 from replicator.lock_view import lock_panel
 from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
@@ -27,11 +28,14 @@ _STATE_STYLE = {
 def render(status: TaskStatus) -> RenderableType:
     """Everything the status says; locks, faults and ways out last, where the eye ends up."""
     parts: list[RenderableType] = [_head(status)]
+    if status.copy:
+        parts.append(render_copy(status.copy))
     if status.sources:
         parts.append(_sources(status.sources))
     if status.targets:
         parts.append(_targets(status.targets))
-    parts.append(_writer(status.writer))
+    if status.copy is None or status.copy.state != "copying":
+        parts.append(_writer(status.writer))
     parts.extend(map(lock_panel, status.locks))
     parts.extend(_faults(status))
     return Group(*parts)

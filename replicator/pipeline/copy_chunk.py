@@ -75,7 +75,8 @@ class CopyOutcome(StrEnum):
 class CopySettings:
     """How to reach the servers, and how to write.
 
-    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name.
+    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name. ``followed``
+    names the sources whose binlog can be followed after the copy.
     ``patience``: seconds for which an executor tries to reach a server that is away.
     """
 
@@ -83,6 +84,7 @@ class CopySettings:
     sources: Mapping[str, DatabaseAddress]
     on_duplicate: Mapping[str, OnDuplicate]
     chunk_table: str
+    followed: frozenset[str]
     load_data: bool
     patience: float
 
@@ -159,7 +161,8 @@ def _copy(chunk: CopyChunk, settings: CopySettings, *, load_data: bool) -> Chunk
     with _transaction(settings.target) as session:
         if lock_chunk(session, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
-        with _snapshot(settings.sources[copy.source], copy) as (stream, read_at):
+        positioned = copy.exact and copy.source in settings.followed
+        with _snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
             counter = _Counter()
             blocks = counter.counted(_converted(copy, stream.blocks(chunk_query(chunk))))
             mode = settings.on_duplicate[copy.source]
@@ -201,15 +204,17 @@ _streams: dict[DatabaseAddress, SourceStream] = {}
 
 
 @contextmanager
-def _snapshot(address: DatabaseAddress, copy: TableCopy) -> Iterator[tuple[SourceStream, int]]:
+def _snapshot(
+    address: DatabaseAddress, copy: TableCopy, positioned: bool
+) -> Iterator[tuple[SourceStream, int]]:
     """A connection that sees one state of the source, and the position of that state.
 
-    The position is 0 where none is needed: only a table whose rows can't be told apart must be
+    The position is 0 unless ``positioned``: only a table whose rows can't be told apart must be
     copied at a known one. There, writers are kept out of the table while the snapshot is taken.
     """
     stream = _streams.pop(address, None) or SourceStream(address)
     try:
-        if copy.exact:
+        if positioned:
             read_at = _begin_at_position(stream, address, copy)
         else:
             stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")

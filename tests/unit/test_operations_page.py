@@ -13,6 +13,7 @@ import pytest
 from replicator.pipeline.batch import Outcome
 from replicator.status import (
     BinlogDistance,
+    CopyStatus,
     Fault,
     LockClaim,
     LockConflict,
@@ -64,7 +65,7 @@ def test_every_fault_is_in_the_table_with_its_ways_out() -> None:
     "part",
     [
         *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus),
-        *(BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
+        *(CopyStatus, BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
     ],
 )
 def test_every_field_of_the_status_is_named(part: type) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from replicator.lock_view import locks_json, render_locks
 from replicator.status import (
     BinlogDistance,
+    CopyStatus,
     Fault,
     LockClaim,
     LockConflict,
@@ -91,7 +92,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
-        "locks",
+        "locks", "copy",
     ]  # fmt: skip
     assert values["error"]["ways_out"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
