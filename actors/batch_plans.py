@@ -13,7 +13,7 @@ from replicator.pipeline.batch import Batch
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
 from replicator.schema.connection import Connection
-from replicator.schema.inspection import read_table
+from replicator.schema.inspection import read_target
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
 
@@ -111,7 +111,7 @@ class BatchPlanner:
 
     async def _read_target(self, part: Part) -> Table:
         name = self._registry.target_name(part.target)
-        table = await read_table(self._target, name)
+        table = await read_target(self._target, name)
         if table is not None:
             return table
         assert part.rows is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import structlog
 
+from replicator.ddl.recognise import recognise
 from replicator.schema.connection import Connection
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.names import Member, TableName
@@ -55,10 +56,16 @@ class StructureLearner:
         return None if copied is None else named(copied, name)
 
     async def _shadowed(self, source: str, effect: Effect, before: Table | None) -> Table | None:
+        # What it comes to on a server that refuses the shard's own statement.
+        given = effect.instead or ()
         try:
             async with self._lock:
                 return await structure_after(
-                    self._connection, self._shadow, before, effect.statement
+                    self._connection,
+                    self._shadow,
+                    before,
+                    effect.statement,
+                    [recognise(sql, default_schema=effect.target.schema) for sql in given],
                 )
         except ShadowError as error:
             log.warning("schema.unknown", source=source, member=str(effect.table), error=str(error))

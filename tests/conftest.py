@@ -27,8 +27,6 @@ TARGETS: Mapping[str, type[DatabaseServer]] = {"mariadb": MariaDBServer, "tidb":
 CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 """The kind of target that all tests use which write to one, and no others are run then."""
 
-TARGET = CHOSEN_TARGET or "mariadb"
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Without a choice tests use MariaDB, and those with the mark also TiDB."""
@@ -48,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def uses_target(item: pytest.Item) -> bool:
-    return "target_server" in getattr(item, "fixturenames", ())
+    return "target_kind" in getattr(item, "fixturenames", ())
 
 
 def started(server: DatabaseServer) -> DatabaseServer:
@@ -101,10 +99,16 @@ def tidb_target() -> Iterator[DatabaseServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def target_kind() -> str:
+    """The kind of target that is chosen, else MariaDB."""
+    return CHOSEN_TARGET or "mariadb"
+
+
 @pytest.fixture
-def target_server(request: pytest.FixtureRequest) -> DatabaseServer:
+def target_server(request: pytest.FixtureRequest, target_kind: str) -> DatabaseServer:
     """The server to write to, of the kind that is chosen."""
-    kind = getattr(request, "param", TARGET)
+    kind = getattr(request, "param", target_kind)
     refused = request.node.get_closest_marker("not_on_tidb")
     if kind == "tidb" and refused is not None:
         pytest.skip(f"TiDB: {refused.args[0]}")

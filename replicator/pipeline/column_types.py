@@ -114,15 +114,17 @@ def fraction_digits(column: Column) -> int:
 def loses_silently(column: Column, target: Column) -> bool:
     """Whether a server may change a value of ``column`` on its way to ``target`` with no warning.
 
-    That is so for fractions of a second (MariaDB cuts them off), for doubles that become single
-    precision, for spaces at the end of a CHAR, for bytes that are padded to BINARY(n), and where
-    BIT is read as text or the other way round.
+    That is so for fractions of a second (MariaDB cuts them off), for times of day that a DATE has
+    no room for (TiDB), for doubles that become single precision, for spaces at the end of a CHAR,
+    for bytes that are padded to BINARY(n), and where BIT is read as text or the other way round.
     """
     ours, theirs = column.base_type, target.base_type
     if (ours == "bit") != (theirs == "bit"):
         return True
     if theirs in _TEMPORAL_TYPES and ours in _TEMPORAL_TYPES:
         return fraction_digits(column) > fraction_digits(target)
+    if theirs == "date":
+        return ours in ("datetime", "timestamp")
     if theirs == "float":
         return ours in ("double", "int", "bigint", "decimal")
     if theirs == "char":

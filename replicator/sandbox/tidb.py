@@ -55,6 +55,7 @@ class TiDBServer(DatabaseServer):
             "path": str(folder / "data"),
             "temp-dir": str(folder / "temp"),
             "tmp-storage-path": str(folder / "temp"),
+            "log.slow-query-file": str(folder / "slow.log"),
             "socket": str(folder / "server.sock"),
             "initialize-sql-file": str(first),
         }

@@ -16,9 +16,19 @@ CONNECT_TIMEOUT = 10.0
 LOST_CONNECTION = frozenset(
     {1040, 1053, 1077, 1079, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
     | {2002, 2003, 2006, 2013, 2014, 2055}
+    | {8002, 8005, 8022, 8027, 8028, 8113, 9001, 9002, 9003, 9004, 9005, 9007, 9010}
 )
 """Error codes that say nothing about the statement: the server is away, full or shutting down, or
-somebody has killed the connection (1927 at MariaDB, 3169 at MySQL)."""
+somebody has killed the connection (1927 at MariaDB, 3169 at MySQL). Those of TiDB: its store is
+away or busy (9001 to 9005, 9010), or the transaction ended for the sake of another one or of a
+schema change, and is to be tried again (TiDB's page "Error Codes and Troubleshooting")."""
+
+TIDB_SETTINGS = (
+    "/*T! ,SESSION tidb_txn_mode='pessimistic',SESSION allow_auto_random_explicit_insert=1 */"
+)
+"""What goes behind the other assignments of a SET: a comment but for TiDB (its page "Comment
+Syntax"). Locks hold when they are taken, whatever the cluster's default, and an AUTO_RANDOM column
+takes the values that the shards have."""
 
 
 class DatabaseUnavailableError(Exception):

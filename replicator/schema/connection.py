@@ -18,6 +18,7 @@ import structlog
 
 from replicator.schema.address import (
     CONNECT_TIMEOUT,
+    TIDB_SETTINGS,
     DatabaseAddress,
     DatabaseUnavailableError,
     is_unavailable,
@@ -118,7 +119,8 @@ class Connection:
         try:
             async with connection.cursor(_Cursor) as cursor:
                 for name, value in session.items():
-                    await cursor.execute(f"SET SESSION {quote(name)} = %s", (_number(value),))
+                    assignment = f"SESSION {quote(name)} = %s{TIDB_SETTINGS}"
+                    await cursor.execute(f"SET {assignment}", (_number(value),))
         except BaseException:
             connection.close()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from replicator.schema.connection import Connection, quote
@@ -54,6 +55,25 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
         keys=keys_of(keys),
         create_sql=str(create[0][1]),
     )
+
+
+async def read_target(connection: Connection, name: TableName) -> Table | None:
+    """The structure of a table as rows are written to it; None when it does not exist.
+
+    TiDB holds the text of latin1 columns in UTF-8, and takes other bytes without a word ("Character
+    Set and Collation" of its manual): there such a column counts as utf8mb4.
+    """
+    table = await read_table(connection, name)
+    if table is None or not any(column.charset == "latin1" for column in table.columns):
+        return table
+    rows = await connection.fetch("SELECT LENGTH(CONVERT(_utf8mb4 x'C3A9' USING latin1))")
+    if rows[0][0] == 1:
+        return table
+    columns = tuple(
+        replace(column, charset="utf8mb4") if column.charset == "latin1" else column
+        for column in table.columns
+    )
+    return replace(table, columns=columns)
 
 
 def columns_of(rows: Iterable[Sequence[Any]]) -> tuple[Column, ...]:

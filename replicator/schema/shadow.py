@@ -1,13 +1,15 @@
 """Learning what a DDL does to a structure by doing it to an empty shadow table on a real server.
 
 No parser outside a server understands every DDL statement of MySQL and MariaDB, so none is
-interpreted here: the shadow is created with the structure before, the statement is run against
-it, and the structure after is read back.
+interpreted here: the shadow is created with the structure before (or what stands in for it,
+`replicator.schema.stand_in`), the statement is run against it, and the structure after is read
+back.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pymysql.err
@@ -17,6 +19,7 @@ from replicator.ddl.statement import Recognised, StatementKind
 from replicator.schema.connection import Connection, quote
 from replicator.schema.inspection import read_table
 from replicator.schema.names import TableName
+from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
 from replicator.schema.structure import Table
 
 _CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
@@ -27,29 +30,27 @@ class ShadowError(Exception):
 
 
 async def structure_after(
-    connection: Connection, shadow: TableName, before: Table | None, statement: Recognised
+    connection: Connection,
+    shadow: TableName,
+    before: Table | None,
+    statement: Recognised,
+    instead: Sequence[Recognised] = (),
 ) -> Table:
     """The structure of a table after ``statement``, which alters or creates it.
 
     ``before`` is its structure before, None for CREATE TABLE. ``shadow`` is created and dropped.
-    Raises ShadowError with the server's error.
+    ``instead`` is run where the server refuses the statement: what an operator has given in its
+    place. Raises ShadowError with the server's error.
     """
-    qualified = f"{quote(shadow.schema)}.{quote(shadow.table)}"
-    await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
     try:
-        if before is not None:
-            create = _CREATE_NAME.sub(rf"\1 {qualified}", before.create_sql, count=1)
-            await connection.execute(create)
-        await connection.execute(
-            retarget(statement, lambda _schema, _table: (shadow.schema, shadow.table))
-        )
-        after = await read_table(connection, shadow)
+        after = await _tried(connection, shadow, before, (statement,))
     except pymysql.err.MySQLError as error:
-        raise ShadowError(f"{error.args[-1]} ({error.args[0]})") from error
-    finally:
-        await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
-    if after is None:
-        raise ShadowError(f"no table after {statement.kind.value}")
+        if not instead:
+            raise ShadowError(f"{error.args[-1]} ({error.args[0]})") from error
+        try:
+            after = await _tried(connection, shadow, before, instead)
+        except pymysql.err.MySQLError as second:
+            raise ShadowError(f"{second.args[-1]} ({second.args[0]})") from second
     if before is None:
         subject = statement.tables[0]
         name = TableName(subject.schema, subject.table)
@@ -58,9 +59,56 @@ async def structure_after(
     return named(after, name)
 
 
+async def _tried(
+    connection: Connection,
+    shadow: TableName,
+    before: Table | None,
+    statements: Sequence[Recognised],
+) -> Table:
+    """The structure after the statements, under the shadow's name. Raises the server's error."""
+    qualified = f"{quote(shadow.schema)}.{quote(shadow.table)}"
+    text = "; ".join(statement.sql for statement in statements)
+    await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+    try:
+        standing, base = None, None
+        if before is not None:
+            standing = await _made(connection, qualified, before, text)
+            base = await read_table(connection, shadow)
+        for statement in statements:
+            sql = retarget(statement, lambda _schema, _table: (shadow.schema, shadow.table))
+            await connection.execute(sql)
+        after = await read_table(connection, shadow)
+    finally:
+        await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+    if after is None:
+        raise ShadowError(f"no table after {text[:200]!r}")
+    if before is None or base is None:
+        return after
+    return taken_over(before, base, after, text, standing)
+
+
+async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:
+    """Make the shadow; what stands in for the table where the server does not take it."""
+    try:
+        await connection.execute(_renamed(before.create_sql, qualified))
+    except pymysql.err.MySQLError as error:
+        try:
+            standing = stand_in(before, text)
+        except NoStandInError:
+            raise error from None
+        await connection.execute(_renamed(standing.create_sql, qualified))
+        return standing
+    return None
+
+
+def _renamed(create_sql: str, name: str) -> str:
+    # Not by a template: a name may hold what means something there.
+    return _CREATE_NAME.sub(lambda match: f"{match[1]} {name}", create_sql, count=1)
+
+
 def named(table: Table, name: TableName) -> Table:
     """The same structure under another name."""
-    create = _CREATE_NAME.sub(rf"\1 {quote(name.table)}", table.create_sql, count=1)
+    create = _renamed(table.create_sql, quote(name.table))
     return replace(table, schema=name.schema, name=name.table, create_sql=create)
 
 

@@ -19,6 +19,8 @@ NULL_FIELD = b"\\N"
 
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPED = {b"0": b"\0", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"b": b"\b", b"Z": b"\x1a"}
+_NO_INTRODUCER = frozenset({"gbk", "gb18030"})
+"""Charsets that TiDB has and takes no introducer for (its page "Character Set and Collation")."""
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -57,6 +59,8 @@ def key_predicate(column: TargetColumn, field: bytes) -> bytes:
         return b"NULL"
     value = field_value(field) or b""
     if column.literal in (Literal.TEXT, Literal.ENUM) and column.charset:
+        if column.charset in _NO_INTRODUCER:
+            return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), column.charset.encode())
         return b"_" + column.charset.encode() + b" x'" + value.hex().encode() + b"'"
     return _exact(column, field, value)
 

@@ -17,7 +17,13 @@ from pymysql.constants import COMMAND, CR
 from pymysql.err import MySQLError
 from pymysql.protocol import OKPacketWrapper
 
-from replicator.schema.address import CONNECT_TIMEOUT, DatabaseAddress, is_unavailable, quote
+from replicator.schema.address import (
+    CONNECT_TIMEOUT,
+    TIDB_SETTINGS,
+    DatabaseAddress,
+    is_unavailable,
+    quote,
+)
 
 Buffer = bytes | memoryview
 
@@ -29,6 +35,7 @@ LOAD_PACKET = 1 << 20
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
+_PACKET_TOO_LARGE = 1153
 _DEADLOCK = 1213
 _LOCK_WAIT_TIMEOUT = 1205
 _INTERRUPTED = 1317
@@ -63,6 +70,7 @@ class Session:
             local_infile=True,
             autocommit=True,
         )
+        self.max_packet = 1 << 20
         try:
             self._prepare(address)
         except BaseException:
@@ -74,7 +82,7 @@ class Session:
         # Whatever else the task file sets, these decide how values are read and must hold.
         settings = {**_DEFAULTS, **settings, **_REQUIRED}
         assignments = ",".join(f"SESSION {quote(name)}={v}" for name, v in settings.items())
-        self.run(f"SET {assignments}".encode())
+        self.run(f"SET {assignments}{TIDB_SETTINGS}".encode())
         self.run(b"SET NAMES binary")
         found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format")[0]
         self.max_packet = int(found[0])
@@ -84,7 +92,14 @@ class Session:
             self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
     def run(self, sql: bytes) -> Answer:
-        """Run a statement. Raises the driver's error."""
+        """Run a statement. Raises the driver's error, also for one that is too long to be sent."""
+        if len(sql) >= self.max_packet:
+            # Servers just close the connection then, which looks as if they were away.
+            raise pymysql.err.DataError(
+                _PACKET_TOO_LARGE,
+                f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
+                f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
+            )
         affected = self._connection.query(sql)
         # PyMySQL has the text of the OK packet only here.
         result = cast(Any, self._connection)._result

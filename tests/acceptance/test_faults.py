@@ -15,7 +15,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from tests.conftest import TARGET, TARGETS, started
+from tests.conftest import TARGETS, started
 from tests.support.long_task import LongTask
 from tests.support.processes import PATIENCE, TaskProcess
 from tests.support.shards import Shards
@@ -27,12 +27,12 @@ NO_SUCH_THREAD = 1094
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LongTask]:
+def life(tmp_path_factory: pytest.TempPathFactory, target_kind: str) -> Iterator[LongTask]:
     folder = tmp_path_factory.mktemp("f")
     with (
         started(MariaDBServer({"binlog_row_metadata": "NO_LOG"})) as first,
         started(MariaDBServer({"binlog_row_metadata": "FULL"})) as second,
-        started(TARGETS[TARGET]()) as target,
+        started(TARGETS[target_kind]()) as target,
     ):
         task = LongTask(Shards([first, second], target, NAME), folder)
         yield task

@@ -1,0 +1,148 @@
+"""A shadow table for a structure that the server does not take as it is.
+
+The server that has the shadow may lack types, charsets and collations of the shard's server (TiDB
+lacks many). What counts is which columns a statement adds, changes, moves and drops. So the shadow
+gets stand-ins that the server has; a column that the statement leaves alone keeps what was known
+of it. Text columns stand in two collations: that of the table's default for those which have it,
+and another one. So a column that a statement makes or changes without naming a charset is told
+from one that it leaves alone, and gets the default of the real table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from replicator.schema.address import quote
+from replicator.schema.structure import Column, Table
+
+_COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
+"""Of TiDB ("Character Set and Collation" of its manual); all but the last also of MySQL 5.6."""
+
+_LONGEST_VARCHAR = 16383
+"""Characters, in utf8mb4 (TiDB's manual, "String types")."""
+
+_LACKING = {"uuid": 701, "inet4": 702, "inet6": 703}
+_GEOMETRY = re.compile(r"(geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection)\b")
+_GEOMETRY_LENGTH = 704
+"""Lengths of VARBINARY columns that stand for types: none that a statement would ask for."""
+
+_DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
+_KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
+_INDEX_TYPE = re.compile(r" USING (?:BTREE|HASH)")
+_RENAMED = re.compile(r"\bRENAME\s+COLUMN\s+(`(?:[^`]|``)+`|\w+)\s+TO\s+(`(?:[^`]|``)+`|\w+)", re.I)
+
+
+class NoStandInError(Exception):
+    """The structure cannot be stood in for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDefault:
+    """Charset and collation of a table's text columns that name none; the latter may be empty."""
+
+    charset: str
+    collation: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A shadow's statement, and the collations that stand for the table's default and others."""
+
+    create_sql: str
+    default: str
+    other: str
+
+
+def stand_in(before: Table, statement: str) -> StandIn:
+    """What to make the shadow with, before ``statement`` is run on it. Raises NoStandInError."""
+    free = [name for name in _COLLATIONS if name not in statement.lower()]
+    default = text_default(before.create_sql)
+    if len(free) < 2 or default is None:
+        raise NoStandInError("nothing can stand in for the charsets of the table")
+    columns = [_stand_in(column, default, free[0], free[1]) for column in before.columns]
+    usual = TextDefault("utf8mb4", free[0])
+    return StandIn(create_table(columns, before.create_sql, usual), free[0], free[1])
+
+
+def taken_over(
+    before: Table, base: Table, after: Table, statement: str, shadow: StandIn | None
+) -> Table:
+    """The structure behind ``statement``, from the shadow's before and after it.
+
+    A column that is the same in ``base`` and ``after`` is in the result as in ``before``.
+    """
+    renamed = {_bare(new).lower(): _bare(old).lower() for old, new in _RENAMED.findall(statement)}
+    default = text_default(before.create_sql)
+    columns = []
+    for column in after.columns:
+        old = renamed.get(column.name.lower(), column.name)
+        known, stood = before.column(old), base.column(old)
+        if known is not None and stood is not None and replace(stood, name=column.name) == column:
+            columns.append(replace(known, name=column.name))
+        elif shadow is not None and default and column.collation in (shadow.default, shadow.other):
+            columns.append(replace(column, charset=default.charset, collation=default.collation))
+        else:
+            columns.append(column)
+    if shadow is None:
+        return replace(after, columns=tuple(columns))
+    now = text_default(after.create_sql)
+    if now is not None and now.collation != shadow.default:
+        default = now
+    assert default is not None
+    sql = create_table(columns, after.create_sql, default)
+    return replace(after, columns=tuple(columns), create_sql=sql)
+
+
+def create_table(columns: Iterable[Column], keys_of: str, default: TextDefault) -> str:
+    """A CREATE TABLE statement with these columns, and the keys of another such statement."""
+    lines = [*map(_definition, columns), *_keys(keys_of)]
+    collate = f" COLLATE={default.collation}" if default.collation else ""
+    return (
+        "CREATE TABLE `t` (\n  "
+        + ",\n  ".join(lines)
+        + f"\n) DEFAULT CHARSET={default.charset}{collate}"
+    )
+
+
+def text_default(create_sql: str) -> TextDefault | None:
+    """The default of a table's text columns; None where its statement does not tell it."""
+    found = _DEFAULT.findall(create_sql)
+    return TextDefault(*found[-1]) if found else None
+
+
+def _stand_in(column: Column, default: TextDefault, usual: str, other: str) -> Column:
+    base = column.base_type
+    # Values that are computed elsewhere are not computed here: the names of columns may change.
+    column = replace(column, generated=False)
+    if base in _LACKING or _GEOMETRY.match(base):
+        odd = _LACKING.get(base, _GEOMETRY_LENGTH)
+        return replace(column, type=f"varbinary({odd})", charset="", collation="")
+    if not column.charset:
+        return column
+    kind = re.sub(r" ?/\*.*?\*/", "", column.type)
+    length = re.match(r"varchar\((\d+)\)", kind)
+    if length and int(length[1]) > _LONGEST_VARCHAR:
+        kind = f"varchar({_LONGEST_VARCHAR})"
+    collation = usual if column.charset == default.charset else other
+    return replace(column, type=kind, charset="utf8mb4", collation=collation)
+
+
+def _definition(column: Column) -> str:
+    text = f" CHARACTER SET {column.charset}" if column.charset else ""
+    if column.collation:
+        text += f" COLLATE {column.collation}"
+    null = " NULL" if column.nullable else " NOT NULL"
+    counts = " AUTO_INCREMENT" if column.auto_increment else ""
+    return f"{quote(column.name)} {column.type}{text}{null}{counts}"
+
+
+def _keys(create_sql: str) -> Iterator[str]:
+    for line in create_sql.splitlines():
+        if match := _KEY_LINE.match(line):
+            yield _INDEX_TYPE.sub("", match[1])
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

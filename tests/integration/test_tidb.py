@@ -1,0 +1,147 @@
+"""What is particular about TiDB as the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pymysql
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.pipeline.batch import Outcome
+from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
+from replicator.schema.address import DatabaseAddress, is_unavailable
+from replicator.schema.connection import Connection
+from replicator.target.session import Session
+from tests.support.merging import Merging
+from tests.support.running import fault_of
+from tests.support.tables import rows_of
+
+MakeMerging = Callable[..., Merging]
+MIB = 1 << 20
+
+
+@pytest.fixture
+def merging_to(
+    spark: SparkSession, mariadb_source: DatabaseServer, database_name: str, tmp_path: Path
+) -> MakeMerging:
+    """Makes a merge of a MariaDB without row metadata into a TiDB."""
+
+    def make(target: DatabaseServer) -> Merging:
+        return Merging(spark, tmp_path, {"a": mariadb_source}, target, database_name)
+
+    return make
+
+
+def address(server: DatabaseServer) -> DatabaseAddress:
+    return DatabaseAddress(server.host, server.port, server.user, server.password)
+
+
+@contextmanager
+def optimistic(server: DatabaseServer) -> Iterator[None]:
+    server.execute("SET GLOBAL tidb_txn_mode = 'optimistic'")
+    try:
+        yield
+    finally:
+        server.execute("SET GLOBAL tidb_txn_mode = 'pessimistic'")
+
+
+async def test_locks_hold_though_the_cluster_is_optimistic(tidb_target: DatabaseServer) -> None:
+    mode = "SELECT @@tidb_txn_mode"
+    with optimistic(tidb_target):
+        asked = replace(address(tidb_target), session=(("tidb_txn_mode", "optimistic"),))
+        session, connection = Session(asked), Connection(asked)
+        try:
+            assert session.rows(mode.encode())[0][0] in ("pessimistic", b"pessimistic")
+            assert await connection.fetch(mode) == [("pessimistic",)]
+        finally:
+            session.close()
+            connection.close()
+
+
+def test_a_conflict_of_transactions_is_to_be_tried_again(
+    tidb_target: DatabaseServer, database_name: str
+) -> None:
+    db = database_name
+    tidb_target.execute(
+        f"CREATE DATABASE {db}",
+        f"CREATE TABLE {db}.t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO {db}.t VALUES (1, 1)",
+    )
+    with tidb_target.connect() as one, one.cursor() as cursor:
+        cursor.execute("BEGIN OPTIMISTIC")
+        cursor.execute(f"UPDATE {db}.t SET v = 2")
+        tidb_target.execute(f"UPDATE {db}.t SET v = 3")
+        with pytest.raises(pymysql.err.MySQLError) as conflict:
+            cursor.execute("COMMIT")
+    assert is_unavailable(conflict.value), conflict.value
+
+
+async def test_an_auto_random_key_takes_the_shards_values(
+    merging_to: MakeMerging, tidb_target: DatabaseServer
+) -> None:
+    merging = merging_to(tidb_target)
+    merging.create(
+        "t",
+        "(id BIGINT PRIMARY KEY, v INT)",
+        shards=2,
+        target="(id BIGINT AUTO_RANDOM PRIMARY KEY, v INT)",
+    )
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (0, 0), (1, 1), (2, 2)",
+            "INSERT INTO t_2 VALUES (3, 3)",
+            "UPDATE t_1 SET id = 9 WHERE id = 2",
+            "DELETE FROM t_2",
+        )
+        await merging.check(generation)
+
+
+async def test_text_of_latin1_arrives_where_latin1_is_utf8(
+    merging_to: MakeMerging, tidb_target: DatabaseServer
+) -> None:
+    merging = merging_to(tidb_target)
+    latin1 = (
+        "(k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY, e ENUM('é', 'ü') CHARACTER SET latin1)"
+    )
+    merging.create("t", latin1)
+    merging.create("bag", latin1.replace(" PRIMARY KEY", ""))
+    async with merging.running() as generation:
+        for table in ("t_1", "bag_1"):
+            merging.do(
+                f"INSERT INTO {table} VALUES ('é', 'ü'), ('€', 'é'), ('x', 'é'), ('ß', 'ü')",
+                f"UPDATE {table} SET k = 'ö' WHERE k = 'é'",
+                f"DELETE FROM {table} WHERE k = 'ß'",
+            )
+        await merging.caught_up(generation)
+    for table in ("t", "bag"):
+        rows = merging.target.execute(f"SELECT k, e FROM {merging.database}.{table}")
+        assert set(rows) == {("ö", "ü"), ("€", "é"), ("x", "é")}
+        assert sum(rows_of(merging.target, f"{merging.database}.{table}").values()) == 3
+
+
+async def test_a_row_over_the_limits_is_named_with_the_setting(
+    merging_to: MakeMerging, start_server: Callable[..., DatabaseServer]
+) -> None:
+    target = start_server(TiDBServer, {"performance.txn-total-size-limit": str(2 * MIB)})
+    merging = merging_to(target)
+    merging.create("t", "(id INT PRIMARY KEY, b LONGBLOB)")
+    merging.create("wide", "(id INT PRIMARY KEY, b LONGBLOB)")
+
+    async def run(*statements: str) -> None:
+        async with merging.running() as generation:
+            merging.do(*statements)
+            await merging.caught_up(generation)
+
+    error = await fault_of(run("INSERT INTO t_1 SELECT seq, REPEAT('x', 40000) FROM seq_1_to_100"))
+    assert error.event == f"rows.{Outcome.REFUSED.value}"
+    assert "too large" in str(error)
+    assert "batch-bytes" in str(error)
+    # What the message says helps: the same rows in smaller batches.
+    merging.on(merging.source, "DELETE FROM t_1 WHERE id > 100")
+    error = await fault_of(run("INSERT INTO wide_1 VALUES (1, REPEAT('x', 7000000))"))
+    assert "txn-" in str(error)
