@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Iterable, Sequence
 
 from benchmarks.task import BenchmarkError
 from benchmarks.workloads import SCHEMA, TARGET_SCHEMA
@@ -24,9 +25,32 @@ _PAUSES = (0.05, 0.25)
 
 def latencies(source: DatabaseServer, target: DatabaseServer, commits: int) -> list[float]:
     """Seconds of each of ``commits`` single-row inserts into a shard of the orders."""
+    shard = f"{SCHEMA}.orders_0"
+    (row,) = source.execute(f"SELECT COALESCE(MAX(id),0) FROM {shard} WHERE id>={_FIRST_ID}")
+    first = max(_FIRST_ID, int(str(row[0])) + 1)
+    return arrivals(
+        source,
+        target,
+        f"INSERT INTO {shard} (id,{COLUMNS}",
+        f"SELECT 1 FROM {TARGET_SCHEMA}.orders WHERE id=%s",
+        range(first, first + commits),
+    )
+
+
+def arrivals(
+    source: DatabaseServer,
+    target: DatabaseServer,
+    insert: str,
+    select: str,
+    keys: Iterable[int],
+    others: Sequence[str] = (),
+) -> list[float]:
+    """Seconds from each commit of ``insert`` until ``select`` finds its row, key by key.
+
+    Both take the key as their one parameter, as do ``others``: commits on the source before it,
+    which nobody waits for. Raises BenchmarkError for a row that does not arrive.
+    """
     randomness = random.Random(1)
-    insert = f"INSERT INTO {SCHEMA}.orders_0 (id,{COLUMNS}"
-    select = f"SELECT 1 FROM {TARGET_SCHEMA}.orders WHERE id=%s"
     measured = []
     with (
         source.connect() as writing,
@@ -34,15 +58,15 @@ def latencies(source: DatabaseServer, target: DatabaseServer, commits: int) -> l
         target.connect() as reading,
         reading.cursor() as reader,
     ):
-        writer.execute(f"SELECT COALESCE(MAX(id),0) FROM {SCHEMA}.orders_0 WHERE id>={_FIRST_ID}")
-        first = max(_FIRST_ID, int((writer.fetchone() or (0,))[0]) + 1)
-        for number in range(first, first + commits):
+        for key in keys:
             time.sleep(randomness.uniform(*_PAUSES))
-            writer.execute(insert, (number,))
+            for other in others:
+                writer.execute(other, (key,))
+            writer.execute(insert, (key,))
             committed = time.monotonic()
-            while not reader.execute(select, (number,)):
+            while not reader.execute(select, (key,)):
                 if time.monotonic() - committed > _PATIENCE:
-                    raise BenchmarkError(f"row {number} did not arrive in {_PATIENCE:.0f} s")
+                    raise BenchmarkError(f"row {key} did not arrive in {_PATIENCE:.0f} s")
                 time.sleep(_POLL_SECONDS)
             measured.append(time.monotonic() - committed)
     return measured

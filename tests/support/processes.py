@@ -19,6 +19,7 @@ import anyio
 
 from actors.control_client import NotRunningError, ask
 from actors.control_protocol import ControlError, Request
+from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.support.running import end_of
@@ -99,7 +100,7 @@ class TaskProcess:
             assert status.error is None or status.error.event == "task.restart", status.error
             places = {s.source: s.applied_position for s in status.sources}
             return all(
-                places.get(source) and _key(places[source]) >= (end.sequence, end.offset)
+                places.get(source) and place_of(places[source]).key >= end.key
                 for source, end in ends.items()
             )
 
@@ -169,6 +170,7 @@ def task_process(
         process.wait()
 
 
-def _key(position: str) -> tuple[int, int]:
+def place_of(position: str) -> BinlogPosition:
+    """A position of the status."""
     file, _, offset = position.rpartition(":")
-    return int(file.rpartition(".")[2]), int(offset)
+    return BinlogPosition(file, int(offset))
