@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 
 from replicator.schema.ruled_effects import RuleAction
-from replicator.target.meta import CHARSET, MetaStore
+from replicator.target.meta import MetaStore
+from replicator.target.points import CHARSET
 
 
 @dataclass(frozen=True, slots=True)

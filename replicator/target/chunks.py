@@ -10,11 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from replicator.schema.address import quote
 from replicator.schema.names import TableName
-from replicator.target.meta import CHARSET, MetaStore
+from replicator.target.points import CHARSET
 from replicator.target.session import Session
+
+if TYPE_CHECKING:
+    # Executors use this module, and have no asyncio driver.
+    from replicator.target.meta import MetaStore
 
 Bound = tuple[bytes, ...] | None
 

@@ -14,9 +14,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.schema.connection import Connection, Transaction, quote
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
-from replicator.target.points import FLOOR_BUCKET, create_point_table, point_table
-
-CHARSET = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+from replicator.target.points import CHARSET, FLOOR_BUCKET, create_point_table, point_table
 
 Applied = tuple[int, int, int]
 """A point as plain numbers: version, transaction key, ordinal."""

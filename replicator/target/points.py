@@ -15,11 +15,14 @@ from replicator.target.session import Session
 FLOOR_BUCKET = -1
 """The bucket number of the point that all buckets of a target are known to have reached."""
 
-POINT_TABLE_SQL = """CREATE TABLE IF NOT EXISTS {table} (
+CHARSET = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+"""What every meta table ends with."""
+
+POINT_TABLE_SQL = f"""CREATE TABLE IF NOT EXISTS {{table}} (
 source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, bucket SMALLINT NOT NULL,
 version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,
 PRIMARY KEY (source, target, bucket)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"""
+) {CHARSET}"""
 
 AppliedPoint = tuple[int, int, int]
 NOTHING_APPLIED: AppliedPoint = (0, 0, 0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +64,14 @@ def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:
     [lack] = look_around([str(there), str(missing)])
     assert str(missing) in lack
     assert socket.gethostname() in lack
+
+
+@pytest.mark.parametrize("module", ["replicator.pipeline.job", "replicator.pipeline.snapshot"])
+def test_executors_need_no_package_that_only_the_driver_has(module: str) -> None:
+    blocked = ["aiomysql", "anyio", "structlog", "stamina", "pydantic", "yaml", "typer"]
+    code = f"import sys; sys.modules |= dict.fromkeys({blocked}); import {module}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_only_a_standalone_master_is_looked_for() -> None:
