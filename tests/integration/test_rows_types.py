@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
 from tests.support.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
 from tests.support.merging import Merging
 
@@ -17,9 +19,21 @@ NOT_IN_KEYS = ("TEXT", "BLOB", "GEOMETRY", "POINT", "JSON", "COMPRESSED", "CHAR(
 Types = dict[str, list[str]]
 
 
-def groups_of(server: DatabaseServer) -> dict[str, Types]:
+LACKING_AT_TIDB = ("utf16", "utf32", "ucs2", "sjis", "cp1251", "GEOMETRY", "POINT", "COMPRESSED")
+KEPT_OTHERWISE_AT_TIDB = ("UUID", "INET", "JSON", "latin1")
+"""Types it lacks or normalises, and a charset that it keeps in other bytes: they have own tests."""
+
+
+def groups_of(server: DatabaseServer, target: DatabaseServer) -> dict[str, Types]:
     groups = {"numbers": NUMBERS, "temporal": TEMPORAL, "strings": STRINGS}
-    return groups | ({"own": MARIADB_ONLY} if isinstance(server, MariaDBServer) else {})
+    groups |= {"own": MARIADB_ONLY} if isinstance(server, MariaDBServer) else {}
+    if isinstance(target, TiDBServer):
+        unfit = LACKING_AT_TIDB + KEPT_OTHERWISE_AT_TIDB
+        groups = {
+            name: {k: v for k, v in types.items() if not any(word in k for word in unfit)}
+            for name, types in groups.items()
+        }
+    return {name: types for name, types in groups.items() if types}
 
 
 def rows(types: Types) -> list[list[str]]:
@@ -27,6 +41,21 @@ def rows(types: Types) -> list[list[str]]:
     longest = max(map(len, types.values()))
     rotated = [[v[n % len(v)] for v in types.values()] for n in range(longest)]
     return [*rotated, ["NULL"] * len(types)]
+
+
+def selected(types: Types, target: DatabaseServer, key: str) -> str:
+    """All columns; TiDB shows the same approximate or filled up number with other digits."""
+    if not isinstance(target, TiDBServer):
+        return "*"
+    shown = [
+        f"c{n}+0e0"
+        if re.match("FLOAT|DOUBLE", kind)
+        else f"c{n}+0"
+        if "ZEROFILL" in kind
+        else f"c{n}"
+        for n, kind in enumerate(types)
+    ]
+    return ",".join([key, *shown])
 
 
 def columns(types: Types) -> str:
@@ -40,16 +69,17 @@ def key_type(kind: str) -> str:
 
 
 async def test_every_type_beside_the_key(merging: Merging) -> None:
-    groups = groups_of(merging.source)
+    groups = groups_of(merging.source, merging.target)
     for name, types in groups.items():
         merging.create(name, f"(id INT PRIMARY KEY, {columns(types)})")
+    shown = {name: selected(types, merging.target, "id") for name, types in groups.items()}
     async with merging.running() as generation:
         for name, types in groups.items():
             values = rows(types)
             merging.do(
                 *(f"INSERT INTO {name}_1 VALUES ({n}, {','.join(v)})" for n, v in enumerate(values))
             )
-        await merging.check(generation)
+        await merging.check(generation, shown)
         for name, types in groups.items():
             values = rows(types)
             # Every row takes over what the next one had, and the last but one becomes NULL.
@@ -63,11 +93,12 @@ async def test_every_type_beside_the_key(merging: Merging) -> None:
                 f"DELETE FROM {name}_1 WHERE id = 1",
                 f"UPDATE {name}_1 SET id = id + 1000 WHERE id % 2 = 0",
             )
-        await merging.check(generation)
+        await merging.check(generation, shown)
 
 
 async def test_every_type_as_the_key(merging: Merging) -> None:
-    types = {k: v for types in groups_of(merging.source).values() for k, v in types.items()}
+    groups = groups_of(merging.source, merging.target)
+    types = {k: v for types in groups.values() for k, v in types.items()}
     usable = [kind for kind in types if not any(word in kind for word in NOT_IN_KEYS)]
     # Index 0 of an ENUM and its label '' are two keys that no client can tell apart.
     kinds = {
@@ -76,6 +107,10 @@ async def test_every_type_as_the_key(merging: Merging) -> None:
     }
     for name, (kind, _) in kinds.items():
         merging.create(name, f"(v INT, k {kind}, PRIMARY KEY (k))")
+    shown = {
+        name: selected({kind: []}, merging.target, "v").replace("c0", "k")
+        for name, (kind, _) in kinds.items()
+    }
     async with merging.running() as generation:
         # Values that a collation takes for equal are ignored.
         merging.do(
@@ -85,7 +120,7 @@ async def test_every_type_as_the_key(merging: Merging) -> None:
                 for name, (_, values) in kinds.items()
             )
         )
-        await merging.check(generation)
+        await merging.check(generation, shown)
         merging.do(
             *(
                 statement
@@ -98,27 +133,28 @@ async def test_every_type_as_the_key(merging: Merging) -> None:
                 )
             )
         )
-        await merging.check(generation)
+        await merging.check(generation, shown)
 
 
 async def test_every_type_in_a_table_without_a_key(merging: Merging) -> None:
-    groups = groups_of(merging.source)
+    groups = groups_of(merging.source, merging.target)
     for name, types in groups.items():
         merging.create(name, f"(n INT, {columns(types)})", shards=2)
+    shown = {name: selected(types, merging.target, "n") for name, types in groups.items()}
     async with merging.running() as generation:
         for name, types in groups.items():
             for n, row in enumerate(rows(types)):
                 values = f"({n}, {','.join(row)})"
                 merging.do(f"INSERT INTO {name}_1 VALUES {values}, {values}, {values}")
                 merging.do(f"INSERT INTO {name}_2 VALUES {values}")
-        await merging.check(generation)
+        await merging.check(generation, shown)
         for name in groups:
             merging.do(
                 *(f"DELETE FROM {name}_1 WHERE n = {n} LIMIT 1" for n in range(20)),
                 *(f"UPDATE {name}_1 SET n = -{n} WHERE n = {n} LIMIT 1" for n in range(20)),
                 f"DELETE FROM {name}_2 WHERE n % 2 = 0",
             )
-        await merging.check(generation)
+        await merging.check(generation, shown)
 
 
 async def test_generated_columns(merging: Merging) -> None:
@@ -157,6 +193,7 @@ async def test_generated_columns(merging: Merging) -> None:
         await merging.check(generation, selected)
 
 
+@pytest.mark.not_on_tidb("it lacks charsets and types of this table")
 async def test_compressed_events(
     merging_from: Callable[..., Merging], start_server: Callable[..., DatabaseServer]
 ) -> None:
@@ -189,6 +226,7 @@ CHARSETS = {
 }
 
 
+@pytest.mark.not_on_tidb("its latin1 is UTF-8, see test_tidb")
 async def test_text_in_another_charset_on_the_target(merging: Merging) -> None:
     shard, target = (
         "(k VARCHAR(20) CHARACTER SET {key} PRIMARY KEY, "
