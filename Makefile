@@ -4,7 +4,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow tidb tidb-tests lint demo bench lock clean
+.PHONY: help setup test slow tidb tidb-tests lint demo bench copybench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -37,6 +37,9 @@ demo: setup ## merge live shards on private servers, and watch it
 
 bench: setup ## measure how fast a backlog of the binlog is caught up with
 	@$(JAVA) $(BIN)/python -m benchmarks.catch_up
+
+copybench: setup ## measure how fast the full copy is
+	@$(JAVA) $(BIN)/python -m benchmarks.full_copy
 
 lock: ## choose the newest versions of all dependencies
 	scripts/lock.sh

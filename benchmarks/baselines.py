@@ -35,14 +35,14 @@ def replay(
     if start.file != end.file:
         raise BenchmarkError("the backlog lies in several binlog files")
     reader = [
-        _client("mariadb-binlog"),
+        client("mariadb-binlog"),
         "--no-defaults",
         f"--start-position={start.offset}",
         f"--stop-position={end.offset}",
         str(source.folder / "data" / start.file),
     ]
     writer = [
-        _client("mariadb"),
+        client("mariadb"),
         "--no-defaults",
         f"--host={target.host}",
         f"--port={target.port}",
@@ -56,7 +56,8 @@ def replay(
     return time.monotonic() - started
 
 
-def _client(program: str) -> str:
+def client(program: str) -> str:
+    """The path of a client program. Raises BenchmarkError."""
     path = shutil.which(program)
     if path is None:
         raise BenchmarkError(f"there is no {program}: install the package mariadb-client")

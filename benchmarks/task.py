@@ -145,8 +145,8 @@ def _task(
         "name": name,
         "task-mode": "incremental",
         "meta-schema": f"{TARGET_SCHEMA}_meta",
-        "target-database": _endpoint(target),
-        "sources": [{"source-id": "source", "from": _endpoint(source)}],
+        "target-database": endpoint(target),
+        "sources": [{"source-id": "source", "from": endpoint(source)}],
         "mysql-instances": [
             {
                 "source-id": "source",
@@ -167,7 +167,8 @@ def _task(
     }
 
 
-def _endpoint(server: DatabaseServer) -> dict[str, Any]:
+def endpoint(server: DatabaseServer) -> dict[str, Any]:
+    """A server as task files name it."""
     return {
         "host": server.host,
         "port": server.port,
