@@ -37,6 +37,8 @@ __all__ = [
 
 log = structlog.get_logger()
 
+_INTERRUPTED = 1317
+
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
     """Logs the server's warnings; aiomysql makes Python warnings of them."""
@@ -138,11 +140,22 @@ class Connection:
                     rows = list(await cursor.fetchall()) if cursor.description else []
                     return rows, affected
         except BaseException as error:
-            if not isinstance(error, pymysql.err.MySQLError) or is_unavailable(error):
+            lost = is_unavailable(error) or (_interrupted(error) and not await self._answers())
+            if not isinstance(error, pymysql.err.MySQLError) or lost:
                 self.close()
-            if is_unavailable(error):
+            if lost:
                 raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
             raise
+
+    async def _answers(self) -> bool:
+        """Whether the connection still works: TiDB says only "interrupted" where it was killed."""
+        assert self._connection is not None
+        try:
+            with anyio.fail_after(CONNECT_TIMEOUT):
+                await self._connection.ping(reconnect=False)
+        except (pymysql.err.MySQLError, OSError, EOFError, TimeoutError):
+            return False
+        return True
 
 
 class Transaction:
@@ -154,6 +167,10 @@ class Transaction:
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query or statement inside the transaction."""
         return await self._connection.run_unlocked(sql, args)
+
+
+def _interrupted(error: BaseException) -> bool:
+    return isinstance(error, pymysql.err.MySQLError) and error.args[:1] == (_INTERRUPTED,)
 
 
 def _number(value: str) -> str | int:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pymysql
 import pytest
 from pyspark.sql import SparkSession
@@ -14,7 +16,7 @@ from pyspark.sql import SparkSession
 from replicator.pipeline.batch import Outcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from replicator.schema.address import DatabaseAddress, is_unavailable
+from replicator.schema.address import DatabaseAddress, DatabaseUnavailableError, is_unavailable
 from replicator.schema.connection import Connection
 from replicator.target.session import Session
 from tests.support.merging import Merging
@@ -79,6 +81,41 @@ def test_a_conflict_of_transactions_is_to_be_tried_again(
         with pytest.raises(pymysql.err.MySQLError) as conflict:
             cursor.execute("COMMIT")
     assert is_unavailable(conflict.value), conflict.value
+
+
+async def test_a_killed_connection_is_lost_and_a_killed_statement_is_not(
+    tidb_target: DatabaseServer, database_name: str
+) -> None:
+    table = f"{database_name}.t"
+    tidb_target.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {table} (id INT PRIMARY KEY)",
+        f"INSERT INTO {table} VALUES (1)",
+    )
+    connection = Connection(address(tidb_target))
+
+    async def delete(expected: type[Exception]) -> None:
+        with pytest.raises(expected):
+            await connection.execute(f"DELETE FROM {table} WHERE id = 1")
+
+    with tidb_target.connect() as other, other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT * FROM {table} WHERE id = 1 FOR UPDATE")
+        for kill, expected in (("", DatabaseUnavailableError), ("QUERY", pymysql.err.MySQLError)):
+            [[number]] = await connection.fetch("SELECT CONNECTION_ID()")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(delete, expected)
+                await anyio.to_thread.run_sync(until_runs, tidb_target, number)
+                tidb_target.execute(f"KILL {kill} {number}")
+    connection.close()
+
+
+def until_runs(server: DatabaseServer, number: int) -> None:
+    """Wait until a connection runs its statement."""
+    while not server.execute(
+        f"SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = {number} AND INFO LIKE 'DELETE%'"
+    ):
+        pass
 
 
 async def test_an_auto_random_key_takes_the_shards_values(
