@@ -63,6 +63,24 @@ def test_batches_are_applied_by_the_executors(
 
 
 @pytest.mark.slow
+def test_a_copy_and_what_follows_it(
+    spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
+) -> None:
+    shards.change()
+    values = shards.task(spark=spark_cluster.settings())
+    values["task-mode"] = "all"
+    for instance in values["mysql-instances"]:
+        del instance["meta"]
+    path = write_task(tmp_path, values)
+    with task_process(path, tmp_path) as task:
+        task.until_state(shards.database, "running")
+        shards.change()
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
+        stop(task, shards.database)
+
+
+@pytest.mark.slow
 def test_workers_are_killed(fragile_cluster: SparkCluster, shards: Shards, tmp_path: Path) -> None:
     cluster, name = fragile_cluster, shards.database
     path = write_task(tmp_path, shards.task(spark=cluster.settings()))
