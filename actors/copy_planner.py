@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+import structlog
 from pymysql.err import MySQLError
 
 from actors.copy_start import CopyMember
@@ -32,6 +33,13 @@ GROUP_CHUNKS = 64
 """Small chunks that are copied by one job, at most."""
 
 Result = TypeVar("Result")
+
+LOCK_SECONDS, LOCK_PAUSE = 1, 5.0
+"""How long writers of a table are kept waiting for those before them, and the pause between."""
+
+_LOCKED_BY_OTHERS = 1205
+
+log = structlog.get_logger()
 
 _SIZES = """
 SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
@@ -72,7 +80,7 @@ class CopyPlanner:
     """Plans the chunks of one source, member by member, and saves them before they are copied.
 
     ``records`` are the chunks that were planned before: those that are not done come again, and
-    planning goes on behind the last.
+    planning goes on behind the last. ``followed``: the binlog is followed after the copy.
     """
 
     def __init__(
@@ -84,6 +92,8 @@ class CopyPlanner:
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
         limits: ChunkLimits,
+        *,
+        followed: bool,
     ) -> None:
         self._setup = setup
         self._members = members
@@ -95,11 +105,13 @@ class CopyPlanner:
         for record in records:
             self._records.setdefault(record.member, []).append(record)
         self._stream: SourceStream | None = None
+        self._settled = not followed
         self._upstream = Connection(setup.address)
 
-    async def groups(self) -> AsyncIterator[ChunkGroup]:
+    async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
+            self._settled |= await self._run(SourceStream.begin_snapshot) is not None
             waiting: list[CopyChunk] = []
             rows = 0
             for member in self._members:
@@ -136,6 +148,7 @@ class CopyPlanner:
         if planned and all(record.done for record in records):
             return
         copy = await self._plan(member)
+        await self._settle(copy)
         table = self._sizes.get(member.name, TableSize(0, 0))
         rows = self._limits.rows_of(table)
         for record in records:
@@ -177,6 +190,24 @@ class CopyPlanner:
                     " then `replicator resume`",
                 ),
             ) from error
+
+    async def _settle(self, copy: TableCopy) -> None:
+        """Wait until all that the binlog has before the copy's start can be seen in the table.
+
+        A server writes a transaction to its binlog, and counts it in its position, before others
+        see it. MariaDB tells a position for which that holds; elsewhere whoever is writing to the
+        table at the start is waited for.
+        """
+        while not self._settled:
+            try:
+                await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
+            except MySQLError as error:
+                if error.args[0] != _LOCKED_BY_OTHERS:
+                    raise
+            else:
+                return
+            log.warning("copy.waits-for-writers", source=copy.source, table=str(copy))
+            await anyio.sleep(LOCK_PAUSE)
 
     async def _bound(self, copy: TableCopy, lower: Bound, rows: int) -> Bound:
         query = boundary_query(copy, lower, rows)

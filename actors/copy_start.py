@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.refusals import MISSING_PRIVILEGE, refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
-from replicator.schema.connection import Connection
+from replicator.pipeline.source_stream import SourceStream
+from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.names import Member, TableName
 from replicator.schema.registry import MemberRecord
@@ -100,12 +102,10 @@ async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, s
     return str(rows[0][0]), int(rows[0][1]), gtid
 
 
-async def _fresh(
-    setup: SourceSetup, upstream: Connection, server_id: int, *, follow: bool
-) -> Checkpoint:
+async def _members(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
     members = []
     for name in await list_tables(upstream):
-        target = setup.router.route(name.schema, name.table)
+        target = setup.router.route(*_pair(name))
         structure = await read_table(upstream, name) if target else None
         if target is not None and structure is not None:
             record = MemberRecord(
@@ -116,7 +116,36 @@ async def _fresh(
                 structure=structure,
             )
             members.append(record)
-    end = await binlog_end(upstream, needed=follow)
+    return members
+
+
+def _pair(name: TableName) -> tuple[str, str]:
+    return name.schema, name.table
+
+
+def _snapshot_position(address: DatabaseAddress) -> tuple[str, int] | None:
+    stream = SourceStream(address)
+    try:
+        return stream.begin_snapshot()
+    finally:
+        stream.close()
+
+
+async def _fresh(
+    setup: SourceSetup, upstream: Connection, server_id: int, *, follow: bool
+) -> Checkpoint:
+    while True:
+        members = await _members(setup, upstream)
+        end = await binlog_end(upstream, needed=follow)
+        told = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
+        if told is not None and end is not None:
+            # The GTID set is left to the reader: the server tells that of any position.
+            end = (*told, "")
+        found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
+        # A table that was made before the position, and after the members were listed, would be
+        # neither copied nor found in the binlog.
+        if found == {record.member.name for record in members}:
+            break
     if end is None and follow:
         raise FatalError(
             "source.no-binlog",

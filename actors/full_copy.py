@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from contextlib import aclosing
 from dataclasses import replace
 
 import anyio
@@ -112,7 +114,10 @@ class FullCopy:
         )
         async with anyio.create_task_group() as background:
             background.start_soon(self._report)
-            planners = {s: await self._planner(s, m, targets) for s, m in members.items()}
+            planners = {
+                s: await self._planner(s, m, targets, followed=s in followed)
+                for s, m in members.items()
+            }
             async with anyio.create_task_group() as tasks:
                 for source, planner in planners.items():
                     tasks.start_soon(self._copy_source, source, planner, jobs, stop)
@@ -128,6 +133,8 @@ class FullCopy:
         source: str,
         members: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
+        *,
+        followed: bool,
     ) -> CopyPlanner:
         setup = self._setups[source]
         upstream = Connection(setup.address)
@@ -141,7 +148,9 @@ class FullCopy:
         self.progress.expected = max(self.progress.expected, self.progress.rows)
         dump = self._dump[source]
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
-        return CopyPlanner(setup, members, targets, self._store, records, sizes, limits)
+        return CopyPlanner(
+            setup, members, targets, self._store, records, sizes, limits, followed=followed
+        )
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
         progress = self.progress
@@ -176,8 +185,8 @@ class FullCopy:
     async def _plan(
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
     ) -> None:
-        async with send:
-            async for group in planner.groups():
+        async with send, aclosing(planner.groups()) as groups:
+            async for group in groups:
                 if stop.is_set():
                     return
                 await send.send(group)

@@ -47,8 +47,8 @@ class ApplySettings:
     says whether the server takes LOAD DATA into a transaction
     (`replicator.target.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. The files that ``address`` names for TLS must exist on
-    every executor.
+    which an executor tries to reach a target that is away. The files that ``address`` names for
+    TLS must exist on every executor.
     """
 
     address: DatabaseAddress

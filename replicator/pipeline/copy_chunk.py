@@ -41,8 +41,12 @@ LOCK_SECONDS = 60
 """How long to wait for others to let go of a table that is locked for a moment."""
 
 _DUPLICATE_KEY = frozenset({1062, 1586})
-_CHANGED = frozenset({1054, 1146, 1412, 1109, 1049})
-"""Unknown column, table, database; table definition has changed: the shard is not as planned."""
+_CHANGED = frozenset({1054, 1146, 1109, 1049})
+"""Unknown column, table, database: the shard is not as planned."""
+
+_OLD_SNAPSHOT = 1412
+"""The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
+snapshot shows what it is now."""
 
 _SHOWN_BYTES = 400
 
@@ -111,6 +115,14 @@ class ChunkOutcome:
         return self.line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
 
 
+class SourceFailedError(Exception):
+    """The source raised ``error`` while its rows were on their way into the target."""
+
+    def __init__(self, error: MySQLError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class ShardChangedError(Exception):
     """The shard has another structure than the one planned for."""
 
@@ -146,7 +158,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
             )
             if error_code(error) in _CHANGED:
                 return replace(failed, outcome=CopyOutcome.CHANGED)
-            if not (is_lost(error) or is_contention(error)):
+            if not (is_lost(error) or is_contention(error) or error_code(error) == _OLD_SNAPSHOT):
                 return failed
             if time.monotonic() > deadline:
                 return replace(failed, outcome=CopyOutcome.UNREACHABLE)
@@ -164,10 +176,13 @@ def _copy(chunk: CopyChunk, settings: CopySettings, *, load_data: bool) -> Chunk
         positioned = copy.exact and copy.source in settings.followed
         with _snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
             counter = _Counter()
-            blocks = counter.counted(_converted(copy, stream.blocks(chunk_query(chunk))))
+            blocks = counter.counted(_converted(copy, _read(stream, chunk)))
             mode = settings.on_duplicate[copy.source]
             write = _load if load_data else _insert
-            replaced, ignored = write(session, copy, blocks, mode, counter)
+            try:
+                replaced, ignored = write(session, copy, blocks, mode, counter)
+            except SourceFailedError as failed:
+                raise failed.error from failed
             _check_structure(stream, copy)
         reach(CrashPoint.CHUNK_WRITTEN)
         record_chunk(session, *place, rows=counter.rows, size=counter.size, read_at=read_at)
@@ -228,6 +243,10 @@ def _snapshot(
 
 
 def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: TableCopy) -> int:
+    told = stream.begin_snapshot()
+    if told:
+        return BinlogPosition(*told).key
+    stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
     holder = SourceStream(address)
@@ -246,6 +265,14 @@ def _check_structure(stream: SourceStream, copy: TableCopy) -> None:
     """The snapshot that was read keeps the table from being changed until it ends."""
     if stream.fingerprint(copy.name) != copy.fingerprint:
         raise ShardChangedError(f"{copy} was changed since the copy was planned")
+
+
+def _read(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:
+    """A chunk's blocks. Errors are the source's own, lest they be taken for the target's."""
+    try:
+        yield from stream.blocks(chunk_query(chunk))
+    except MySQLError as error:
+        raise SourceFailedError(error) from error
 
 
 class _Counter:

@@ -77,8 +77,30 @@ class SourceStream:
         Raises the driver's error.
         """
         (row,) = self.rows(b"SHOW CREATE TABLE " + table)
-        text = row[1]
-        return fingerprint_of(text.decode() if isinstance(text, bytes) else text)
+        return fingerprint_of(_text(row[1]))
+
+    def begin_snapshot(self) -> tuple[str, int] | None:
+        """Start a transaction that sees one state of the data; its place in the binlog, if told.
+
+        MariaDB tells it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): every
+        transaction before that place is visible, none behind. Elsewhere the end of the binlog does
+        not do: a transaction is there before others see it. Raises the driver's error.
+        """
+        self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        rows = self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_%'")
+        found = {_text(name).lower(): _text(value) for name, value in rows}
+        file = found.get("binlog_snapshot_file", "")
+        return (file, int(found["binlog_snapshot_position"])) if file else None
+
+    def await_writers(self, table: bytes, seconds: int) -> None:
+        """Wait until the transactions that have written to a table have ended, at most so long.
+
+        Nobody begins to write to it meanwhile, so it should not be long. ``table`` is the quoted
+        name. Raises the driver's error; 1205 when they have not ended in time.
+        """
+        self.run(b"SET SESSION lock_wait_timeout=%d" % seconds)
+        self.run(b"LOCK TABLES " + table + b" READ")
+        self.run(b"UNLOCK TABLES")
 
     def binlog_end(self) -> tuple[str, int] | None:
         """File and offset of the present end of the binlog; None where there is none.
@@ -93,7 +115,7 @@ class SourceStream:
         if not rows:
             return None
         file, offset = rows[0][:2]
-        return file.decode() if isinstance(file, bytes) else file, int(offset)
+        return _text(file), int(offset)
 
     def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
         """The result of a query as blocks of row lines, with the number of lines in each.
@@ -189,6 +211,10 @@ def _packet_bytes(buffer: Bytes, filled: int) -> int:
     if filled < HEADER:
         return HEADER
     return HEADER + int.from_bytes(buffer[:3].tobytes(), "little")
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _lost(text: str) -> pymysql.err.OperationalError:

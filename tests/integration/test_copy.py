@@ -11,7 +11,7 @@ from tests.support.merging import Merging
 
 async def test_every_type_is_copied_byte_for_byte(merging: Merging) -> None:
     merging.mode = "full"
-    for name, types in groups_of(merging.source).items():
+    for name, types in groups_of(merging.source, merging.target).items():
         merging.create(name, f"(id INT PRIMARY KEY, {columns(types)})", with_target=False)
         merging.do(
             *(
