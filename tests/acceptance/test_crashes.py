@@ -45,6 +45,7 @@ def test_every_step_is_hit() -> None:
     assert points | COORDINATED == set(CrashPoint)
 
 
+@pytest.mark.also_tidb
 @pytest.mark.parametrize("life", list(LIVES))
 def test_killed_at(
     life: str,

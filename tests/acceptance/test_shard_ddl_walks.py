@@ -92,6 +92,7 @@ async def test_case_walk_of_generated_columns(mariadb_estate: ShardedEstate, cas
         await mariadb_estate.walk(action, old=old, new=new, before=True)
 
 
+@pytest.mark.also_tidb
 async def test_case_add_drop(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create(*SHARDS)

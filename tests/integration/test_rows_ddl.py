@@ -38,6 +38,7 @@ ALTERS = (
 )  # fmt: skip
 
 
+@pytest.mark.not_on_tidb("it refuses ADD d, ADD INDEX (d) in one statement")
 async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     row = ", 1"
@@ -67,6 +68,7 @@ async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
     assert columns_of(merging.target, merging.database, "t") == ["id", "w", "d", "c"]
 
 
+@pytest.mark.also_tidb
 @pytest.mark.parametrize("stop_after", [1, 4, 7])
 async def test_a_restart_anywhere_between_ddl_and_rows(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, stop_after: int
@@ -172,6 +174,7 @@ async def test_databases_made_in_mid_stream(merging: Merging) -> None:
         assert db
 
 
+@pytest.mark.not_on_tidb("it refuses ADD c, ADD INDEX (c) in one statement")
 async def test_alter_table_of_every_shard_of_two_sources(
     merging_from: Callable[..., Merging],
     mariadb_source: DatabaseServer,

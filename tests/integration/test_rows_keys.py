@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 
@@ -91,6 +93,7 @@ async def test_unique_keys_without_a_primary_key(merging: Merging) -> None:
         await merging.check(generation)
 
 
+@pytest.mark.also_tidb
 async def test_no_key_and_duplicate_rows(merging: Merging) -> None:
     merging.create("bag", "(a INT, b VARCHAR(9))", shards=2)
     async with merging.running() as generation:
@@ -178,6 +181,7 @@ async def test_columns_that_shards_and_target_have_differently(merging: Merging)
     )
 
 
+@pytest.mark.also_tidb
 async def test_two_sources_with_many_shards(
     merging_from: Callable[..., Merging],
     mariadb_source: DatabaseServer,

@@ -175,6 +175,7 @@ async def test_foreign_keys_of_the_target_do_not_get_in_the_way(merging: Merging
         await merging.check(generation)
 
 
+@pytest.mark.not_on_tidb("it has no triggers")
 @pytest.mark.parametrize("loaded", [False, True], ids=["statements", "load data"])
 async def test_triggers_of_the_target_fire_for_rows_as_they_are_written(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, loaded: bool
