@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from contextlib import aclosing
 from dataclasses import replace
 
 import anyio

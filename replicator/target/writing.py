@@ -30,7 +30,8 @@ class Changes:
 
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
     the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
-    row lines that may be there or not, in this state or in another, ``inserts`` row lines that must not be there, ``members`` the shard of each of these.
+    row lines that may be there or not, in this state or in another, ``inserts`` row lines that must
+    not be there, ``members`` the shard of each of these.
     """
 
     columns: tuple[TargetColumn, ...]
