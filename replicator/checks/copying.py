@@ -45,8 +45,20 @@ async def check_engines(
     ]
 
 
+async def needs_locks(connection: Connection) -> bool:
+    """Whether the server does not tell at which place of its binlog a snapshot was taken.
+
+    The copy then locks each table for a moment, to wait for those who are writing to it. Without
+    a binlog there is nothing to follow, and so no such place. Raises DatabaseUnavailableError or
+    the server's error.
+    """
+    if not int((await connection.fetch("SELECT @@log_bin"))[0][0]):
+        return False
+    return not await connection.fetch("SHOW STATUS LIKE 'binlog_snapshot_file'")
+
+
 async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> list[CheckResult]:
-    """Lock a table of each database for a moment, as the copy does with those that have no key.
+    """Lock a table of each database for a moment, as the copy does with all.
 
     Others may have to wait for a second, at most. Raises DatabaseUnavailableError.
     """
@@ -66,12 +78,12 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
     finally:
         connection.close()
     if not refused:
-        text = f"{listed(names)} can be locked: they have no key and are copied under a lock"
+        text = f"{listed(names)} can be locked for a moment, as each is before it is copied"
         return [place.passed("dump_privilege", text)]
     return [
         place.failed(
             "dump_privilege",
-            f"tables of {', '.join(refused)} have no key and can't be locked to be copied: "
+            f"tables of {', '.join(refused)} can't be locked for a moment before they are copied: "
             f"{next(iter(refused.values()))}",
             " ".join(
                 f"GRANT LOCK TABLES ON {quote(schema)}.* TO '{address.user}'@'%';"

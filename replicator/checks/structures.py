@@ -15,7 +15,7 @@ from replicator.checks.agreement import (
     check_counters,
     members_listed,
 )
-from replicator.checks.copying import check_locking
+from replicator.checks.copying import check_locking, needs_locks
 from replicator.checks.missing_target import check_missing
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
@@ -38,7 +38,7 @@ class _Estate:
     """The shards found, by target; by source, those of targets without a key."""
 
     shards: dict[TableName, list[Shard]] = field(default_factory=dict)
-    keyless: dict[str, list[TableName]] = field(default_factory=dict)
+    locked: dict[str, list[TableName]] = field(default_factory=dict)
 
 
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
@@ -60,7 +60,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
             results += await _check_target(task, connection, name, shards, estate)
         if task.task_mode != "incremental":
             for source in task.sources:
-                if names := estate.keyless.get(source.source_id):
+                if names := estate.locked.get(source.source_id):
                     results += await check_locking(source, names)
         return results
     finally:
@@ -75,11 +75,14 @@ async def _read_source(
     async with limit:
         try:
             collations = await default_collations(connection)
+            locks = task_mode != "incremental" and await needs_locks(connection)
             for name, target in routed_tables(source, await list_tables(connection)):
                 table = await _readable(connection, name)
                 if table is not None:
                     shard = Shard(Member(source.source_id, name), table, later_ddl, collations)
                     estate.shards.setdefault(target, []).append(shard)
+                    if locks:
+                        estate.locked.setdefault(source.source_id, []).append(name)
         except RouteError:
             return  # told by check_routes
         finally:
@@ -112,9 +115,6 @@ async def _check_target(
         *check_counters(shards, name, table, copies=copies),
         *(check_cascades(shards, name) if task.task_mode != "full" else ()),
     ]
-    if (table or shards[0].table).row_key is None:
-        for shard in shards:
-            estate.keyless.setdefault(shard.member.source, []).append(shard.member.name)
     if table is None:
         available = await available_collations(connection)
         results += check_missing(name, shards, available, copies=copies)

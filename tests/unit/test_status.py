@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -77,6 +78,7 @@ FULL = TaskStatus(
             ("replicator unlock-ddl-lock orders d.t:3 --owner b",),
         ),
     ),
+    CopyStatus("copying", 4, 1, 5000, 9000, 123_456, 3, 250.0, 16.0, 7, 2, "b is away"),
 )
 
 statuses = st.builds(TaskStatus, since=st.just(now()), pid=st.integers(0, 2**31))
@@ -118,8 +120,18 @@ def rendered(status: TaskStatus, width: int = 140) -> str:
     return out.getvalue()
 
 
+def test_the_view_shows_the_copy_instead_of_the_writer_that_waits_for_it() -> None:
+    text = rendered(FULL).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    for expected in (
+        "1 of 4 tables", "5 000 of about 9 000 rows", "120.6 KiB", "250 rows/s", "16.0 s left",
+        "7 replaced", "2 ignored", "waits: b is away",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert "batches" not in text
+
+
 def test_the_view_names_faults_and_ways_out() -> None:
-    text = rendered(FULL)
+    text = rendered(replace(FULL, copy=None))
     for expected in (
         "orders", "paused", "bin.000001:900", "bin.000001:4", "d.t", "two shards carry the key [7]",
         "replicator resume orders", "ALTER TABLE", "applying", "1.5 s", "retrying",
