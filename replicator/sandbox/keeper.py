@@ -56,7 +56,7 @@ class Keeper:
     def start(
         self, argv: Sequence[str], env: Mapping[str, str], log: Path, stdin: Path | None = None
     ) -> int:
-        """Start a program, its output going to `log`; returns its process id."""
+        """Start a program in the folder, its output going to `log`; returns its process id."""
         pid = self._ask("start", list(argv), dict(env), str(log), str(stdin or "/dev/null"))
         return int(pid)
 

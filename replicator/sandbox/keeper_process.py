@@ -25,14 +25,22 @@ STOP_SECONDS = 30.0
 class Child:
     """The one program that runs at a time, with all the processes of its session."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: list[str], env: dict[str, str], log: str, stdin: str) -> int:
         """Start the program in a session of its own; its output is appended to `log`."""
         with open(log, "ab") as out, open(stdin, "rb") as source:
             self._process = subprocess.Popen(
-                argv, env=env, stdin=source, stdout=out, stderr=out, start_new_session=True
+                argv,
+                env=env,
+                # Some servers make files wherever they are started.
+                cwd=self._folder,
+                stdin=source,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
             )
         return self._process.pid
 
@@ -96,7 +104,7 @@ def main(prefix: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     folder = tempfile.mkdtemp(prefix=prefix)
-    child = Child()
+    child = Child(folder)
     try:
         # An owner that was killed no longer reads: the end, like the end of its requests.
         with contextlib.suppress(BrokenPipeError):

@@ -226,6 +226,14 @@ def test_what_a_keeper_started_ends_with_it(tmp_path: Path) -> None:
     assert not keeper.folder.exists()
 
 
+def test_a_program_is_started_in_the_folder_of_its_keeper(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Keeper() as keeper:
+        keeper.start(["/bin/pwd"], os.environ, log)
+        assert keeper.wait(60) == 0
+        assert Path(log.read_text().strip()).samefile(keeper.folder)
+
+
 def test_a_keeper_that_failed_is_reported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
