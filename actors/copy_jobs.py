@@ -115,8 +115,10 @@ class CopyJobs:
                 f" {_from(holders)}. Row: {failed.row}",
                 where=where,
                 ways_out=(
-                    "delete or change one of the rows at its shard, or delete the row on the"
-                    " target if it does not belong there, then `replicator resume`",
+                    f"change or delete the row in {copy}, then `replicator resume`",
+                    "if that row is to stay: change or delete the other, in its shard and on the"
+                    f" target {target} (what is copied is not copied again), then `replicator"
+                    " resume`",
                     "let the last row to come win, or the first: set on-duplicate-logical of the"
                     " loader to replace or ignore, `replicator stop`, and start the task again",
                 ),

@@ -111,7 +111,7 @@ class CopyPlanner:
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
-            self._settled |= await self._run(SourceStream.begin_snapshot) is not None
+            self._settled |= await self._run(_tells_place)
             waiting: list[CopyChunk] = []
             rows = 0
             for member in self._members:
@@ -231,6 +231,13 @@ class CopyPlanner:
             if is_unavailable(error) and self._stream is not None:
                 self._stream.close()
             raise
+
+
+def _tells_place(stream: SourceStream) -> bool:
+    told = stream.begin_snapshot()
+    # A transaction that stays open would keep all tables it reads from being changed.
+    stream.run(b"COMMIT")
+    return told is not None
 
 
 def changed(member: str, source: str, target: object) -> FatalError:

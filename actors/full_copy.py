@@ -188,7 +188,11 @@ class FullCopy:
             async for group in groups:
                 if stop.is_set():
                     return
-                await send.send(group)
+                try:
+                    await send.send(group)
+                except anyio.BrokenResourceError:
+                    # Nobody takes it: the last worker has failed, and its error is on its way.
+                    return
 
     async def _work(
         self, receive: MemoryObjectReceiveStream[ChunkGroup], jobs: CopyJobs, stop: anyio.Event
