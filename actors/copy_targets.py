@@ -13,7 +13,7 @@ from actors.refusals import refusal
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.schema.connection import Connection, quote
-from replicator.schema.inspection import read_table
+from replicator.schema.inspection import read_target
 from replicator.schema.names import TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -43,10 +43,10 @@ async def make_targets(
     try:
         found = {}
         for name, (source, like) in first.items():
-            table = await read_table(target, name)
+            table = await read_target(target, name)
             if table is None:
                 await _make(target, name, setups[source], like)
-                table = await read_table(target, name)
+                table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
             elif fresh and await target.fetch(f"SELECT 1 FROM {_quoted(name)} LIMIT 1"):
                 log.warning("target.has-rows", target=str(name))

@@ -138,27 +138,48 @@ async def test_an_auto_random_key_takes_the_shards_values(
         await merging.check(generation)
 
 
+LATIN1 = "(k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY, e ENUM('é', 'ü') CHARACTER SET latin1)"
+LATIN1_TABLES = {"t": LATIN1, "bag": LATIN1.replace(" PRIMARY KEY", "")}
+LATIN1_ROWS = "VALUES ('é', 'ü'), ('€', 'é'), ('x', 'é'), ('ß', 'ü')"
+
+
 async def test_text_of_latin1_arrives_where_latin1_is_utf8(
     merging_to: MakeMerging, tidb_target: DatabaseServer
 ) -> None:
     merging = merging_to(tidb_target)
-    latin1 = (
-        "(k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY, e ENUM('é', 'ü') CHARACTER SET latin1)"
-    )
-    merging.create("t", latin1)
-    merging.create("bag", latin1.replace(" PRIMARY KEY", ""))
+    for table, columns in LATIN1_TABLES.items():
+        merging.create(table, columns)
     async with merging.running() as generation:
         for table in ("t_1", "bag_1"):
             merging.do(
-                f"INSERT INTO {table} VALUES ('é', 'ü'), ('€', 'é'), ('x', 'é'), ('ß', 'ü')",
+                f"INSERT INTO {table} {LATIN1_ROWS}",
                 f"UPDATE {table} SET k = 'ö' WHERE k = 'é'",
                 f"DELETE FROM {table} WHERE k = 'ß'",
             )
         await merging.caught_up(generation)
-    for table in ("t", "bag"):
+    for table in LATIN1_TABLES:
         rows = merging.target.execute(f"SELECT k, e FROM {merging.database}.{table}")
         assert set(rows) == {("ö", "ü"), ("€", "é"), ("x", "é")}
         assert sum(rows_of(merging.target, f"{merging.database}.{table}").values()) == 3
+
+
+@pytest.mark.parametrize("made", [True, False], ids=["made", "there"])
+async def test_text_of_latin1_is_copied_and_changed_where_latin1_is_utf8(
+    merging_to: MakeMerging, tidb_target: DatabaseServer, made: bool
+) -> None:
+    merging = merging_to(tidb_target)
+    merging.mode = "all"
+    for table, columns in LATIN1_TABLES.items():
+        merging.create(table, columns, with_target=not made)
+        merging.do(f"INSERT INTO {table}_1 {LATIN1_ROWS}")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        for table in LATIN1_TABLES:
+            merging.do(f"UPDATE {table}_1 SET e = 'é'", f"DELETE FROM {table}_1 WHERE k = 'ß'")
+        await merging.caught_up(generation)
+    for table in LATIN1_TABLES:
+        rows = merging.target.execute(f"SELECT k, e FROM {merging.database}.{table}")
+        assert sorted(rows) == [("x", "é"), ("é", "é"), ("€", "é")]
 
 
 async def test_a_transaction_over_the_limit_is_told_with_the_setting(
