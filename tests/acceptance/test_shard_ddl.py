@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from structlog.testing import capture_logs
 
+from replicator.sandbox.tidb import TiDBServer
 from tests.support.shard_ddl import ShardedEstate
 
 
@@ -107,10 +107,13 @@ async def test_case_same_twice(estate: ShardedEstate) -> None:
         assert sum(estate.rows().values()) == 45
 
 
-@pytest.mark.not_on_tidb("it refuses ADD c, ADD INDEX (c) in one statement")
 async def test_case_seq_1(mixed_estate: ShardedEstate) -> None:
     """Each shard goes through the whole sequence before the next one begins."""
     estate = mixed_estate
+    last = ["ADD COLUMN e INT", "ADD INDEX e (e)"]
+    if not isinstance(estate.target, TiDBServer):
+        # TiDB refuses to add a column and an index of it in one statement.
+        last = [", ".join(last)]
     estate.create("A1", "A2", "B2", "B3", "B4", table="(uid INT PRIMARY KEY, name VARCHAR(20))")
     async with estate.merging():
         for number, shard in enumerate(estate.shards):
@@ -120,7 +123,7 @@ async def test_case_seq_1(mixed_estate: ShardedEstate) -> None:
             estate.run(shard, "CREATE INDEX c ON {t} (c)")
             estate.run(shard, f"UPDATE {{t}} SET c = {number} WHERE uid % 2 = 0")
             estate.ddl(shard, "ADD COLUMN d INT", "ADD INDEX d (d)")
-            estate.ddl(shard, "ADD COLUMN e INT, ADD INDEX e (e)")
+            estate.ddl(shard, *last)
             estate.run(shard, "UPDATE {t} SET d = uid, e = -uid WHERE uid % 3 = 0")
         for shard in estate.shards:
             estate.run(shard, "UPDATE {t} SET uid = uid + 100000")
