@@ -31,18 +31,26 @@ LIVES = {
 """Steps at which one task dies, one after the other: each restart is the next one's start."""
 
 
-COORDINATED = {
+ELSEWHERE = {
+    CrashPoint.COPY_BEGUN,
+    CrashPoint.CHUNKS_PLANNED,
+    CrashPoint.CHUNK_WRITTEN,
+    CrashPoint.CHUNK_RECORDED,
+    CrashPoint.CHUNK_COMMITTED,
+    CrashPoint.COPY_COMPLETE,
+    CrashPoint.COPY_FINISHED,
     CrashPoint.ITEM_RECORDED,
     CrashPoint.LOCK_AGREED,
     CrashPoint.LOCK_DECIDED,
     CrashPoint.SOURCE_RESTARTED,
 }
-"""Steps of coordinated DDL: `test_shard_ddl_crashes` dies at them."""
+"""Steps of the full copy and of coordinated DDL: `test_copy_crashes` and `test_shard_ddl_crashes`
+die at them."""
 
 
 def test_every_step_is_hit() -> None:
     points = {point for points in LIVES.values() for point in points}
-    assert points | COORDINATED == set(CrashPoint)
+    assert points | ELSEWHERE == set(CrashPoint)
 
 
 @pytest.mark.also_tidb

@@ -94,17 +94,26 @@ class Merging:
         async with running(self._task, self._spark) as generation:
             yield generation
 
+    def changed(self, *, mode: str) -> None:
+        """The next run reads its task file anew, with `more` and `instance` as they are then."""
+        self.mode = mode
+        self._task = None
+
     async def copied(self, generation: Generation, patience: float = PATIENCE) -> None:
         """Wait until the full copy is done and the binlog is followed."""
         with anyio.fail_after(patience):
             while generation.writer is None:
                 await anyio.sleep(LOOK_SECONDS)
 
-    async def copy(self) -> Generation:
-        """Run a task that ends when all is copied."""
+    def generation(self) -> Generation:
+        """A generation of the task that was not run yet."""
         if self._task is None:
             self._task = self._make_task()
-        generation = Generation(self._task, self._spark)
+        return Generation(self._task, self._spark)
+
+    async def copy(self) -> Generation:
+        """Run a task that ends when all is copied."""
+        generation = self.generation()
         await generation.run(anyio.Event(), anyio.Event())
         return generation
 
@@ -158,11 +167,11 @@ class Merging:
         if self._more_schemas:
             # Tables that no route names keep their names.
             values["block-allow-list"]["only"]["do-dbs"] = [f"~^{self.database}(_new)?$"]
-        if self.mode != "incremental":
-            values["task-mode"] = self.mode
-            for instance in values["mysql-instances"]:
-                del instance["meta"]
-                instance |= self.instance
+        values["task-mode"] = self.mode
+        for instance in values["mysql-instances"]:
+            if self.mode != "incremental":
+                instance.pop("meta", None)
+            instance |= self.instance
         values |= self.more
         if self.batch_bytes is not None:
             values["writer"] = {"batch-bytes": self.batch_bytes}

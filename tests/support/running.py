@@ -61,6 +61,7 @@ async def fault_of(run: Coroutine[object, object, None]) -> FatalError:
         await run
     error: BaseException = caught.value
     while isinstance(error, BaseExceptionGroup):
+        assert len(error.exceptions) == 1, error.exceptions
         [error] = error.exceptions
     assert isinstance(error, FatalError)
     return error

@@ -66,18 +66,21 @@ class Shards:
                     connection.cursor().execute(sql)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Change on and on in a thread; what a server that is away refuses is left out."""
+    def changing(self, *, rows: int = 60, pause: float = 0.1) -> Iterator[None]:
+        """Change on and on in a thread; what a server that is away refuses is left out.
+
+        ``rows`` of one insert; ``pause`` between two rounds in seconds.
+        """
         stop = threading.Event()
 
         def work() -> None:
             while not stop.is_set():
                 try:
-                    self.change(rows=60)
+                    self.change(rows=rows)
                 except pymysql.err.OperationalError as error:
                     if not is_unavailable(error):
                         raise
-                stop.wait(0.1)
+                stop.wait(pause)
 
         with ThreadPoolExecutor(1) as thread:
             done = thread.submit(work)

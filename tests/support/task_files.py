@@ -13,11 +13,16 @@ from replicator.sandbox.server import DatabaseServer
 
 def start_of(server: DatabaseServer) -> dict[str, Any]:
     """The present end of a server's binlog, as the ``meta`` of an instance."""
+    start = _binlog_end(server)
+    assert start is not None
+    return start
+
+
+def _binlog_end(server: DatabaseServer) -> dict[str, Any] | None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW MASTER STATUS")
         row = cursor.fetchone()
-    assert row is not None
-    return {"binlog-name": row[0], "binlog-pos": row[1]}
+    return {"binlog-name": row[0], "binlog-pos": row[1]} if row else None
 
 
 def endpoint(server: DatabaseServer) -> dict[str, Any]:
@@ -40,7 +45,10 @@ def task_dict(
     target_table: str = "t",
     **more: Any,
 ) -> dict[str, Any]:
-    """A task that merges ``schema.t*`` of all sources into ``target_schema.t``, from now on."""
+    """A task that merges ``schema.t*`` of all sources into ``target_schema.t``, from now on.
+
+    A source without a binlog has no start.
+    """
     return {
         "name": name,
         "task-mode": "incremental",
@@ -52,7 +60,7 @@ def task_dict(
         "mysql-instances": [
             {
                 "source-id": source,
-                "meta": start_of(server),
+                **({"meta": start} if (start := _binlog_end(server)) else {}),
                 "route-rules": ["merge", "schema"],
                 "block-allow-list": "only",
                 "syncer-config-name": "sync",

@@ -1,0 +1,46 @@
+"""Tables of every shape copied while they change; equal once the binlog is caught up with."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.row_shapes import SHAPES, Writers, fill
+
+KINDS = [("mariadb_source", "mariadb_source_full"), ("mysql56_source", "mariadb_source")]
+
+
+@pytest.fixture(params=KINDS, ids=" ".join)
+def merging(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> Merging:
+    sources = dict(zip("ab", map(request.getfixturevalue, request.param), strict=True))
+    merging = Merging(spark, tmp_path, sources, target_server, database_name)
+    merging.mode = "all"
+    merging.more = {"mydumpers": {"small": {"rows": 50}}}
+    merging.instance = {"mydumper-config-name": "small"}
+    return merging
+
+
+async def test_every_shape_is_equal_after_a_copy_under_constant_writes(merging: Merging) -> None:
+    for name, shape in SHAPES.items():
+        merging.create(name, f"({shape.columns})", shards=2, with_target=False)
+    for number, server in enumerate(merging.sources.values()):
+        fill(server, merging.database, number, 150)
+    writers = Writers(merging.sources, merging.database, zlib.crc32(merging.database.encode()))
+    async with merging.running() as generation:
+        with writers.running(pause=0.2):
+            await merging.copied(generation, 300)
+        assert generation.copy is not None
+        assert generation.copy.progress.chunks > len(SHAPES) * 4 * 2
+        await merging.check(generation)
+    assert writers.transactions > 100
