@@ -39,9 +39,9 @@ class TableCopy:
     SELECT, ``columns`` are its counterparts in the target. ``key_name`` and ``key``: the unique
     key that the shard is cut up by, and those of its leading columns that serve; both empty where
     none does. ``transcodes``: (index, from, to) of the columns whose text goes to another charset.
-    ``exact``: the target tells its rows apart by no key, so that a row that is copied and then
-    applied from the binlog would be there twice. Such a shard is one chunk, read at a known
-    position.
+    ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
+    copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
+    a known position.
     """
 
     source: str
@@ -97,7 +97,11 @@ def plan_copy(
         if codecs:
             transcodes.append((place, *codecs))
     row_key = structure.row_key
-    key = _cutting_columns(structure) if target.row_key is not None else ()
+    written = {counterpart.name.lower() for counterpart in pairs.values()}
+    own_key = target.row_key.columns if target.row_key else ()
+    # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
+    keyed = bool(own_key) and written.issuperset(name.lower() for name in own_key)
+    key = _cutting_columns(structure) if keyed else ()
     return TableCopy(
         source=source,
         schema=structure.schema,
@@ -108,14 +112,14 @@ def plan_copy(
             schema=target.schema,
             table=target.name,
             buckets=1,
-            replace=len(target.keys) == 1 and target.row_key is not None,
+            replace=len(target.keys) == 1 and keyed,
         ),
         selected=b",".join(_selected(structure.columns[index]) for index in pairs),
         columns=tuple(map(target_column, pairs.values())),
         key_name=row_key.name if row_key and key else "",
         key=key,
         transcodes=tuple(transcodes),
-        exact=target.row_key is None,
+        exact=not keyed,
     )
 
 
@@ -125,7 +129,7 @@ def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
     No row: the chunk has no upper bound. The shard must have a key to cut by.
     """
     names = [quote(column.name) for column in copy.key]
-    selected = ",".join(f"HEX(CAST({name} AS BINARY))" for name in names)
+    selected = ",".join(map(_bound_text, copy.key))
     return b"SELECT %s FROM %s FORCE INDEX (%s)%s ORDER BY %s LIMIT 1 OFFSET %d" % (
         selected.encode(),
         copy.name,
@@ -134,6 +138,13 @@ def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
         ",".join(names).encode(),
         rows - 1,
     )
+
+
+def _bound_text(column: TargetColumn) -> str:
+    name = quote(column.name)
+    # As binary these give the bytes that they are stored in, which no literal takes.
+    text = f"CONVERT({name} USING utf8mb4)" if column.literal is Literal.PARSED else name
+    return f"HEX(CAST({text} AS BINARY))"
 
 
 def chunk_query(chunk: CopyChunk) -> bytes:
@@ -178,7 +189,9 @@ def _cutting_columns(structure: Table) -> tuple[TargetColumn, ...]:
     columns: list[TargetColumn] = []
     for name in row_key.columns if row_key else ():
         column = structure.column(name)
-        if column is None or (found := target_column(column)).literal not in _ORDERED:
+        if column is None or column.base_type == "set":
+            break
+        if (found := target_column(column)).literal not in _ORDERED:
             break
         columns.append(found)
     return tuple(columns)

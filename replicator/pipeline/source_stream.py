@@ -23,7 +23,7 @@ from replicator.pipeline.text_rows import (
     convert_payload,
     convert_rows,
 )
-from replicator.schema.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.schema.address import CONNECT_TIMEOUT, NO_SELECT_LIMIT, DatabaseAddress
 from replicator.schema.structure import fingerprint_of
 
 BLOCK_BYTES = 1 << 20
@@ -31,6 +31,14 @@ BLOCK_BYTES = 1 << 20
 
 READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
+
+_SETTINGS = (
+    "SET SESSION time_zone='+00:00',SESSION sql_mode='',SESSION sql_big_selects=1"
+    f",SESSION sql_select_limit={NO_SELECT_LIMIT},SESSION net_write_timeout={READ_TIMEOUT}"
+    "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
+).encode()
+"""Limits that a server may have for others would cut a table off, or end a read that a slow target
+holds up. (MariaDB takes no comments for versions of MySQL from 5.7 on.)"""
 
 
 class SourceStream:
@@ -55,7 +63,7 @@ class SourceStream:
             autocommit=True,
         )
         try:
-            self.run(b"SET SESSION time_zone='+00:00',SESSION sql_mode=''")
+            self.run(_SETTINGS)
             self.run(b"SET NAMES binary")
             self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         except BaseException:

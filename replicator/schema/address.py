@@ -23,6 +23,9 @@ somebody has killed the connection (1927 at MariaDB, 3169 at MySQL). Those of Ti
 away or busy (9001 to 9005, 9010), or the transaction ended for the sake of another one or of a
 schema change, and is to be tried again (TiDB's page "Error Codes and Troubleshooting")."""
 
+NO_SELECT_LIMIT = "18446744073709551615"
+"""For ``sql_select_limit``: with a server's own, every query would be cut off without a word."""
+
 TIDB_SETTINGS = (
     "/*T! ,SESSION tidb_txn_mode='pessimistic',SESSION allow_auto_random_explicit_insert=1 */"
 )

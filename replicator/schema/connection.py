@@ -18,6 +18,7 @@ import structlog
 
 from replicator.schema.address import (
     CONNECT_TIMEOUT,
+    NO_SELECT_LIMIT,
     TIDB_SETTINGS,
     DatabaseAddress,
     DatabaseUnavailableError,
@@ -107,6 +108,7 @@ class Connection:
             "foreign_key_checks": "0",
             "sql_mode": "",
             **dict(self.address.session),
+            "sql_select_limit": NO_SELECT_LIMIT,
         }
         connection = await aiomysql.connect(
             host=self.address.host,

@@ -19,6 +19,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from replicator.schema.address import (
     CONNECT_TIMEOUT,
+    NO_SELECT_LIMIT,
     TIDB_SETTINGS,
     DatabaseAddress,
     is_unavailable,
@@ -40,7 +41,11 @@ _DEADLOCK = 1213
 _LOCK_WAIT_TIMEOUT = 1205
 _INTERRUPTED = 1317
 _DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
-_REQUIRED = {"time_zone": "'+00:00'", "sql_mode": f"'{STRICT_MODE}'"}
+_REQUIRED = {
+    "time_zone": "'+00:00'",
+    "sql_mode": f"'{STRICT_MODE}'",
+    "sql_select_limit": NO_SELECT_LIMIT,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ ID = Column("id", "int(11)", nullable=False)
 NAME = Column("na`me", "varchar(20)", "latin1", "latin1_swedish_ci", nullable=False)
 KIND = Column("kind", "enum('b','a')", "latin1", "latin1_swedish_ci", nullable=False)
 RATIO = Column("ratio", "float")
+LABELS = Column("labels", "set('b','a')", "latin1", "latin1_swedish_ci", nullable=False)
 
 
 def copy_of(shard: Table, target: Table | None = None) -> TableCopy:
@@ -58,14 +59,15 @@ def test_a_key_of_several_columns_is_compared_column_by_column() -> None:
         (("id", "kind", "na`me"), ["id"]),
         (("kind", "id"), []),
         (("ratio",), []),
+        (("labels", "id"), []),
         ((), []),
     ],
 )
 def test_only_columns_that_compare_as_the_key_orders_them_serve_to_cut(
     key: tuple[str, ...], cut_by: list[str]
 ) -> None:
-    shard = table(ID, NAME, KIND, RATIO, key=key)
-    copy = copy_of(shard, table(ID, NAME, KIND, RATIO, key=("id",)))
+    shard = table(ID, NAME, KIND, RATIO, LABELS, key=key)
+    copy = copy_of(shard, table(ID, NAME, KIND, RATIO, LABELS, key=("id",)))
     assert [column.name for column in copy.key] == cut_by
     assert bool(copy.key_name) == bool(cut_by)
     assert not copy.exact
@@ -75,6 +77,14 @@ def test_a_target_that_tells_rows_apart_by_nothing_takes_a_shard_in_one_piece() 
     copy = copy_of(table(ID, key=("id",)), table(ID))
     assert copy.exact
     assert copy.key == ()
+
+
+def test_a_key_that_the_shard_lacks_tells_none_of_its_rows_apart() -> None:
+    own = Column("own", "bigint(20)", nullable=False)
+    copy = copy_of(table(ID, key=("id",)), table(own, ID, key=("own",)))
+    assert copy.exact
+    assert copy.key == ()
+    assert not copy.target.replace
 
 
 def test_columns_go_by_name_and_text_into_another_charset() -> None:
