@@ -37,16 +37,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With a target chosen, leave out the tests that do not write to one."""
-    if not CHOSEN_TARGET:
-        return
-    concerned = [item for item in items if uses_target(item)]
-    config.hook.pytest_deselected(items=[item for item in items if not uses_target(item)])
-    items[:] = concerned
+    """With a target chosen, leave out the tests that do not write to one.
+
+    Without a choice, leave out what a mark ``also_tidb(only=…)`` does not name.
+    """
+    concerned = uses_target if CHOSEN_TARGET else is_selected
+    config.hook.pytest_deselected(items=[item for item in items if not concerned(item)])
+    items[:] = [item for item in items if concerned(item)]
 
 
 def uses_target(item: pytest.Item) -> bool:
     return "target_kind" in getattr(item, "fixturenames", ())
+
+
+def is_selected(item: pytest.Item) -> bool:
+    """Whether it writes to MariaDB, or to TiDB with the parameter that its mark names, if any."""
+    marker = item.get_closest_marker("also_tidb")
+    if marker is None or "only" not in marker.kwargs or not isinstance(item, pytest.Function):
+        return True
+    parameters = item.callspec.params
+    return parameters["target_server"] != "tidb" or marker.kwargs["only"] in parameters.values()
 
 
 def started(server: DatabaseServer) -> DatabaseServer:

@@ -47,6 +47,7 @@ each start going on where the one before was killed."""
 SLOW = ("copy", "hand-over")
 
 
+@pytest.mark.also_tidb(only="in the middle")
 @pytest.mark.parametrize(
     "life", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LIVES]
 )

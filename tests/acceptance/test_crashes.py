@@ -53,7 +53,7 @@ def test_every_step_is_hit() -> None:
     assert points | ELSEWHERE == set(CrashPoint)
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(only="buckets")
 @pytest.mark.parametrize("life", list(LIVES))
 def test_killed_at(
     life: str,

@@ -68,7 +68,7 @@ async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
     assert columns_of(merging.target, merging.database, "t") == ["id", "w", "d", "c"]
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(only=4)
 @pytest.mark.parametrize("stop_after", [1, 4, 7])
 async def test_a_restart_anywhere_between_ddl_and_rows(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, stop_after: int

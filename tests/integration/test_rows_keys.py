@@ -93,7 +93,7 @@ async def test_unique_keys_without_a_primary_key(merging: Merging) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(only="mysql56_source")
 async def test_no_key_and_duplicate_rows(merging: Merging) -> None:
     merging.create("bag", "(a INT, b VARCHAR(9))", shards=2)
     async with merging.running() as generation:

@@ -68,7 +68,7 @@ def key_type(kind: str) -> str:
     return kind.replace(" NULL", "") + " NOT NULL" + default
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(only="mariadb_source_full")
 async def test_every_type_beside_the_key(merging: Merging) -> None:
     groups = groups_of(merging.source, merging.target)
     for name, types in groups.items():
