@@ -25,6 +25,18 @@ from replicator.schema.connection import DatabaseAddress
 from replicator.schema.names import TableName
 from replicator.schema.structure import Table
 
+_UNKNOWN = 1105
+_ROW_TOO_LARGE = 8025
+_MEMORY = "tidb_mem_quota_query"
+_LIMITS = {
+    _UNKNOWN: _MEMORY,
+    8004: "performance.txn-total-size-limit",
+    8175: _MEMORY,
+    _ROW_TOO_LARGE: "performance.txn-entry-size-limit",
+}
+"""TiDB's limits of a transaction and of a row (its page "TiDB Configuration File"), by the code of
+the error. The unknown error is that of a limit where it names it."""
+
 
 class CopyJobs:
     """Copies chunks; those that a former job has committed are left out by their records.
@@ -129,10 +141,7 @@ class CopyJobs:
             + (f" ({failed.code})" if failed.code else "")
             + (f". Row: {failed.row}" if failed.line else ""),
             where=where,
-            ways_out=(
-                "mend what the server says (the target's columns must take every value of the"
-                " shards'), then `replicator resume`",
-            ),
+            ways_out=_ways_out_of_refusal(failed),
         )
 
     async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
@@ -149,6 +158,23 @@ class CopyJobs:
             )
         except (MySQLError, OSError):
             return []
+
+
+def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
+    limit = _LIMITS.get(failed.code, "")
+    if not limit or (failed.code == _UNKNOWN and _MEMORY not in failed.message):
+        return (
+            "mend what the server says (the target's columns must take every value of the"
+            " shards'), then `replicator resume`",
+        )
+    ways_out = [f"set the target's {limit} to more, then `replicator resume`"]
+    if failed.code != _ROW_TOO_LARGE:
+        ways_out.append(
+            "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
+            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty the"
+            " targets, `replicator run --remove-meta`"
+        )
+    return tuple(ways_out)
 
 
 def _from(holders: Sequence[str]) -> str:

@@ -214,3 +214,36 @@ async def test_a_row_that_is_too_large_is_named_with_the_setting(
     error = await fault_of(run("INSERT INTO t_1 VALUES (1, REPEAT('x', 7000000))"))
     assert error.event == f"rows.{Outcome.REFUSED.value}"
     assert "txn-entry-size-limit" in str(error)
+
+
+async def test_a_copy_over_the_limits_is_told_with_the_setting(
+    merging_to: MakeMerging, start_server: Callable[..., DatabaseServer]
+) -> None:
+    target = start_server(TiDBServer, {"performance.txn-total-size-limit": str(2 * MIB)})
+    merging = merging_to(target)
+    merging.mode = "full"
+    merging.create("bag", "(n INT, b BLOB)", with_target=False)
+    merging.do("INSERT INTO bag_1 SELECT seq, REPEAT('x', 60000) FROM seq_1_to_100")
+    error = await fault_of(merging.copy())
+    assert error.event == "copy.refused"
+    assert "performance.txn-total-size-limit" in error.ways_out[0]
+    assert "chunk-filesize" in error.ways_out[1]
+    assert merging.on(target, "SELECT COUNT(*) FROM bag") == ((0,),)
+
+
+async def test_a_copy_within_the_limits_of_memory_goes_on_where_they_are_raised(
+    merging_to: MakeMerging, start_server: Callable[..., DatabaseServer]
+) -> None:
+    target = start_server(TiDBServer)
+    target.execute(f"SET GLOBAL tidb_mem_quota_query = {4 * MIB}")
+    merging = merging_to(target)
+    merging.mode = "full"
+    merging.create("bag", "(n INT, b BLOB)", with_target=False)
+    merging.do("INSERT INTO bag_1 SELECT seq, REPEAT('x', 60000) FROM seq_1_to_100")
+    for _ in range(3):
+        error = await fault_of(merging.copy())
+        assert error.event == "copy.refused"
+        assert "tidb_mem_quota_query" in error.ways_out[0]
+    target.execute(f"SET GLOBAL tidb_mem_quota_query = {64 * MIB}")
+    await merging.copy()
+    assert not merging.differences()
