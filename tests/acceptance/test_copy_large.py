@@ -24,9 +24,9 @@ SKEWED = {
         "(seq - {rows} / 2) * ABS(seq - {rows} / 2) * 50 + {shard}, REPEAT('x', seq % 60), seq / 7",
     ),
     # Nine of ten rows begin with the same value.
-    "tenants": (
-        "tenant INT, name VARCHAR(40) CHARACTER SET utf8mb4, n INT UNSIGNED,"
-        " PRIMARY KEY (tenant, name)",
+    "owners": (
+        "owner INT, name VARCHAR(40) CHARACTER SET utf8mb4, n INT UNSIGNED,"
+        " PRIMARY KEY (owner, name)",
         "IF(seq % 10, 1, seq), CONCAT('é', HEX(seq * 7919 % 1000003), '/{shard}'), seq",
     ),
     "digests": (
