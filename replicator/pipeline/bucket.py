@@ -108,11 +108,12 @@ def _transaction(settings: ApplySettings) -> Iterator[Session]:
         session = session_for(settings.address)
         session.run(b"BEGIN")
         yield session
-    except (DuplicateKeyError, DuplicateRowError, RowRefusedError, InexactLoadError):
+    except (DuplicateKeyError, DuplicateRowError, InexactLoadError):
         session.run(b"ROLLBACK")
         raise
     except BaseException:
-        # Closing rolls back, whatever state the connection is in.
+        # Closing rolls back, whatever state the connection is in. After a refusal, too: a setting
+        # of the server that is mended counts for connections that are opened afterwards.
         forget_session(settings.address)
         raise
 

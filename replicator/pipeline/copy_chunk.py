@@ -206,11 +206,12 @@ def _transaction(address: DatabaseAddress) -> Iterator[Session]:
         session = session_for(address)
         session.run(b"BEGIN")
         yield session
-    except (InexactLoadError, RowRefusedError, ShardChangedError):
+    except (InexactLoadError, ShardChangedError):
         session.run(b"ROLLBACK")
         raise
     except BaseException:
-        # Closing rolls back, whatever state the connection is in.
+        # Closing rolls back, whatever state the connection is in. After a refusal, too: a setting
+        # of the server that is mended counts for connections that are opened afterwards.
         forget_session(address)
         raise
 

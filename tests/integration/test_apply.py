@@ -597,6 +597,7 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
     assert merge.rows() == merge.shards()
 
 
+@pytest.mark.not_on_tidb("a row is one statement there, which must fit into a packet")
 def test_rows_larger_than_a_packet_arrive(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY, b LONGBLOB", "a")
     merge.target.execute("SET GLOBAL max_allowed_packet = 1048576")
@@ -611,6 +612,22 @@ def test_rows_larger_than_a_packet_arrive(merge: Merge) -> None:
     assert merge.target.execute(f"SELECT id, MD5(b) FROM {merge.name}.t") == merge.source.execute(
         f"SELECT id, MD5(b) FROM {merge.name}_a.t"
     )
+
+
+def test_a_limit_that_is_raised_counts_for_the_next_attempt(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY, b BLOB", "a")
+    batch = merge.record("INSERT INTO a.t VALUES (1, REPEAT('x', 50000))")
+    # A setting of its own makes connections of its own, with the new limit.
+    address = replace(merge.settings.address, session=(("wait_timeout", "1001"),))
+    merge.target.execute("SET GLOBAL max_allowed_packet = 32768")
+    try:
+        for _ in range(4):  # more often than there are workers
+            (failure,) = merge.apply(batch, address=address, load_data=False).failures
+            assert "max_allowed_packet" in failure.message
+    finally:
+        merge.target.execute("SET GLOBAL max_allowed_packet = 67108864")
+    assert merge.apply(batch, address=address, load_data=False).failures == ()
+    assert merge.rows() == merge.shards("a")
 
 
 def test_a_mysql_5_6_target(
