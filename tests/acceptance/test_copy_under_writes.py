@@ -42,5 +42,6 @@ async def test_every_shape_is_equal_after_a_copy_under_constant_writes(merging: 
             await merging.copied(generation, 300)
         assert generation.copy is not None
         assert generation.copy.progress.chunks > len(SHAPES) * 4 * 2
-        await merging.check(generation)
+        # The bytes of latin1 are others on TiDB; the text is the same.
+        await merging.check(generation, {"keyed": "id, n, CONVERT(s USING utf8mb4)"})
     assert writers.transactions > 100
