@@ -11,6 +11,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
+from actors.copy_progress import CopyProgress
 from actors.copy_start import CopyMember
 from actors.faults import FatalError
 from actors.refusals import refusal
@@ -35,7 +36,8 @@ GROUP_CHUNKS = 64
 Result = TypeVar("Result")
 
 LOCK_SECONDS, LOCK_PAUSE = 1, 5.0
-"""How long writers of a table are kept waiting for those before them, and the pause between."""
+"""How long writers of a table are kept waiting for those before them, and the pause before the
+next attempt, as before that to read a table which somebody has locked."""
 
 _LOCKED_BY_OTHERS = 1205
 
@@ -92,10 +94,12 @@ class CopyPlanner:
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
         limits: ChunkLimits,
+        progress: CopyProgress,
         *,
         followed: bool,
     ) -> None:
         self._setup = setup
+        self._progress = progress
         self._members = members
         self._targets = targets
         self._store = store
@@ -198,16 +202,8 @@ class CopyPlanner:
         see it. MariaDB tells a position for which that holds; elsewhere whoever is writing to the
         table at the start is waited for.
         """
-        while not self._settled:
-            try:
-                await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
-            except MySQLError as error:
-                if error.args[0] != _LOCKED_BY_OTHERS:
-                    raise
-            else:
-                return
-            log.warning("copy.waits-for-writers", source=copy.source, table=str(copy))
-            await anyio.sleep(LOCK_PAUSE)
+        if not self._settled:
+            await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
 
     async def _bound(self, copy: TableCopy, lower: Bound, rows: int) -> Bound:
         query = boundary_query(copy, lower, rows)
@@ -220,17 +216,45 @@ class CopyPlanner:
         )
 
     async def _run(self, work: Callable[[SourceStream], Result]) -> Result:
-        def run() -> Result:
-            if self._stream is None:
-                self._stream = SourceStream(self._setup.address)
-            return work(self._stream)
+        """Let the source answer, also when somebody has a table locked for long."""
+        waits = False
+        while True:
+            try:
+                found = await self._answer(work)
+            except MySQLError as error:
+                if error.args[0] != _LOCKED_BY_OTHERS:
+                    raise
+            else:
+                if waits:
+                    self._progress.waiting = ""
+                return found
+            source = self._setup.source
+            waits = True
+            self._progress.waiting = (
+                f"{source}: a transaction that writes to a table, or a lock on it, has to end"
+            )
+            log.warning("copy.waits-for-others", source=source)
+            await anyio.sleep(LOCK_PAUSE)
 
-        try:
-            return await anyio.to_thread.run_sync(run)
-        except MySQLError as error:
-            if is_unavailable(error) and self._stream is not None:
-                self._stream.close()
-            raise
+    async def _answer(self, work: Callable[[SourceStream], Result]) -> Result:
+        def run() -> Result:
+            fresh = self._stream is None
+            while True:
+                if self._stream is None:
+                    self._stream = SourceStream(self._setup.address)
+                try:
+                    return work(self._stream)
+                except MySQLError as error:
+                    if not is_unavailable(error):
+                        raise
+                    self._stream.close()
+                    self._stream = None
+                    if fresh:
+                        raise
+                # It was idle while chunks were copied, which servers put an end to.
+                fresh = True
+
+        return await anyio.to_thread.run_sync(run)
 
 
 def _tells_place(stream: SourceStream) -> bool:

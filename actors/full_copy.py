@@ -148,7 +148,15 @@ class FullCopy:
         dump = self._dump[source]
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
         return CopyPlanner(
-            setup, members, targets, self._store, records, sizes, limits, followed=followed
+            setup,
+            members,
+            targets,
+            self._store,
+            records,
+            sizes,
+            limits,
+            self.progress,
+            followed=followed,
         )
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
@@ -184,22 +192,23 @@ class FullCopy:
     async def _plan(
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
     ) -> None:
-        async with send, aclosing(planner.groups()) as groups:
-            async for group in groups:
-                if stop.is_set():
-                    return
-                try:
-                    await send.send(group)
-                except anyio.BrokenResourceError:
-                    # Nobody takes it: the last worker has failed, and its error is on its way.
-                    return
+        async with send, anyio.create_task_group() as tasks:
+            # Planning may wait for others at the source, for as long as they like.
+            tasks.start_soon(_cancel_at, stop, tasks.cancel_scope)
+            async with aclosing(planner.groups()) as groups:
+                async for group in groups:
+                    try:
+                        await send.send(group)
+                    except anyio.BrokenResourceError:
+                        # Nobody takes it: the last worker has failed, and its error is on its way.
+                        break
+            tasks.cancel_scope.cancel()
 
     async def _work(
         self, receive: MemoryObjectReceiveStream[ChunkGroup], jobs: CopyJobs, stop: anyio.Event
     ) -> None:
         async with receive:
             async for group in receive:
-                # Also after a stop: the planner must not wait for somebody to take its group.
                 if not stop.is_set():
                     await self._limit.admit(group.rows, stop)
                     async with self._slots:
@@ -228,6 +237,11 @@ class FullCopy:
             seconds_left=None if left is None else round(left),
             waiting=progress.waiting,
         )
+
+
+async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
+    await stop.wait()
+    scope.cancel()
 
 
 class RateLimit:

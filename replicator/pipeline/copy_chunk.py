@@ -37,8 +37,8 @@ from replicator.target.statements import RowRefusedError, insert_rows
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between attempts: doubled from the first to the longest, with a random part."""
 
-LOCK_SECONDS = 60
-"""How long to wait for others to let go of a table that is locked for a moment."""
+LOCK_SECONDS = 1
+"""How long writers of a table are kept waiting for those before them, at each attempt."""
 
 _DUPLICATE_KEY = frozenset({1062, 1586})
 _CHANGED = frozenset({1054, 1146, 1109, 1049})
@@ -226,7 +226,8 @@ def _snapshot(
     """A connection that sees one state of the source, and the position of that state.
 
     The position is 0 unless ``positioned``: only a table whose rows can't be told apart must be
-    copied at a known one. There, writers are kept out of the table while the snapshot is taken.
+    copied at a known one. There, writers are kept out of the table while the snapshot is taken,
+    or while it is read, where its engine has no snapshots.
     """
     stream = _streams.pop(address, None) or SourceStream(address)
     try:
@@ -237,6 +238,8 @@ def _snapshot(
             read_at = 0
         yield stream, read_at
         stream.run(b"COMMIT")
+        if not copy.transactional:
+            stream.unlock()
     except BaseException:
         stream.close()
         raise
@@ -244,22 +247,29 @@ def _snapshot(
 
 
 def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: TableCopy) -> int:
+    if not copy.transactional:
+        # There are no snapshots of it: what is read is what is there by then.
+        stream.lock(copy.name, LOCK_SECONDS)
+        return _key(stream.binlog_end())
     told = stream.begin_snapshot()
     if told:
-        return BinlogPosition(*told).key
+        return _key(told)
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
     holder = SourceStream(address)
     try:
-        holder.run(b"SET SESSION lock_wait_timeout=%d" % LOCK_SECONDS)
-        holder.run(b"LOCK TABLES " + copy.name + b" READ")
+        holder.lock(copy.name, LOCK_SECONDS)
         stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         end = holder.binlog_end()
-        holder.run(b"UNLOCK TABLES")
+        holder.unlock()
     finally:
         holder.close()
-    return BinlogPosition(*end).key if end else 0
+    return _key(end)
+
+
+def _key(place: tuple[str, int] | None) -> int:
+    return BinlogPosition(*place).key if place else 0
 
 
 def _check_structure(stream: SourceStream, copy: TableCopy) -> None:

@@ -41,7 +41,7 @@ class TableCopy:
     none does. ``transcodes``: (index, from, to) of the columns whose text goes to another charset.
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
-    a known position.
+    a known position. ``transactional``: the shard's engine shows a snapshot of it.
     """
 
     source: str
@@ -55,6 +55,7 @@ class TableCopy:
     key: tuple[TargetColumn, ...]
     transcodes: tuple[tuple[int, str, str], ...]
     exact: bool
+    transactional: bool
 
     @property
     def name(self) -> bytes:
@@ -120,6 +121,7 @@ def plan_copy(
         key=key,
         transcodes=tuple(transcodes),
         exact=not keyed,
+        transactional=structure.transactional,
     )
 
 

@@ -5,6 +5,7 @@ The values never become Python objects, and only a block is in memory, however l
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -32,9 +33,13 @@ BLOCK_BYTES = 1 << 20
 READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
 
+LOCK_TIMEOUT = 5
+"""Seconds to wait for a table that somebody has locked (error 1205): then a stop is heeded."""
+
 _SETTINGS = (
     "SET SESSION time_zone='+00:00',SESSION sql_mode='',SESSION sql_big_selects=1"
     f",SESSION sql_select_limit={NO_SELECT_LIMIT},SESSION net_write_timeout={READ_TIMEOUT}"
+    f",SESSION lock_wait_timeout={LOCK_TIMEOUT}"
     "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
 ).encode()
 """Limits that a server may have for others would cut a table off, or end a read that a slow target
@@ -106,9 +111,33 @@ class SourceStream:
         Nobody begins to write to it meanwhile, so it should not be long. ``table`` is the quoted
         name. Raises the driver's error; 1205 when they have not ended in time.
         """
-        self.run(b"SET SESSION lock_wait_timeout=%d" % seconds)
-        self.run(b"LOCK TABLES " + table + b" READ")
+        self.lock(table, seconds)
+        self.unlock()
+
+    def lock(self, table: bytes, seconds: int) -> None:
+        """Keep others from writing to a table, once those who did have ended; wait at most so long.
+
+        ``table`` is the quoted name. Raises the driver's error; 1205 when they have not ended.
+        """
+        # Until MySQL 5.7 only a lock of InnoDB's own waits for transactions to end, and LOCK TABLES
+        # asks for one without autocommit (its manual, "LOCK TABLES and UNLOCK TABLES Statements").
+        self.run(
+            b"SET SESSION autocommit=0,SESSION innodb_table_locks=1"
+            b",SESSION lock_wait_timeout=%d,SESSION innodb_lock_wait_timeout=%d"
+            % (seconds, seconds)
+        )
+        try:
+            self.run(b"LOCK TABLES " + table + b" READ")
+        except pymysql.err.MySQLError:
+            with contextlib.suppress(pymysql.err.MySQLError):
+                self.unlock()
+            raise
+
+    def unlock(self) -> None:
+        """Give all locks back. Raises the driver's error."""
         self.run(b"UNLOCK TABLES")
+        self.run(b"COMMIT")
+        self.run(b"SET SESSION autocommit=1,SESSION lock_wait_timeout=%d" % LOCK_TIMEOUT)
 
     def binlog_end(self) -> tuple[str, int] | None:
         """File and offset of the present end of the binlog; None where there is none.

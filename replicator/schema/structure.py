@@ -6,6 +6,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from replicator.ddl.target_table import TRANSACTIONAL
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -71,6 +73,12 @@ class Table:
     def fingerprint(self) -> str:
         """A digest of the structure, independent of the AUTO_INCREMENT counter and the name."""
         return fingerprint_of(self.create_sql)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether its storage engine can roll back, and show a state that has passed."""
+        match = re.search(r"^\) ENGINE=(\w+)", self.create_sql, re.MULTILINE)
+        return match is None or match[1].upper() in TRANSACTIONAL
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+import anyio
 import pytest
 
+from actors.generation import Generation
 from replicator.pipeline.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -14,6 +17,7 @@ from replicator.target.session import Session
 from tests.conftest import StartServer
 from tests.integration.test_copy_rules import begun
 from tests.support.merging import Merging
+from tests.support.running import LOOK_SECONDS, PATIENCE
 
 MakeMerging = Callable[..., Merging]
 
@@ -24,6 +28,13 @@ def chunks_of(merging: Merging, *, rows: int, speed: int = 0) -> None:
         "copy": {"rows-per-second": speed},
     }
     merging.instance = {"mydumper-config-name": "small"}
+
+
+@pytest.fixture(params=["mariadb_source", "mysql56_source"])
+def source(request: pytest.FixtureRequest) -> DatabaseServer:
+    """One that tells the place of a snapshot in its binlog, and one that does not."""
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.fixture
@@ -93,3 +104,115 @@ async def test_rows_that_are_nothing_but_nothing(merging: Merging) -> None:
     merging.do("INSERT INTO bag_1 VALUES (''), (NULL), (NULL)")
     await merging.copy()
     assert not merging.differences()
+
+
+# --- those who write to the shards, and those who lock them ---
+
+
+async def waits(generation: Generation) -> None:
+    assert generation.copy is not None
+    with anyio.fail_after(PATIENCE):
+        while not generation.copy.progress.waiting:
+            await anyio.sleep(LOOK_SECONDS)
+
+
+async def test_a_long_transaction_at_the_source_does_not_keep_the_copy_from_stopping(
+    merging_from: MakeMerging, mysql56_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql56_source)
+    merging.mode = "all"
+    merging.create("x", "(id INT PRIMARY KEY, n INT)", with_target=False)
+    with merging.source.connect(database=merging.database, autocommit=False) as writing:
+        writing.cursor().execute("INSERT INTO x_1 VALUES (1, 1)")
+        async with begun(merging, chunks=0) as (generation, stop):
+            await waits(generation)
+            stop.set()
+        writing.commit()
+    assert generation.writer is None
+    async with begun(merging, chunks=0) as (generation, stop):
+        await merging.copied(generation)
+        await merging.check(generation)
+        stop.set()
+
+
+async def test_a_shard_that_somebody_locks_is_waited_for(
+    merging_from: MakeMerging, source: DatabaseServer
+) -> None:
+    merging = merging_from(source)
+    merging.mode = "all"
+    chunks_of(merging, rows=50, speed=100)
+    merging.create("x", "(id INT PRIMARY KEY, n INT)", with_target=False)
+    numbers = ",".join(f"({n},{n})" for n in range(600))
+    merging.do(f"INSERT INTO x_1 VALUES {numbers}")
+    with merging.source.connect(database=merging.database) as locking:
+        async with begun(merging, chunks=2) as (generation, stop):
+            locking.cursor().execute("LOCK TABLES x_1 WRITE")
+            await waits(generation)
+            stop.set()
+        locking.cursor().execute("UNLOCK TABLES")
+    async with begun(merging, chunks=2) as (generation, stop):
+        await merging.copied(generation)
+        await merging.check(generation)
+        stop.set()
+
+
+async def test_who_writes_to_a_table_without_a_key_does_not_wait_for_long(
+    merging_from: MakeMerging, mysql56_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql56_source)
+    merging.mode = "all"
+    chunks_of(merging, rows=50, speed=50)
+    merging.create("a", "(id INT PRIMARY KEY)", with_target=False)
+    merging.create("bag", "(n INT)", with_target=False)
+    merging.do("INSERT INTO a_1 VALUES " + ",".join(f"({n})" for n in range(160)))
+    name = merging.database
+    planned = f"SELECT 1 FROM {name}_meta.{name}_chunk WHERE table_name = 'bag_1'"
+    longest = 0.0
+    async with begun(merging, chunks=1) as (generation, stop):
+        with anyio.fail_after(PATIENCE):
+            while not merging.target.execute(planned):
+                await anyio.sleep(LOOK_SECONDS)
+        assert generation.copy is not None
+        with merging.source.connect(database=name, autocommit=False) as writing:
+            writing.cursor().execute("INSERT INTO bag_1 VALUES (1)")
+            with anyio.fail_after(PATIENCE):
+                while not generation.copy.progress.waiting:
+                    began = time.monotonic()
+                    await anyio.to_thread.run_sync(merging.do, "INSERT INTO bag_1 VALUES (2)")
+                    longest = max(longest, time.monotonic() - began)
+            writing.commit()
+        await merging.copied(generation)
+        await merging.check(generation)
+        stop.set()
+    assert longest < 5
+
+
+async def test_rows_that_come_before_a_table_that_keeps_no_old_rows_is_read(
+    merging_from: MakeMerging, source: DatabaseServer
+) -> None:
+    merging = merging_from(source)
+    merging.mode = "all"
+    chunks_of(merging, rows=50, speed=50)
+    merging.create("a", "(id INT PRIMARY KEY)", with_target=False)
+    merging.create("bag", "(n INT) ENGINE=MyISAM", with_target=False)
+    merging.do("INSERT INTO a_1 VALUES " + ",".join(f"({n})" for n in range(160)))
+    name = merging.database
+    planned = f"SELECT 1 FROM {name}_meta.{name}_chunk WHERE table_name = 'bag_1'"
+    async with begun(merging, chunks=1) as (generation, stop):
+        with anyio.fail_after(PATIENCE):
+            while not merging.target.execute(planned):
+                await anyio.sleep(LOOK_SECONDS)
+        with merging.source.connect(database=name) as writing:
+            cursor = writing.cursor()
+            cursor.execute("LOCK TABLES bag_1 WRITE")
+            with anyio.fail_after(PATIENCE):
+                while True:
+                    cursor.execute("SHOW PROCESSLIST")
+                    if any("lock" in str(row[6]).lower() for row in cursor.fetchall()):
+                        break
+                    await anyio.sleep(LOOK_SECONDS)
+            cursor.execute("INSERT INTO bag_1 VALUES (1)")
+            cursor.execute("UNLOCK TABLES")
+        await merging.copied(generation)
+        await merging.check(generation)
+        stop.set()
