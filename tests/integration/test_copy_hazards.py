@@ -216,3 +216,19 @@ async def test_rows_that_come_before_a_table_that_keeps_no_old_rows_is_read(
         await merging.copied(generation)
         await merging.check(generation)
         stop.set()
+
+
+async def test_connections_to_a_source_that_are_killed_are_opened_again(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = "full"
+    chunks_of(merging, rows=50, speed=100)
+    merging.create("x", "(id INT PRIMARY KEY, n INT)", with_target=False)
+    merging.do("INSERT INTO x_1 SELECT seq, seq FROM seq_1_to_400")
+    others = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+    async with begun(merging, chunks=2) as (generation, _):
+        for (number,) in merging.source.execute(f"{others} AND user = 'root'"):
+            merging.source.execute(f"KILL {number}")
+    assert generation.finished
+    assert not merging.differences()
