@@ -32,6 +32,10 @@ CHANGES = {
 """For each target the changes, each with the columns beside the key that it leaves."""
 
 
+LONG = 300.0
+"""Seconds for dozens of changes, one after the other, on a busy machine."""
+
+
 class Walker:
     """Takes random steps on the shards; ``versions`` are the changes that each has behind it."""
 
@@ -110,11 +114,11 @@ async def test_random_steps(mixed_estate: ShardedEstate, seed: int) -> None:
     async with estate.merging():
         for _ in range(40):
             walker.step()
-        await estate.caught_up()
+        await estate.caught_up(LONG)
         for _ in range(20):
             walker.step()
     for _ in range(20):
         walker.step()
     async with estate.merging():
         walker.finish()
-        await estate.settled()
+        await estate.settled(LONG)

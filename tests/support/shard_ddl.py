@@ -111,12 +111,12 @@ class ShardedEstate:
         coordinator = self.generation.coordinator
         return coordinator.views() if coordinator else []
 
-    async def caught_up(self) -> None:
+    async def caught_up(self, patience: float = PATIENCE) -> None:
         """Everything that was logged is applied or held, and nothing is being resolved."""
         assert self.generation is not None
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience):
             while True:
-                await caught_up(self.generation, self.sources)
+                await caught_up(self.generation, self.sources, patience)
                 units = self.generation.units.values()
                 busy = any(unit.restarting for unit in units)
                 if not busy and not any(view.resolving for view in self.views()):
@@ -132,9 +132,9 @@ class ShardedEstate:
                     break
         assert self.difference(target) == ""
 
-    async def settled(self) -> None:
+    async def settled(self, patience: float = PATIENCE) -> None:
         """EQ of all targets, with nothing open or to be read again."""
-        await self.caught_up()
+        await self.caught_up(patience)
         for target in sorted({target_of(shard) for shard in self.shards}):
             await self.equal(target)
         await self.caught_up()
