@@ -39,6 +39,7 @@ __all__ = [
 log = structlog.get_logger()
 
 _INTERRUPTED = 1317
+_INVALID_TEXT = 1300
 
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
@@ -65,7 +66,10 @@ class Connection:
         self._lock = anyio.Lock()
 
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises DatabaseUnavailableError or the server's own error."""
+        """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
+
+        An answer that is not UTF-8 is an error of the server, too (1300).
+        """
         async with self._lock:
             rows, _ = await self._run(sql, args, self._patience)
             return rows
@@ -147,6 +151,13 @@ class Connection:
                 self.close()
             if lost:
                 raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
+            if isinstance(error, UnicodeDecodeError):
+                raise pymysql.err.DataError(
+                    _INVALID_TEXT,
+                    f"the answer to {sql.strip()!r:.300} holds bytes that are not UTF-8; if it is"
+                    " the DEFAULT of a binary column, write it as an expression, such as"
+                    " DEFAULT (UNHEX('FF00'))",
+                ) from error
             raise
 
     async def _answers(self) -> bool:

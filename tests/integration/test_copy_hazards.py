@@ -17,7 +17,7 @@ from replicator.target.session import Session
 from tests.conftest import StartServer
 from tests.integration.test_copy_rules import begun
 from tests.support.merging import Merging
-from tests.support.running import LOOK_SECONDS, PATIENCE
+from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 
@@ -102,6 +102,18 @@ async def test_rows_that_are_nothing_but_nothing(merging: Merging) -> None:
         merging.create(name, f"(s VARCHAR(5) {key})", with_target=False)
         merging.do(f"INSERT INTO {name}_1 VALUES (''), ('N'), ('\\\\N'), ('NULL')")
     merging.do("INSERT INTO bag_1 VALUES (''), (NULL), (NULL)")
+    await merging.copy()
+    assert not merging.differences()
+
+
+async def test_a_default_of_bytes_that_are_no_text_is_told(merging: Merging) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, b BINARY(3) DEFAULT x'ff00fe')", with_target=False)
+    merging.do("INSERT INTO x_1 (id) VALUES (1)")
+    fault = await fault_of(merging.copy())
+    assert fault.event == "server.refused"
+    assert "SHOW CREATE TABLE" in fault.message
+    assert "UNHEX" in fault.message
+    merging.do("ALTER TABLE x_1 MODIFY b BINARY(3) DEFAULT (UNHEX('FF00FE'))")
     await merging.copy()
     assert not merging.differences()
 
