@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+_SPACES_COUNT = ("_0900_", "_nopad_")
 _RENAMED = {"utf8": "utf8mb3", "utf8mb3": "utf8"}
 
 
@@ -23,11 +24,17 @@ def renamed(collation: str) -> str:
     return f"{_RENAMED.get(charset, charset)}{sign}{rest}"
 
 
-def nearest_collation(wanted: str, available: Set[str]) -> str | None:
-    """Return the collation itself, or one that tells apart whatever it does; None if none does.
+def ignores_spaces(collation: str) -> bool:
+    """Whether texts that differ in the spaces at their end only are equal."""
+    return not any(mark in collation for mark in _SPACES_COUNT) and collation != "binary"
 
-    A binary collation is the stand-in: no two texts that differ for the shards are equal in it, so
-    rows do not become duplicates of one another. Names are in lower case.
+
+def nearest_collation(wanted: str, available: Set[str]) -> str | None:
+    """Return the collation itself, or the nearest binary one; None if there is neither.
+
+    In a binary collation no two texts that differ for the shards are equal, so rows do not become
+    duplicates of one another. Only if it `ignores_spaces`, and the shards' does not, some may.
+    Names are in lower case.
     """
     return next((name for name in _candidates(wanted) if name in available), None)
 
@@ -36,7 +43,7 @@ def _candidates(wanted: str) -> Iterator[str]:
     yield wanted
     yield renamed(wanted)
     for charset in (charset_of(wanted), _RENAMED.get(charset_of(wanted), "")):
-        if "_0900_" in wanted or "_nopad_" in wanted:
+        if not ignores_spaces(wanted):
             yield f"{charset}_nopad_bin"
             yield f"{charset}_0900_bin"
         yield f"{charset}_bin"

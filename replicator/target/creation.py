@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pymysql.err
 
-from replicator.ddl.collations import charset_of
-from replicator.ddl.target_table import Collations, target_table
+from replicator.ddl.collations import charset_of, ignores_spaces
+from replicator.ddl.target_table import Collations, TargetTable, target_table
 from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.connection import Connection, is_unavailable, quote
 from replicator.schema.names import TableName
@@ -17,6 +17,14 @@ CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
 types and choose engines of its own, with a warning only. ALLOW_INVALID_DATES is for defaults."""
 
+_KEY_COLLATIONS = """
+SELECT DISTINCT c.COLLATION_NAME FROM information_schema.STATISTICS s
+JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = s.TABLE_SCHEMA
+    AND c.TABLE_NAME = s.TABLE_NAME AND c.COLUMN_NAME = s.COLUMN_NAME
+WHERE s.TABLE_SCHEMA = %s AND s.TABLE_NAME = %s AND s.NON_UNIQUE = 0
+    AND c.COLLATION_NAME IS NOT NULL
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -24,13 +32,14 @@ class Pattern:
 
     ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
     ``collation`` is the database's default, ``default_collations`` are those of each charset of
-    the server.
+    the server, ``key_collations`` those of the columns of unique keys.
     """
 
     name: TableName
     create_sql: str
     collation: str
     default_collations: Mapping[str, str]
+    key_collations: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
         create_sql=str(create[0][1]),
         collation=str(defaults[0][0]).lower() if defaults else "",
         default_collations=await default_collations(source),
+        key_collations=frozenset(
+            str(row[0]).lower()
+            for row in await source.fetch(_KEY_COLLATIONS, (name.schema, name.table))
+        ),
     )
 
 
@@ -115,6 +128,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
             statement=pattern.create_sql,
             ways_out=(_by_hand(name),),
         ) from error
+    _check_keys(name, pattern, made)
     database_created = not await _has_database(target, name.schema)
     try:
         if database_created:
@@ -136,6 +150,22 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
         collations=made.collations,
         warnings=tuple(f"{text} ({code})" for _, code, text in warnings),
     )
+
+
+def _check_keys(name: TableName, pattern: Pattern, made: TargetTable) -> None:
+    for wanted, found in made.collations:
+        if wanted in pattern.key_collations and ignores_spaces(found) > ignores_spaces(wanted):
+            raise TargetNotCreatedError(
+                f"a unique key of {pattern.name} tells texts apart by the spaces at their end"
+                f" ({wanted}), and the target has no collation of that charset that does: such rows"
+                " would replace one another",
+                code=0,
+                statement=made.sql,
+                ways_out=(
+                    f"create {name} by hand if no two rows of the shards differ in such spaces only"
+                    " (with `on-duplicate-logical: error` you are told), then `replicator resume`",
+                ),
+            )
 
 
 async def _kind(target: Connection, name: TableName) -> str:

@@ -288,6 +288,27 @@ async def test_a_table_that_cannot_roll_back_is_made_as_one_that_can(
     assert table == (("InnoDB",),)
 
 
+@pytest.mark.parametrize("shard", ["mariadb_source"], indirect=True)
+async def test_keys_that_would_become_equal_are_not_made(
+    shard: DatabaseServer, mysql56_source: DatabaseServer, names: tuple[str, str]
+) -> None:
+    there, here = names
+    text = "VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_nopad_ci"
+    shard.execute(
+        f"CREATE TABLE {there}.t_1 (id INT PRIMARY KEY, a {text}, UNIQUE KEY a (a))",
+        f"CREATE TABLE {there}.u_1 (id INT PRIMARY KEY, a {text})",
+    )
+    try:
+        with pytest.raises(TargetNotCreatedError, match="by the spaces at their end"):
+            await create_like(shard, mysql56_source, TableName(there, "t_1"), TableName(here, "t"))
+        new = TableName(here, "u")
+        created = await create_like(shard, mysql56_source, TableName(there, "u_1"), new)
+        assert created.collations == (("latin1_swedish_nopad_ci", "latin1_bin"),)
+        assert mysql56_source.execute(f"SHOW TABLES FROM {here}") == (("u",),)
+    finally:
+        mysql56_source.execute(f"DROP DATABASE IF EXISTS {here}")
+
+
 async def test_what_is_there_already_stays_as_it_is(
     shard: DatabaseServer, mariadb_target: DatabaseServer, names: tuple[str, str]
 ) -> None:
