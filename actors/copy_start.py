@@ -10,6 +10,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError
 from actors.refusals import MISSING_PRIVILEGE, refusal
 from actors.task_setup import SourceSetup
+from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.connection import Connection, DatabaseAddress
@@ -34,10 +35,10 @@ class CopyMember:
 
 @dataclass(frozen=True, slots=True)
 class CopyStart:
-    """The members to copy; ``followed``: the position that a binlog is followed from is saved."""
+    """The members to copy, and the saved position that the binlog is followed from, if any."""
 
     members: tuple[CopyMember, ...]
-    followed: bool
+    position: BinlogPosition | None
 
 
 async def begin_copy(
@@ -74,7 +75,8 @@ async def begin_copy(
             for record in checkpoint.members
             if record.structure is not None
         )
-        return CopyStart(members, followed=bool(checkpoint.file))
+        saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
+        return CopyStart(members, saved)
     except MySQLError as error:
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:

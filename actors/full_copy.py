@@ -18,8 +18,10 @@ from actors.copy_planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner
 from actors.copy_progress import CopyProgress
 from actors.copy_start import CopyMember, begin_copy, binlog_end
 from actors.copy_targets import make_targets
+from actors.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
+from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.pipeline.copy_chunk import CopySettings, OnDuplicate
 from replicator.schema.connection import Connection
@@ -80,22 +82,22 @@ class FullCopy:
         copies = await self._store.copies()
         follow = self._task.task_mode == "all"
         members: dict[str, Sequence[CopyMember]] = {}
-        followed: set[str] = set()
+        positions: dict[str, BinlogPosition] = {}
         for source, setup in self._setups.items():
             known = copies.get(source)
             if known.done if known else await self._meta.load(source) is not None:
                 continue
             start = await begin_copy(setup, self._meta, self._store, follow=follow)
             members[source] = start.members
-            if start.followed:
-                followed.add(source)
+            if start.position is not None:
+                positions[source] = start.position
         if not members:
             self.progress.finish()
             return True
         fresh = not any(source in copies for source in members)
         self._log.info("copy.started", sources=sorted(members))
         targets = await make_targets(self._task, self._setups, self._registry, members, fresh=fresh)
-        settings = replace(self._settings, followed=frozenset(followed))
+        settings = replace(self._settings, followed=frozenset(positions))
         jobs = CopyJobs(
             self._session,
             settings,
@@ -113,8 +115,10 @@ class FullCopy:
         )
         async with anyio.create_task_group() as background:
             background.start_soon(self._report)
+            if follow:
+                background.start_soon(self._watch(positions).run)
             planners = {
-                s: await self._planner(s, m, targets, followed=s in followed)
+                s: await self._planner(s, m, targets, followed=s in positions)
                 for s, m in members.items()
             }
             async with anyio.create_task_group() as tasks:
@@ -126,6 +130,13 @@ class FullCopy:
         self.progress.finish()
         self._tell("copy.finished")
         return True
+
+    def _watch(self, positions: Mapping[str, BinlogPosition]) -> PurgeWatch:
+        needs = {
+            source: BinlogNeed(position, "the full copy is under way")
+            for source, position in positions.items()
+        }
+        return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
 
     async def _planner(
         self,

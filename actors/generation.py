@@ -22,10 +22,10 @@ from actors.ddl_runner import DdlRunner
 from actors.full_copy import FullCopy
 from actors.hand_over import hand_over
 from actors.job_runner import JobRunner
-from actors.lock_coordinator import LockCoordinator
+from actors.lock_coordinator import LockCoordinator, lock_id
 from actors.lock_state import histories
 from actors.messages import Flush
-from actors.purge_watch import PurgeWatch
+from actors.purge_watch import BinlogNeed, PurgeWatch
 from actors.rule_book import RuleBook
 from actors.source_reader import SourceReader, SourceSettings
 from actors.source_unit import SourceUnit
@@ -146,8 +146,7 @@ class Generation:
                     )
                 self.watch = PurgeWatch(
                     {source: setup.address for source, setup in self._setups.items()},
-                    writer,
-                    self.coordinator,
+                    partial(self._need, writer),
                 )
                 tasks.start_soon(self.watch.run)
                 async with anyio.create_task_group() as units:
@@ -176,6 +175,15 @@ class Generation:
         )
         running.set()
         return await self.copy.run(stop)
+
+    def _need(self, writer: BatchedWriter, source: str) -> BinlogNeed | None:
+        position = writer.book(source).resume.position
+        if position is None:
+            return None
+        if self.coordinator is None or not self.coordinator.open_items(source):
+            return BinlogNeed(position.binlog)
+        locks = tuple(map(lock_id, self.coordinator.views()))
+        return BinlogNeed(position.binlog, "locks are open", locks)
 
     async def _settle_buckets(self) -> None:
         wanted = self.task.writer.buckets

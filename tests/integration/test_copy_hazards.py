@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
+from actors import purge_watch
 from actors.generation import Generation
 from replicator.pipeline.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
@@ -245,3 +247,29 @@ async def test_connections_to_a_source_that_are_killed_are_opened_again(
             merging.source.execute(f"KILL {number}")
     assert generation.finished
     assert not merging.differences()
+
+
+async def test_purging_what_is_needed_behind_the_copy_is_told(
+    start_server: StartServer, merging_from: MakeMerging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.1)
+    merging = merging_from(start_server(MariaDBServer))
+    merging.mode = "all"
+    chunks_of(merging, rows=5, speed=5)
+    merging.create("x", "(id INT PRIMARY KEY, n INT)", with_target=False)
+    merging.do("INSERT INTO x_1 SELECT seq, seq FROM seq_1_to_1000")
+
+    async def run() -> None:
+        async with begun(merging, chunks=1):
+            while True:
+                merging.do("INSERT INTO x_1 SELECT MAX(id) + 1, 0 FROM x_1", "FLUSH BINARY LOGS")
+                last = merging.source.execute("SHOW MASTER STATUS")[0][0]
+                # The server keeps files back for a while that its own recovery may need.
+                await anyio.sleep(0.2)
+                merging.do(f"PURGE BINARY LOGS TO '{last}'")
+
+    with capture_logs() as logged, anyio.fail_after(PATIENCE):
+        fault = await fault_of(run())
+    assert fault.event == "source.purged"
+    assert "the full copy is under way" in fault.message
+    assert "source.purge-near" in [entry["event"] for entry in logged]
