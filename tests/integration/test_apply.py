@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
-from replicator.pipeline.session import spark_session
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
@@ -40,13 +39,6 @@ from replicator.target.session import Session
 GTID, TABLE_MAP = 162, 19
 ROW_EVENTS = {23, 24, 25, 30, 31, 32}
 BUCKETS = 4
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[2]", {}, "test")
-    yield session
-    session.stop()
 
 
 ReadTable = Callable[[Connection, TableName], Awaitable[Table | None]]
