@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from replicator.status import CopyStatus
+
 
 @dataclass(slots=True)
 class CopyProgress:
@@ -47,6 +49,24 @@ class CopyProgress:
             return 0.0
         rate = self.rate
         return max(0, self.expected - self.rows) / rate if rate else None
+
+    def status(self) -> CopyStatus:
+        """The same for `status` and the log."""
+        left = self.seconds_left
+        return CopyStatus(
+            state="finished" if self.finished else "copying",
+            tables=self.tables,
+            tables_done=self.tables_done,
+            rows=self.rows,
+            rows_expected=self.expected,
+            bytes=self.size,
+            chunks=self.chunks,
+            rows_per_second=round(self.rate, 1),
+            seconds_left=None if left is None else round(left, 1),
+            replaced=self.replaced,
+            ignored=self.ignored,
+            waiting=self.waiting,
+        )
 
     def finish(self) -> None:
         """All is copied."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import anyio
 import anyio.abc
@@ -231,23 +231,9 @@ class FullCopy:
             self._tell("copy.progress")
 
     def _tell(self, event: str) -> None:
-        progress = self.progress
-        left = progress.seconds_left
-        self._log.info(
-            event,
-            tables=progress.tables,
-            tables_done=progress.tables_done,
-            rows=progress.rows,
-            rows_expected=progress.expected,
-            bytes=progress.size,
-            chunks=progress.chunks,
-            replaced=progress.replaced,
-            ignored=progress.ignored,
-            rows_per_second=round(progress.rate),
-            seconds=round(progress.seconds, 1),
-            seconds_left=None if left is None else round(left),
-            waiting=progress.waiting,
-        )
+        figures = asdict(self.progress.status())
+        del figures["state"]
+        self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))
 
 
 async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -10,7 +10,6 @@ from actors.batched_writer import TargetTotals
 from actors.generation import Generation
 from actors.lock_report import binlog_distance, lock_statuses
 from replicator.status import (
-    CopyStatus,
     Fault,
     SourceStatus,
     TargetStatus,
@@ -67,7 +66,7 @@ def task_status(
     rates: RateMeter,
 ) -> TaskStatus:
     """The status of a task; ``generation`` is None before the first one."""
-    copy = _copy(generation) if generation is not None else None
+    copy = generation.copy.progress.status() if generation and generation.copy else None
     if generation is None or generation.writer is None:
         return TaskStatus(task=name, state=state, since=since, pid=pid, error=fault, copy=copy)
     writer = generation.writer
@@ -91,27 +90,6 @@ def task_status(
         ),
         locks=lock_statuses(name, generation),
         copy=copy,
-    )
-
-
-def _copy(generation: Generation) -> CopyStatus | None:
-    if generation.copy is None:
-        return None
-    progress = generation.copy.progress
-    left = progress.seconds_left
-    return CopyStatus(
-        state="finished" if progress.finished else "copying",
-        tables=progress.tables,
-        tables_done=progress.tables_done,
-        rows=progress.rows,
-        rows_expected=progress.expected,
-        bytes=progress.size,
-        chunks=progress.chunks,
-        rows_per_second=round(progress.rate, 1),
-        seconds_left=None if left is None else round(left, 1),
-        replaced=progress.replaced,
-        ignored=progress.ignored,
-        waiting=progress.waiting,
     )
 
 
