@@ -23,20 +23,20 @@ from rich.live import Live
 from rich.text import Text
 
 import config
-from actors.asking import command, pause_task, status_of, stop_task
-from actors.checking import task_to_check
-from actors.control_client import NotRunningError
-from actors.control_protocol import ControlError
-from actors.control_server import AlreadyRunningError
-from actors.prechecks import PrecheckError
+from actors.control.client import NotRunningError
+from actors.control.protocol import ControlError
+from actors.control.requests import command, pause_task, status_of, stop_task
+from actors.control.server import AlreadyRunningError
+from actors.task.check_scope import task_to_check
+from actors.task.prechecks import PrecheckError
 from replicator import logs
-from replicator.check_view import checks_json, render_checks
 from replicator.checks import CheckResult, run_checks
-from replicator.lock_view import locks_json, render_locks
+from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.routing.routes import RouteError
-from replicator.schema.connection import DatabaseUnavailableError
 from replicator.status import StatusFormatError
-from replicator.status_view import fault_panel, render
+from replicator.terminal.checks import checks_json, render_checks
+from replicator.terminal.locks import locks_json, render_locks
+from replicator.terminal.status import fault_panel, render
 
 FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
 WATCH_SECONDS = 1.0
@@ -314,7 +314,7 @@ async def _check(task: config.Task) -> list[CheckResult]:
 
 def _run(task: config.Task, *, exit_on_error: bool) -> int:
     # Here, not above: Spark comes along, which the other commands need not wait for.
-    from actors.foreground import MissingProgramError, run_in_foreground
+    from actors.task.foreground import MissingProgramError, run_in_foreground
 
     try:
         return run_in_foreground(task, err, exit_on_error=exit_on_error)

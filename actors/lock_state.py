@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from replicator.binlog.chunk import Statement
-from replicator.schema.names import Member, TableName
+from replicator.binlog.segment import Statement
+from replicator.downstream.decisions import DecisionRecord
+from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import At, GroupState, Item, Past, Turn
 from replicator.sharding.lock import Resolution
-from replicator.target.decisions import DecisionRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from replicator.binlog.chunk import RowEvents, Statement
 from replicator.binlog.position import SourcePosition
+from replicator.binlog.segment import RowEvents, Statement
 from replicator.pipeline.batch import BatchResult
 from replicator.schema.ddl_effects import Effect
 from replicator.sharding.items import GroupState

@@ -6,7 +6,7 @@ import pymysql.err
 
 from actors.faults import FatalError
 from replicator.checks.connecting import ACCESS_DENIED, HOST_REFUSED, explain
-from replicator.schema.connection import DatabaseAddress, DatabaseUnavailableError, is_unavailable
+from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError, is_unavailable
 
 MISSING_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 """Error codes that say: this user may not do that."""

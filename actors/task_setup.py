@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from config.endpoints import Endpoint, TargetDatabase
 from config.models import Instance, Meta, Task
+from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
-from replicator.schema.connection import DatabaseAddress
 
 CHUNK_TARGET_BYTES = 1 << 20
 """A chunk ends at the first transaction boundary after so many bytes."""

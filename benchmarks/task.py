@@ -18,8 +18,8 @@ from typing import Any
 import anyio
 import yaml
 
-from actors.control_client import NotRunningError, ask
-from actors.control_protocol import Request
+from actors.control.client import NotRunningError, ask
+from actors.control.protocol import Request
 from benchmarks.workloads import SCHEMA, TARGET_SCHEMA, Table
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer

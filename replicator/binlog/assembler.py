@@ -19,8 +19,6 @@ from typing import NoReturn
 from zlib import crc32
 
 from replicator.binlog import refusals
-from replicator.binlog.chunk import Chunk, RouteSlot, Statement
-from replicator.binlog.chunk_builder import ChunkBuilder, ChunkLimits
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events import (
     FLAG_IGNORABLE,
@@ -44,6 +42,8 @@ from replicator.binlog.query_event import (
     sql_offset,
     transaction_control,
 )
+from replicator.binlog.segment import Chunk, RouteSlot, Statement
+from replicator.binlog.segment_builder import ChunkBuilder, ChunkLimits
 from replicator.binlog.table_routes import TABLE_ID, TableRoutes
 
 _EVERY_ROW = 1 << 62

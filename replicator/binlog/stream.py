@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from replicator.binlog.assembler import ChunkAssembler, RowPosition
-from replicator.binlog.chunk import Chunk, RouteSlot
-from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.framing import EventSplitter
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
+from replicator.binlog.segment import Chunk, RouteSlot
+from replicator.binlog.segment_builder import ChunkLimits
 from replicator.binlog.server import Flavor, ServerInfo
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replicator.binlog.chunk import RouteSlot
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.segment import RouteSlot
 from replicator.binlog.table_map import TableMap, parse_table_map
 
 TABLE_ID = slice(19, 25)

@@ -10,7 +10,7 @@ import pymysql.err
 
 from replicator.checks.items import CONNECTION
 from replicator.checks.result import CheckResult, Place
-from replicator.schema.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 
 ACCESS_DENIED = frozenset({1045, 1698, 1862, 1820})
 HOST_REFUSED = frozenset({1130, 1129})

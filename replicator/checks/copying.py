@@ -11,8 +11,8 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
 from replicator.ddl.target_table import TRANSACTIONAL
-from replicator.schema.connection import Connection, quote
-from replicator.schema.names import TableName
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import TableName
 
 _ENGINES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES

@@ -15,7 +15,7 @@ from typing import Any
 import pymysql
 
 from replicator.binlog.position import BinlogPosition
-from replicator.schema.connection import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection import CONNECT_TIMEOUT, DatabaseAddress
 
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 1

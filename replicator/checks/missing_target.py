@@ -8,7 +8,7 @@ from replicator.checks.agreement import Shard
 from replicator.checks.result import CheckResult, Place
 from replicator.ddl import quote_identifier, quote_table
 from replicator.ddl.target_table import Collations, target_table
-from replicator.schema.names import TableName
+from replicator.mysql.names import TableName
 
 _PLACE = Place("target")
 

@@ -17,8 +17,8 @@ from replicator.checks.dump import try_dump
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
 from replicator.checks.versions import parse_version
-from replicator.schema.connection import Connection
-from replicator.schema.names import TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
 
 _NOT_UNDERSTOOD = 1064
 _STATUS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
+from replicator.mysql.names import TableName
 from replicator.routing import RouteError, unused_routes
-from replicator.schema.names import TableName
 
 SHOWN = 10
 """Names listed in a message before it says how many more there are."""

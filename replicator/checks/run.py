@@ -13,7 +13,7 @@ from replicator.checks.source import check_source
 from replicator.checks.structures import SOURCES_AT_ONCE, check_structures
 from replicator.checks.target import check_target
 from replicator.checks.task import SourceToCheck, TaskToCheck
-from replicator.schema.connection import DatabaseUnavailableError
+from replicator.mysql.connection import DatabaseUnavailableError
 
 
 async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckResult]:

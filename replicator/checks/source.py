@@ -20,10 +20,10 @@ from replicator.checks.routes import check_routes, listed, routed_tables
 from replicator.checks.task import SourceToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
+from replicator.mysql.connection import Connection, DatabaseUnavailableError, quote
+from replicator.mysql.names import TableName
 from replicator.routing import RouteError
-from replicator.schema.connection import Connection, DatabaseUnavailableError, quote
 from replicator.schema.inspection import list_tables
-from replicator.schema.names import TableName
 
 
 async def check_source(source: SourceToCheck) -> list[CheckResult]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, type_misfit
-from replicator.schema.connection import quote
+from replicator.mysql.connection import quote
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")

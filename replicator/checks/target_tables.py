@@ -7,7 +7,7 @@ import pymysql.err
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.target import READ_ONLY
 from replicator.ddl.target_table import TRANSACTIONAL
-from replicator.schema.connection import Connection, quote
+from replicator.mysql.connection import Connection, quote
 from replicator.schema.structure import Table
 
 _PLACE = Place("target")

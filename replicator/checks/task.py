@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from replicator.binlog.position import SourcePosition
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.names import TableName
 from replicator.routing import Routes, TargetName
-from replicator.schema.connection import DatabaseAddress
-from replicator.schema.names import TableName
 
 
 class RoutesTables(Protocol):

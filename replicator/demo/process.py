@@ -14,8 +14,8 @@ from typing import Self
 
 import anyio
 
-from actors.control_client import NotRunningError, ask
-from actors.control_protocol import ControlError, Reply, Request
+from actors.control.client import NotRunningError, ask
+from actors.control.protocol import ControlError, Reply, Request
 from replicator.demo.task_file import TASK_NAME
 from replicator.status import Fault, StatusFormatError, TaskStatus
 

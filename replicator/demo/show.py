@@ -25,10 +25,10 @@ from replicator.demo.tables import ENTITIES, TARGET_SCHEMA
 from replicator.demo.task_file import TASK_NAME, write_task_file
 from replicator.demo.view import Moment, Screen, introduction, verdict_table
 from replicator.demo.workload import Workload
-from replicator.figures import number, seconds
 from replicator.sandbox.errors import SandboxError
 from replicator.status import TaskStatus
-from replicator.status_view import fault_panel
+from replicator.terminal.figures import number, seconds
+from replicator.terminal.status import fault_panel
 
 START_SECONDS = 120.0
 CATCH_UP_SECONDS = 120.0

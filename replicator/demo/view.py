@@ -16,8 +16,8 @@ from rich.text import Text
 
 from replicator.demo.proof import Verdict
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, Entity
-from replicator.figures import number, seconds
 from replicator.status import TaskStatus
+from replicator.terminal.figures import number, seconds
 
 LINE_SECONDS = 2.0
 """Time between two plain lines."""

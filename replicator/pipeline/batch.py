@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.plan import TablePlan
-from replicator.schema.address import DatabaseAddress
 
 Point = tuple[int, int, int]
 """(version, transaction key, ordinal), as `replicator.binlog.position.Point` compares."""
@@ -18,7 +18,7 @@ class Batch:
     """Row events as parallel lists, in the order of arrival; each source's in binlog order.
 
     ``plan`` and ``source`` are indexes into ``plans`` and ``sources``. The other lists are those
-    of `replicator.binlog.chunk.RowEvents`, with the version of the target that each event is for.
+    of `replicator.binlog.segment.RowEvents`, with the version of the target that each event is for.
     """
 
     plans: tuple[TablePlan, ...]
@@ -43,9 +43,9 @@ class Batch:
 class ApplySettings:
     """How to write to the target.
 
-    ``point_table`` is the quoted name (`replicator.target.points.point_table`). ``load_data``
+    ``point_table`` is the quoted name (`replicator.downstream.watermarks`). ``load_data``
     says whether the server takes LOAD DATA into a transaction
-    (`replicator.target.load_data.probe_load_data`). ``safe_until``: by source, the key of the
+    (`replicator.downstream.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
     which an executor tries to reach a target that is away. The files that ``address`` names for
     TLS must exist on every executor.

@@ -12,13 +12,9 @@ from typing import NamedTuple
 from pymysql.err import MySQLError
 
 from replicator.crashpoints import CrashPoint, reach
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
-from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
-from replicator.pipeline.plan import TablePlan
-from replicator.target.columns import TargetTable
-from replicator.target.load_data import InexactLoadError
-from replicator.target.points import lock_points, save_points
-from replicator.target.session import (
+from replicator.downstream.columns import TargetTable
+from replicator.downstream.load_data import InexactLoadError
+from replicator.downstream.session import (
     Session,
     error_code,
     error_text,
@@ -27,8 +23,12 @@ from replicator.target.session import (
     is_lost,
     session_for,
 )
-from replicator.target.statements import RowRefusedError
-from replicator.target.writing import DuplicateRowError, write_changes
+from replicator.downstream.statements import RowRefusedError
+from replicator.downstream.watermarks import lock_points, save_points
+from replicator.downstream.writing import DuplicateRowError, write_changes
+from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
+from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
+from replicator.pipeline.plan import TablePlan
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 2.0

@@ -11,19 +11,13 @@ from enum import StrEnum
 
 from pymysql.err import MySQLError
 
-from replicator.binlog.charsets import transcoder
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
-from replicator.pipeline.source_stream import SourceStream
-from replicator.pipeline.text_rows import escaped
-from replicator.schema.address import DatabaseAddress
-from replicator.schema.names import TableName
-from replicator.target.chunks import lock_chunk, record_chunk
-from replicator.target.literals import NULL_FIELD, field_value, identifier
-from replicator.target.load_data import InexactLoadError, load_blocks
-from replicator.target.session import (
+from replicator.downstream.chunks import lock_chunk, record_chunk
+from replicator.downstream.literals import NULL_FIELD, field_value, identifier
+from replicator.downstream.load_data import InexactLoadError, load_blocks
+from replicator.downstream.session import (
     Session,
     error_code,
     error_text,
@@ -32,7 +26,13 @@ from replicator.target.session import (
     is_lost,
     session_for,
 )
-from replicator.target.statements import RowRefusedError, insert_rows
+from replicator.downstream.statements import RowRefusedError, insert_rows
+from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
+from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.text_rows import escaped
+from replicator.rows.charsets import transcoder
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between attempts: doubled from the first to the longest, with a random part."""

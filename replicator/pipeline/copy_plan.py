@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.literals import key_predicate
+from replicator.mysql.address import quote
 from replicator.pipeline.column_types import WIRE_TYPES
 from replicator.pipeline.planning import (
     PlanError,
@@ -16,10 +19,7 @@ from replicator.pipeline.planning import (
     match_columns,
     target_column,
 )
-from replicator.schema.address import quote
 from replicator.schema.structure import Column, Table
-from replicator.target.columns import Literal, TargetColumn, TargetTable
-from replicator.target.literals import key_predicate
 
 Bound = tuple[bytes, ...] | None
 """The fields (as in a row line) of a row's leading key columns; None: no bound."""

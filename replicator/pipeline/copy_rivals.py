@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from replicator.downstream.literals import key_predicate
+from replicator.mysql.address import DatabaseAddress, quote
+from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import TableCopy
 from replicator.pipeline.source_stream import SourceStream
-from replicator.schema.address import DatabaseAddress, quote
-from replicator.schema.names import TableName
 from replicator.schema.structure import Table, UniqueKey
-from replicator.target.literals import key_predicate
 
 
 def find_holders(

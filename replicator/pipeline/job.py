@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
-from replicator.binlog.rows import RowsDecoder, compile_decoder
 from replicator.crashpoints import take_settings
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
 from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
 from replicator.pipeline.plan import TablePlan
+from replicator.rows.row_lines import RowsDecoder, compile_decoder
 
 OUTCOME_SCHEMA = "outcome binary"
 SLICE_SCHEMA = "slot int, slice binary"

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from replicator.downstream.writing import Changes
 from replicator.pipeline.plan import TablePlan
-from replicator.target.writing import Changes
 
 INSERT, UPDATE, DELETE = 1, 2, 3
 """The kinds of change, with the values of the row decoder's ``Change``."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.binlog.columns import ColumnFormat
-from replicator.target.columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.rows.columns import ColumnFormat
 
 __all__ = ["Literal", "TablePlan", "TargetColumn", "TargetTable"]
 

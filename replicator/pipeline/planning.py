@@ -7,8 +7,6 @@ that structure, so that a wrong structure is found and no row is falsified.
 
 from __future__ import annotations
 
-from replicator.binlog.charsets import codec, encode_label
-from replicator.binlog.columns import ColumnFormat
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
@@ -23,6 +21,8 @@ from replicator.pipeline.column_types import (
     loses_silently,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.rows.charsets import codec, encode_label
+from replicator.rows.columns import ColumnFormat
 from replicator.schema.structure import Column, Table, UniqueKey
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})

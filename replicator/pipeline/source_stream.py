@@ -14,6 +14,7 @@ import pymysql
 from pymysql.constants import CR
 from pymysql.protocol import MysqlPacket
 
+from replicator.mysql.address import CONNECT_TIMEOUT, NO_SELECT_LIMIT, DatabaseAddress
 from replicator.pipeline.text_rows import (
     HEADER,
     LONG_ROW,
@@ -24,7 +25,6 @@ from replicator.pipeline.text_rows import (
     convert_payload,
     convert_rows,
 )
-from replicator.schema.address import CONNECT_TIMEOUT, NO_SELECT_LIMIT, DatabaseAddress
 from replicator.schema.structure import fingerprint_of
 
 BLOCK_BYTES = 1 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replicator.schema.connection import Connection
+from replicator.mysql.connection import Connection
 
 _DEFAULTS = "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
 

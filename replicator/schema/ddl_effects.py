@@ -14,7 +14,7 @@ from replicator.ddl.identifiers import quote_identifier
 from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
-from replicator.schema.names import TableName
+from replicator.mysql.names import TableName
 
 Route = Callable[[TableName], TableName | None]
 """The target of a table of the source; None where it is not replicated."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from replicator.schema.connection import Connection, quote
-from replicator.schema.names import TableName
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
 NO_SUCH_TABLE = frozenset({1146, 1049, 1109})

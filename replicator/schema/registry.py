@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from replicator.schema.names import Member, TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
 

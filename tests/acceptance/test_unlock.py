@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
-from actors import operator_commands, purge_watch
-from actors.control_protocol import Reply
+from actors.control.protocol import Reply
 from actors.faults import FatalError
-from actors.task_report import RateMeter, task_status
+from actors.reading import purge_watch
+from actors.task import operator_commands
+from actors.task.status_report import RateMeter, task_status
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import LockStatus, now

@@ -20,6 +20,11 @@ from pyspark.sql import SparkSession
 
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.downstream.load_data import probe_load_data
+from replicator.downstream.session import Session
+from replicator.downstream.watermarks import FLOOR_BUCKET, create_point_table, point_table
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import TableName
 from replicator.pipeline import apply as apply_module
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome
@@ -28,13 +33,8 @@ from replicator.pipeline.planning import PlanError, plan_table
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.inspection import read_table, read_target
-from replicator.schema.names import TableName
 from replicator.schema.structure import Table
-from replicator.target.load_data import probe_load_data
-from replicator.target.points import FLOOR_BUCKET, create_point_table, point_table
-from replicator.target.session import Session
 
 GTID, TABLE_MAP = 162, 19
 ROW_EVENTS = {23, 24, 25, 30, 31, 32}

@@ -20,8 +20,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from replicator.binlog.assembler import RowPosition
-from replicator.binlog.chunk import Chunk, RouteSlot
-from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.binlog.errors import (
     BinlogError,
@@ -31,6 +29,8 @@ from replicator.binlog.errors import (
 )
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Chunk, RouteSlot
+from replicator.binlog.segment_builder import ChunkLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server

@@ -23,13 +23,13 @@ from replicator.checks import (
     run_checks,
 )
 from replicator.checks.copying import check_locking
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.names import TableName
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import DatabaseAddress
-from replicator.schema.names import TableName
 
 OUR_ID = 4_000_001
 

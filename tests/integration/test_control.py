@@ -17,9 +17,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors import control_server
-from actors.control_client import NotRunningError, ask, wait_ended
-from actors.control_protocol import (
+from actors.control import server as control_server
+from actors.control.client import NotRunningError, ask, wait_ended
+from actors.control.protocol import (
     REQUEST_LIMIT,
     ControlError,
     Reply,
@@ -27,7 +27,7 @@ from actors.control_protocol import (
     runtime_dir,
     socket_path,
 )
-from actors.control_server import AlreadyRunningError, ControlServer
+from actors.control.server import AlreadyRunningError, ControlServer
 
 
 @pytest.fixture(autouse=True)
@@ -238,8 +238,8 @@ async def test_a_task_that_does_not_answer_in_time() -> None:
 
 async def test_a_killed_process_is_replaced_and_its_end_is_seen() -> None:
     program = (
-        "import anyio; from actors.control_protocol import Reply\n"
-        "from actors.control_server import ControlServer\n"
+        "import anyio; from actors.control.protocol import Reply\n"
+        "from actors.control.server import ControlServer\n"
         "async def answer(request): return Reply(True)\n"
         "anyio.run(ControlServer('orders', answer).run)\n"
     )

@@ -9,13 +9,13 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors import purge_watch
-from actors.generation import Generation
+from actors.reading import purge_watch
+from actors.task.generation import Generation
+from replicator.downstream.session import Session
+from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.pipeline.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import Connection, DatabaseAddress
-from replicator.target.session import Session
 from tests.conftest import StartServer
 from tests.integration.test_copy_rules import begun
 from tests.support.merging import Merging

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from replicator.crashpoints import CrashPoint
+from replicator.downstream import ddl_execution
+from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import Connection, DatabaseAddress
 from replicator.schema.inspection import read_table
-from replicator.schema.names import Member, TableName
-from replicator.target import ddl_execution
-from replicator.target.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
-from replicator.target.meta import MetaStore
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.downstream.watermarks import point_table
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import Connection, DatabaseAddress
-from replicator.schema.names import Member, TableName
 from replicator.schema.registry import MemberRecord
 from replicator.schema.structure import Column, Table, UniqueKey
-from replicator.target.meta import Checkpoint, MetaStore
-from replicator.target.points import point_table
 
 TARGET = TableName("m", "t")
 STRUCTURE = Table(

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from replicator.binlog.charsets import codec, encode_label
-from replicator.binlog.columns import ColumnFormat
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.rows import Change, RowImages, compile_decoder
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
+from replicator.rows.charsets import codec, encode_label
+from replicator.rows.columns import ColumnFormat
+from replicator.rows.row_lines import Change, RowImages, compile_decoder
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_file import row_events

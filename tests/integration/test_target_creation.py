@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from replicator.sandbox.mariadb import MariaDBServer
-from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import Connection, DatabaseAddress
-from replicator.schema.names import TableName
-from replicator.target.creation import (
+from replicator.downstream.creation import (
     CreatedTarget,
     TargetNotCreatedError,
     create_target,
     read_pattern,
 )
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import TableName
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
 
 EVERYWHERE = {
     "types": """(

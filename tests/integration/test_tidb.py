@@ -13,12 +13,12 @@ import pymysql
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.downstream.session import Session
+from replicator.mysql.address import DatabaseAddress, DatabaseUnavailableError, is_unavailable
+from replicator.mysql.connection import Connection
 from replicator.pipeline.batch import Outcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from replicator.schema.address import DatabaseAddress, DatabaseUnavailableError, is_unavailable
-from replicator.schema.connection import Connection
-from replicator.target.session import Session
 from tests.support.merging import Merging
 from tests.support.running import fault_of
 from tests.support.tables import rows_of

@@ -10,7 +10,7 @@ import anyio
 from pyspark.sql import SparkSession
 
 import config
-from actors.generation import Generation
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
 from tests.support.tables import rows_of, union_of

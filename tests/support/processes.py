@@ -17,8 +17,8 @@ from unittest import mock
 
 import anyio
 
-from actors.control_client import NotRunningError, ask
-from actors.control_protocol import ControlError, Request
+from actors.control.client import NotRunningError, ask
+from actors.control.protocol import ControlError, Request
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import config
 from actors.faults import FatalError
-from actors.generation import Generation
+from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 from pyspark.sql import SparkSession
 
-from actors.generation import Generation
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.lock import LockView
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running

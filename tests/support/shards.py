@@ -10,8 +10,8 @@ from typing import Any
 
 import pymysql.err
 
+from replicator.mysql.connection import is_unavailable
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.connection import is_unavailable
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import task_dict
 

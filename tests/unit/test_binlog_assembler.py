@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.assembler import ChunkAssembler, RowPosition
-from replicator.binlog.chunk import Chunk, RouteSlot
-from replicator.binlog.chunk_builder import ChunkLimits
 from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Chunk, RouteSlot
+from replicator.binlog.segment_builder import ChunkLimits
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 NO_LIMITS = ChunkLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.columns import ColumnFormat
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.rows import Change, RowImages, RowsDecoder, compile_decoder
 from replicator.binlog.types import ColumnType
+from replicator.rows.columns import ColumnFormat
+from replicator.rows.row_lines import Change, RowImages, RowsDecoder, compile_decoder
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from actors.changed_task import Move, moved, refuse_missed, refuse_moves
 from actors.faults import FatalError
 from actors.lock_state import dump_group, load_group, record_of
-from replicator.schema.names import Member, TableName
+from actors.task.changed_task import Move, moved, refuse_missed, refuse_moves
+from replicator.downstream.decisions import DecisionRecord
+from replicator.downstream.meta import Checkpoint
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord
 from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
 from replicator.sharding.lock import Resolution
-from replicator.target.decisions import DecisionRecord
-from replicator.target.meta import Checkpoint
 
 T, U = TableName("s", "t"), TableName("s", "u")
 ONE, TWO = TableName("s", "t1"), TableName("s", "t2")

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.checks.agreement import Shard, acts_unseen, check_agreement, member_disagreements
 from replicator.checks.missing_target import check_missing
-from replicator.schema.names import Member, TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False)

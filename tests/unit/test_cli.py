@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from actors import asking
-from actors.control_protocol import Reply, Request
-from actors.control_server import AlreadyRunningError, ControlServer
+from actors.control import requests as asking
+from actors.control.protocol import Reply, Request
+from actors.control.server import AlreadyRunningError, ControlServer
 from replicator.checks import CheckResult
 from replicator.status import Fault, TaskStatus, now
 

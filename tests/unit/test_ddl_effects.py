@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.recognise import recognise
+from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import DdlError, Effect, effects_of
-from replicator.schema.names import TableName
 
 
 def route(name: TableName) -> TableName | None:

@@ -31,7 +31,7 @@ def events(source: str) -> Iterator[str]:
 
 def test_every_event_is_documented() -> None:
     documented = (ROOT / "docs" / "logs.md").read_text()
-    files = [ROOT / "cli.py", *ROOT.glob("actors/*.py"), *ROOT.glob("replicator/**/*.py")]
+    files = [ROOT / "cli.py", *ROOT.glob("actors/**/*.py"), *ROOT.glob("replicator/**/*.py")]
     found = {event for file in files for event in events(file.read_text())}
     assert "source.connected" in found
     missing = sorted(event for event in found if f"`{event}`" not in documented)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.columns import ColumnFormat
+from replicator.downstream.writing import Changes
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.target.writing import Changes
+from replicator.rows.columns import ColumnFormat
 
 INSERT, UPDATE, DELETE = 1, 2, 3
 COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))

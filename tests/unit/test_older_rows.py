@@ -8,20 +8,20 @@ from typing import Any, cast
 
 import anyio
 
-from actors.batched_writer import BatchedWriter
-from actors.coordinated_group import CoordinatedGroup
-from actors.ddl_runner import DdlRunner
-from actors.lock_coordinator import LockCoordinator
-from actors.lock_messages import GroupChanged
 from actors.lock_state import LockHistory
 from actors.mailbox import Mailbox
-from actors.structure_learner import StructureLearner
-from replicator.schema.connection import Connection
-from replicator.schema.names import Member, TableName
+from actors.schema_tracker import StructureLearner
+from actors.sharding.lock_coordinator import LockCoordinator
+from actors.sharding.lock_messages import GroupChanged
+from actors.sharding.pessimistic_group import CoordinatedGroup
+from actors.writing.batched_writer import BatchedWriter
+from actors.writing.ddl_runner import DdlRunner
+from replicator.downstream.decisions import DecisionStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
 from replicator.sharding.lock import Resolution
-from replicator.target.decisions import DecisionStore
 
 TARGET = TableName("m", "t")
 MEMBER = "s.t1"

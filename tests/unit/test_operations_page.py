@@ -27,7 +27,7 @@ from replicator.status import (
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-ACTORS = sorted((ROOT / "actors").glob("*.py"))
+ACTORS = sorted((ROOT / "actors").rglob("*.py"))
 OUTCOMES = [o.value for o in Outcome if o not in (Outcome.DONE, Outcome.UNREACHABLE)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from actors.faults import FatalError
 from actors.refusals import refusal
-from replicator.schema.connection import DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 
 SERVER = DatabaseAddress("db1", 3306, "merger", "secret")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.schema.names import Member, TableName
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry, dump_structure, load_structure
 from replicator.schema.structure import Column, Table, UniqueKey
 

@@ -8,16 +8,16 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from actors.group import GroupActor
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
-from actors.rule_book import RuleBook
-from actors.source_reader import SourceReader, SourceSettings
-from replicator.binlog.chunk import Chunk, Statement
-from replicator.binlog.chunk_builder import ChunkLimits
+from actors.reading.ddl_overrides import RuleBook
+from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Chunk, Statement
+from replicator.binlog.segment_builder import ChunkLimits
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
 
@@ -57,7 +57,7 @@ class Streams:
 
 async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> list[int]:
     """How many effects the group gets in each of its messages."""
-    monkeypatch.setattr("actors.source_reader.BinlogStream", streams)
+    monkeypatch.setattr("actors.reading.source_reader.BinlogStream", streams)
     group: Mailbox[GroupMessage] = Mailbox(100)
     writer: Mailbox[WriterMessage] = Mailbox(100)
     reader = SourceReader(

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from replicator.lock_view import locks_json, render_locks
 from replicator.status import (
     BinlogDistance,
     CopyStatus,
@@ -26,7 +25,8 @@ from replicator.status import (
     WriterStatus,
     now,
 )
-from replicator.status_view import render
+from replicator.terminal.locks import locks_json, render_locks
+from replicator.terminal.status import render
 
 FAULT = Fault(
     "target.duplicate_key",

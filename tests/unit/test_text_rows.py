@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.downstream.literals import NULL_FIELD, field_value
 from replicator.pipeline.text_rows import (
     END,
     LONG_ROW,
@@ -16,7 +17,6 @@ from replicator.pipeline.text_rows import (
     convert_rows,
     escaped,
 )
-from replicator.target.literals import NULL_FIELD, field_value
 
 Row = list[bytes | None]
 

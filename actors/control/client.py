@@ -1,0 +1,96 @@
+"""Asking a running task something, from another process of the same user."""
+
+from __future__ import annotations
+
+import os
+
+import anyio
+import anyio.to_thread
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from actors.control.protocol import (
+    REPLY_LIMIT,
+    ControlError,
+    Reply,
+    Request,
+    decode_reply,
+    encode_request,
+    socket_path,
+)
+
+DEFAULT_TIMEOUT = 30.0
+"""Seconds to wait for a reply."""
+
+
+class NotRunningError(Exception):
+    """No task of this name runs as this user on this host."""
+
+    def __init__(self, task_name: str) -> None:
+        super().__init__(
+            f"no task {task_name!r} runs here. `replicator run TASK.yaml` starts it; the task of "
+            "another user or host can't be reached"
+        )
+
+
+async def ask(task_name: str, request: Request, *, timeout: float = DEFAULT_TIMEOUT) -> Reply:  # noqa: ASYNC109
+    """Send a request to a running task and return its reply.
+
+    ``timeout`` in seconds. Raises NotRunningError, and ControlError when the task does not answer
+    in time, hangs up, or speaks another version of the protocol.
+    """
+    path = socket_path(task_name)
+    line = encode_request(request)
+    try:
+        with anyio.fail_after(timeout):
+            try:
+                stream = await anyio.connect_unix(path)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                raise NotRunningError(task_name) from error
+            async with stream:
+                await stream.send(line)
+                received = await BufferedByteReceiveStream(stream).receive_until(b"\n", REPLY_LIMIT)
+    except TimeoutError as error:
+        raise ControlError(
+            f"task {task_name!r} did not answer {request.command!r} within {timeout:g} s; "
+            "its log says what it is doing"
+        ) from error
+    except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
+        raise ControlError(
+            f"task {task_name!r} ended the conversation without an answer: it may have just ended"
+        ) from error
+    except OSError as error:
+        raise ControlError(f"task {task_name!r} can't be asked: {error}") from error
+    return decode_reply(received)
+
+
+async def wait_ended(pid: int, *, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+    """Wait until a process has ended; False when it lives on after ``timeout`` seconds."""
+    with anyio.move_on_after(timeout):
+        if hasattr(os, "pidfd_open"):
+            await _wait_by_descriptor(pid)
+        else:
+            while _alive(pid):  # noqa: ASYNC110  (no event tells this elsewhere than on Linux)
+                await anyio.sleep(0.1)
+        return True
+    return False
+
+
+async def _wait_by_descriptor(pid: int) -> None:
+    # A process descriptor becomes readable when the process ends (Linux, pidfd_open(2)).
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        # An event loop can be built on epoll, which takes these descriptors as select does.
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

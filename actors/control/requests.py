@@ -1,0 +1,44 @@
+"""What the command line asks of a running task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+
+from actors.control.client import ask, wait_ended
+from actors.control.protocol import ControlError, Reply, Request
+from replicator.status import TaskStatus
+
+PAUSE_LOOK_SECONDS = 0.2
+"""Seconds between two looks whether a task has paused."""
+
+
+async def command(name: str, command: str, arguments: Mapping[str, Any] | None = None) -> Reply:
+    """Give a task a command. Raises ControlError when it refuses, NotRunningError."""
+    reply = await ask(name, Request(command, arguments or {}))
+    if not reply.ok:
+        raise ControlError(f"task {name} refused {command!r}: {reply.error}")
+    return reply
+
+
+async def status_of(name: str) -> TaskStatus:
+    """The status of a task. Raises as `command`, and StatusFormatError."""
+    return TaskStatus.from_dict(dict((await command(name, "status")).body))
+
+
+async def pause_task(name: str) -> TaskStatus:
+    """Let a task pause, and wait until it has, or has ended; its status then."""
+    await command(name, "pause")
+    while True:
+        found = await status_of(name)
+        if found.state not in ("starting", "running", "pausing"):
+            return found
+        await anyio.sleep(PAUSE_LOOK_SECONDS)
+
+
+async def stop_task(name: str) -> None:
+    """Let a task end, and wait until its process has."""
+    reply = await command(name, "stop")
+    await wait_ended(reply.pid)

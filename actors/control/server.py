@@ -1,0 +1,139 @@
+"""The control socket of a running task.
+
+A lock file beside the socket tells whether a task of this name runs: its lock belongs to the
+process and ends with it, however it ends. So a socket that a killed process left behind is
+replaced, and a second process of the same task is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import structlog
+from anyio.abc import SocketStream, TaskStatus
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from actors.control.protocol import (
+    REQUEST_LIMIT,
+    ControlError,
+    Reply,
+    Request,
+    decode_request,
+    encode_reply,
+    socket_path,
+)
+
+TALK_SECONDS = 10.0
+"""How long a client may take to send its request, and to take the reply."""
+BACKLOG = 64
+
+log = structlog.get_logger()
+
+
+class AlreadyRunningError(Exception):
+    """Another process runs this task as this user on this host; ``pid`` is 0 if not known."""
+
+    def __init__(self, task_name: str, pid: int) -> None:
+        super().__init__(
+            f"task {task_name!r} already runs (process {pid or 'unknown'}). "
+            f"`replicator stop {task_name}` ends it"
+        )
+        self.pid = pid
+
+
+class ControlServer:
+    """Answers the requests of the CLI, one connection each.
+
+    ``answer`` is called in the event loop of `run`, for several clients at a time; what it raises
+    ends the server, for its supervisor to see. A client that sends something else than a request
+    gets an error, one that sends nothing or no end is hung up on, neither disturbs others.
+    """
+
+    def __init__(self, task_name: str, answer: Callable[[Request], Awaitable[Reply]]) -> None:
+        self._task_name = task_name
+        self._answer = answer
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled, then remove the socket.
+
+        With `TaskGroup.start` it has returned once clients can connect. Raises
+        AlreadyRunningError, and ControlError when the socket can't be made.
+        """
+        path = socket_path(self._task_name)
+        with self._lock(path.with_suffix(".lock")):
+            await self._refuse_second(path)
+            try:
+                listener = await anyio.create_unix_listener(path, mode=0o600, backlog=BACKLOG)
+            except OSError as error:
+                raise ControlError(f"the control socket {path} can't be made: {error}") from error
+            try:
+                async with listener:
+                    task_status.started()
+                    await listener.serve(self._talk)
+            finally:
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _lock(self, path: Path) -> Iterator[None]:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ControlError(f"the lock file {path} can't be made: {error}") from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+                raise AlreadyRunningError(
+                    self._task_name, int(pid) if pid.isdecimal() else 0
+                ) from error
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            # The file stays: removing it would let two processes lock two files of one name.
+            os.close(descriptor)
+
+    async def _refuse_second(self, path: Path) -> None:
+        # The lock file may have been cleaned away under a process that runs: ask its socket too.
+        try:
+            stream = await anyio.connect_unix(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return
+        except OSError as error:
+            raise ControlError(f"the control socket {path} can't be used: {error}") from error
+        await stream.aclose()
+        raise AlreadyRunningError(self._task_name, 0)
+
+    async def _talk(self, stream: SocketStream) -> None:
+        async with stream:
+            try:
+                with anyio.fail_after(TALK_SECONDS):
+                    line = await BufferedByteReceiveStream(stream).receive_until(
+                        b"\n", REQUEST_LIMIT
+                    )
+                request = decode_request(line)
+            except ControlError as error:
+                await self._send(stream, Reply(False, error=str(error)))
+            except (
+                TimeoutError,
+                anyio.DelimiterNotFound,
+                anyio.IncompleteRead,
+                anyio.BrokenResourceError,
+            ) as error:
+                log.debug("control.hung-up", reason=type(error).__name__)
+            else:
+                await self._send(stream, await self._answer(request))
+
+    async def _send(self, stream: SocketStream, reply: Reply) -> None:
+        try:
+            # Shielded: a request to stop may end the server before its reply is out.
+            with anyio.fail_after(TALK_SECONDS, shield=True):
+                await stream.send(encode_reply(reply))
+        except (TimeoutError, anyio.BrokenResourceError) as error:
+            log.debug("control.hung-up", reason=type(error).__name__)

@@ -1,0 +1,1 @@
+"""The full copy of the sources, before their binlogs are followed."""

@@ -1,0 +1,259 @@
+"""The full copy of a task: all members of all sources that were not copied yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, replace
+
+import anyio
+import anyio.abc
+import structlog
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from pyspark.sql import SparkSession
+
+from actors.copying.jobs import CopyJobs
+from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
+from actors.copying.progress import CopyProgress
+from actors.copying.start import CopyMember, begin_copy, binlog_end
+from actors.copying.targets import make_targets
+from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.task_setup import SourceSetup, address_of
+from config.models import Task
+from replicator.binlog.position import BinlogPosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.chunks import ChunkRecord, CopyStore, chunk_table
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_chunk import CopySettings, OnDuplicate
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
+
+REPORT_SECONDS = 10.0
+"""Between two reports of the progress in the log."""
+
+
+class FullCopy:
+    """Copies what the sources' members hold, chunk by chunk, and goes on where it was ended."""
+
+    def __init__(
+        self,
+        task: Task,
+        setups: Mapping[str, SourceSetup],
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        session: SparkSession,
+        *,
+        load_data: bool,
+        patience: float,
+    ) -> None:
+        self.progress = CopyProgress()
+        self._task = task
+        self._setups = setups
+        self._registry = registry
+        self._meta = meta
+        self._store = CopyStore(meta)
+        self._session = session
+        self._limit = RateLimit(task.full_copy.rows_per_second)
+        instances = {instance.source_id: instance for instance in task.mysql_instances}
+        self._dump = {s: task.mydumper_of(i) for s, i in instances.items()}
+        loaders = {s: task.loader_of(i) for s, i in instances.items()}
+        self._slots = anyio.Semaphore(task.pool_size)
+        self._settings = CopySettings(
+            target=address_of(task.target_database),
+            sources={source: setup.address for source, setup in setups.items()},
+            on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
+            chunk_table=chunk_table(task.meta_schema, task.name),
+            followed=frozenset(),
+            load_data=load_data,
+            patience=patience,
+        )
+        self._log = structlog.get_logger()
+
+    async def run(self, stop: anyio.Event) -> bool:
+        """Copy all that is missing; False when ``stop`` came before it was done.
+
+        Chunks that are being copied are finished first. Raises FatalError, TransientError or
+        DatabaseUnavailableError.
+        """
+        await self._store.prepare()
+        copies = await self._store.copies()
+        follow = self._task.task_mode == "all"
+        members: dict[str, Sequence[CopyMember]] = {}
+        positions: dict[str, BinlogPosition] = {}
+        for source, setup in self._setups.items():
+            known = copies.get(source)
+            if known.done if known else await self._meta.load(source) is not None:
+                continue
+            start = await begin_copy(setup, self._meta, self._store, follow=follow)
+            members[source] = start.members
+            if start.position is not None:
+                positions[source] = start.position
+        if not members:
+            self.progress.finish()
+            return True
+        fresh = not any(source in copies for source in members)
+        self._log.info("copy.started", sources=sorted(members))
+        targets = await make_targets(self._task, self._setups, self._registry, members, fresh=fresh)
+        settings = replace(self._settings, followed=frozenset(positions))
+        jobs = CopyJobs(
+            self._session,
+            settings,
+            {name: table for name, (_, table) in targets.items()},
+            {
+                name: [
+                    (source, self._setups[source].address, member.name)
+                    for source, found in members.items()
+                    for member in found
+                    if member.target == name
+                ]
+                for name in targets
+            },
+            self.progress,
+        )
+        async with anyio.create_task_group() as background:
+            background.start_soon(self._report)
+            if follow:
+                background.start_soon(self._watch(positions).run)
+            planners = {
+                s: await self._planner(s, m, targets, followed=s in positions)
+                for s, m in members.items()
+            }
+            async with anyio.create_task_group() as tasks:
+                for source, planner in planners.items():
+                    tasks.start_soon(self._copy_source, source, planner, jobs, stop)
+            background.cancel_scope.cancel()
+        if stop.is_set():
+            return False
+        self.progress.finish()
+        self._tell("copy.finished")
+        return True
+
+    def _watch(self, positions: Mapping[str, BinlogPosition]) -> PurgeWatch:
+        needs = {
+            source: BinlogNeed(position, "the full copy is under way")
+            for source, position in positions.items()
+        }
+        return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
+
+    async def _planner(
+        self,
+        source: str,
+        members: Sequence[CopyMember],
+        targets: Mapping[TableName, tuple[int, Table]],
+        *,
+        followed: bool,
+    ) -> CopyPlanner:
+        setup = self._setups[source]
+        upstream = Connection(setup.address)
+        try:
+            sizes = await read_sizes(upstream, members)
+        finally:
+            upstream.close()
+        records = await self._store.chunks(source)
+        self._count_former(members, records)
+        self.progress.expected += sum(sizes[m.name].rows for m in members if m.name in sizes)
+        self.progress.expected = max(self.progress.expected, self.progress.rows)
+        dump = self._dump[source]
+        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
+        return CopyPlanner(
+            setup,
+            members,
+            targets,
+            self._store,
+            records,
+            sizes,
+            limits,
+            self.progress,
+            followed=followed,
+        )
+
+    def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
+        progress = self.progress
+        progress.tables += len(members)
+        done = [record for record in records if record.done]
+        progress.tables_done += sum(record.upper is None for record in done)
+        progress.chunks += len(done)
+        progress.rows += sum(record.rows for record in done)
+        progress.rows_before += sum(record.rows for record in done)
+        progress.size += sum(record.size for record in done)
+
+    async def _copy_source(
+        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event
+    ) -> None:
+        send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._plan, planner, send, stop)
+            for _ in range(self._dump[source].threads):
+                tasks.start_soon(self._work, receive.clone(), jobs, stop)
+            receive.close()
+        if not stop.is_set():
+            reach(CrashPoint.COPY_COMPLETE)
+            upstream = Connection(self._setups[source].address)
+            try:
+                end = await binlog_end(upstream, needed=self._task.task_mode == "all")
+            finally:
+                upstream.close()
+            await self._store.finish(source, end[:2] if end else None)
+            reach(CrashPoint.COPY_FINISHED)
+            self._log.info("copy.source-finished", source=source, end=str(end and end[:2]))
+
+    async def _plan(
+        self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
+    ) -> None:
+        async with send, anyio.create_task_group() as tasks:
+            # Planning may wait for others at the source, for as long as they like.
+            tasks.start_soon(_cancel_at, stop, tasks.cancel_scope)
+            async with aclosing(planner.groups()) as groups:
+                async for group in groups:
+                    try:
+                        await send.send(group)
+                    except anyio.BrokenResourceError:
+                        # Nobody takes it: the last worker has failed, and its error is on its way.
+                        break
+            tasks.cancel_scope.cancel()
+
+    async def _work(
+        self, receive: MemoryObjectReceiveStream[ChunkGroup], jobs: CopyJobs, stop: anyio.Event
+    ) -> None:
+        async with receive:
+            async for group in receive:
+                if not stop.is_set():
+                    await self._limit.admit(group.rows, stop)
+                    async with self._slots:
+                        await jobs.run(group.chunks, stop)
+
+    async def _report(self) -> None:
+        while True:
+            await anyio.sleep(REPORT_SECONDS)
+            self._tell("copy.progress")
+
+    def _tell(self, event: str) -> None:
+        figures = asdict(self.progress.status())
+        del figures["state"]
+        self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))
+
+
+async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
+    await stop.wait()
+    scope.cancel()
+
+
+class RateLimit:
+    """Lets so many rows per second begin, on average; 0: any number."""
+
+    def __init__(self, rows_per_second: int) -> None:
+        self._rate = rows_per_second
+        self._free_at = time.monotonic()
+
+    async def admit(self, rows: int, stop: anyio.Event) -> None:
+        """Wait until rows may begin to be copied, or ``stop``."""
+        if not self._rate:
+            return
+        now = time.monotonic()
+        begin = max(now, self._free_at)
+        self._free_at = begin + rows / self._rate
+        with anyio.move_on_after(begin - now):
+            await stop.wait()

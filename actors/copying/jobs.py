@@ -1,0 +1,183 @@
+"""Running the Spark jobs of a full copy until their chunks are on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+import structlog
+from py4j.protocol import Py4JError, Py4JJavaError
+from pymysql.err import MySQLError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from actors.copying.planner import changed
+from actors.copying.progress import CopyProgress
+from actors.faults import FatalError, TransientError
+from actors.writing.job_runner import RETRY_WAIT, SPARK_ATTEMPTS
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
+from replicator.pipeline.copy_plan import CopyChunk
+from replicator.pipeline.copy_rivals import find_holders
+from replicator.pipeline.snapshot import copy_chunks
+from replicator.schema.structure import Table
+
+_UNKNOWN = 1105
+_ROW_TOO_LARGE = 8025
+_MEMORY = "tidb_mem_quota_query"
+_LIMITS = {
+    _UNKNOWN: _MEMORY,
+    8004: "performance.txn-total-size-limit",
+    8175: _MEMORY,
+    _ROW_TOO_LARGE: "performance.txn-entry-size-limit",
+}
+"""TiDB's limits of a transaction and of a row (its page "TiDB Configuration File"), by the code of
+the error. The unknown error is that of a limit where it names it."""
+
+
+class CopyJobs:
+    """Copies chunks; those that a former job has committed are left out by their records.
+
+    ``targets`` are the structures of the targets, ``members`` the shards of each with the address
+    of their source: to name the shard that holds a key already.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        settings: CopySettings,
+        targets: dict[TableName, Table],
+        members: dict[TableName, list[tuple[str, DatabaseAddress, TableName]]],
+        progress: CopyProgress,
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._targets = targets
+        self._members = members
+        self._progress = progress
+        self._log = structlog.get_logger()
+
+    async def run(self, chunks: Sequence[CopyChunk], stop: anyio.Event) -> None:
+        """Copy chunks, waiting for servers that are away; less when ``stop`` comes meanwhile.
+
+        Raises FatalError for a chunk that can't be copied as it is, TransientError when Spark
+        keeps failing.
+        """
+        left = list(chunks)
+        wait, longest = RETRY_WAIT
+        failures = 0
+        while left and not stop.is_set():
+            try:
+                outcomes = await anyio.to_thread.run_sync(
+                    copy_chunks, self._session, left, self._settings
+                )
+            except (PySparkException, Py4JJavaError) as error:
+                failures += 1
+                self._log.warning("copy.spark-failed", attempt=failures, error=str(error)[:2000])
+                if failures >= SPARK_ATTEMPTS:
+                    raise TransientError(f"Spark failed {failures} times: {error}") from error
+                trouble = "Spark failed"
+            except (Py4JError, EOFError, OSError, pa.ArrowException) as error:
+                raise TransientError(f"Spark's JVM is gone: {error!r}") from error
+            else:
+                failed = self._count(outcomes)
+                left = left[len(outcomes) - (failed is not None) :]
+                if failed is None:
+                    continue
+                if failed.outcome is not CopyOutcome.UNREACHABLE:
+                    raise await self._fault(failed)
+                trouble = failed.message
+            self._progress.waiting = trouble
+            self._log.warning("copy.retry", reason=trouble, seconds=round(wait, 1))
+            with anyio.move_on_after(wait):
+                await stop.wait()
+            wait = min(2 * wait, longest)
+        self._progress.waiting = ""
+
+    def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
+        """Add up what was copied; the outcome that ended the job early, if one did."""
+        progress = self._progress
+        for outcome in outcomes:
+            if outcome.outcome is not CopyOutcome.DONE:
+                return outcome
+            progress.rows += outcome.rows
+            progress.size += outcome.size
+            progress.replaced += outcome.replaced
+            progress.ignored += outcome.ignored
+            progress.chunks += 1
+            progress.expected = max(progress.expected, progress.rows)
+            if outcome.chunk.upper is None:
+                progress.tables_done += 1
+        return None
+
+    async def _fault(self, failed: ChunkOutcome) -> FatalError:
+        copy = failed.chunk.copy
+        target = TableName(copy.target.schema, copy.target.table)
+        where = f"{copy}, chunk {failed.chunk.number}, target {target}"
+        if failed.outcome is CopyOutcome.CHANGED:
+            return changed(f"{copy.schema}.{copy.table}", copy.source, target)
+        if failed.outcome is CopyOutcome.DUPLICATE:
+            holders = await self._holders(failed, target)
+            return FatalError(
+                "copy.duplicate",
+                f"{copy} has a row whose key {target} holds already: {failed.message};"
+                f" {_from(holders)}. Row: {failed.row}",
+                where=where,
+                ways_out=(
+                    f"change or delete the row in {copy}, then `replicator resume`",
+                    "if that row is to stay: change or delete the other, in its shard and on the"
+                    f" target {target} (what is copied is not copied again), then `replicator"
+                    " resume`",
+                    "let the last row to come win, or the first: set on-duplicate-logical of the"
+                    " loader to replace or ignore, `replicator stop`, and start the task again",
+                ),
+            )
+        return FatalError(
+            "copy.refused",
+            f"a chunk of {copy} can't be copied to {target}: {failed.message}"
+            + (f" ({failed.code})" if failed.code else "")
+            + (f". Row: {failed.row}" if failed.line else ""),
+            where=where,
+            ways_out=_ways_out_of_refusal(failed),
+        )
+
+    async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
+        """The other shards that hold the key now; none where a source can't be asked."""
+        copy = failed.chunk.copy
+        others = [
+            (source, address, name)
+            for source, address, name in self._members.get(target, [])
+            if (source, name) != (copy.source, TableName(copy.schema, copy.table))
+        ]
+        try:
+            return await anyio.to_thread.run_sync(
+                find_holders, copy, failed.line, failed.message, self._targets[target], others
+            )
+        except (MySQLError, OSError):
+            return []
+
+
+def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
+    limit = _LIMITS.get(failed.code, "")
+    if not limit or (failed.code == _UNKNOWN and _MEMORY not in failed.message):
+        return (
+            "mend what the server says (the target's columns must take every value of the"
+            " shards'), then `replicator resume`",
+        )
+    ways_out = [f"set the target's {limit} to more, then `replicator resume`"]
+    if failed.code != _ROW_TOO_LARGE:
+        ways_out.append(
+            "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
+            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty the"
+            " targets, `replicator run --remove-meta`"
+        )
+    return tuple(ways_out)
+
+
+def _from(holders: Sequence[str]) -> str:
+    if holders:
+        return f"the row there is that of {', '.join(holders)}"
+    return "no other shard has it now: the row there was on the target before, or has moved"

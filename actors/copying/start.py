@@ -1,0 +1,171 @@
+"""How the copy of a source begins: its members, and the position its binlog is replayed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio.to_thread
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from actors.refusals import MISSING_PRIVILEGE, refusal
+from actors.task_setup import SourceSetup
+from replicator.binlog.position import BinlogPosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.chunks import CopyStore
+from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.source_stream import SourceStream
+from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.registry import MemberRecord
+from replicator.schema.structure import Table
+
+_UNKNOWN_STATEMENT = 1064
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMember:
+    """A shard that is to be copied, with the structure it had when the copy began."""
+
+    name: TableName
+    target: TableName
+    structure: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStart:
+    """The members to copy, and the saved position that the binlog is followed from, if any."""
+
+    members: tuple[CopyMember, ...]
+    position: BinlogPosition | None
+
+
+async def begin_copy(
+    setup: SourceSetup, meta: MetaStore, store: CopyStore, *, follow: bool
+) -> CopyStart:
+    """The members to copy, as a former start found them or as they are now.
+
+    The structures are read first, then the position is taken, then all is saved: a change in
+    between is found when the shard is planned. With ``follow`` there must be a binlog. Raises
+    FatalError, DatabaseUnavailableError.
+    """
+    upstream = Connection(setup.address)
+    try:
+        checkpoint = await meta.load(setup.source)
+        server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
+        if checkpoint is None:
+            await store.begin(setup.source)
+            checkpoint = await _fresh(setup, upstream, server_id, follow=follow)
+            await meta.save([checkpoint], members=frozenset({setup.source}))
+            reach(CrashPoint.COPY_BEGUN)
+        elif checkpoint.server_id != server_id:
+            raise FatalError(
+                "source.changed",
+                f"the copy of source {setup.source} was begun from the server with server_id"
+                f" {checkpoint.server_id}, but {setup.address} has server_id {server_id}",
+                where=f"source {setup.source}",
+                ways_out=(
+                    "point the source at the former server again, then `replicator resume`",
+                    "empty the targets and start anew with `replicator run --remove-meta`",
+                ),
+            )
+        members = tuple(
+            CopyMember(record.member.name, record.target, record.structure)
+            for record in checkpoint.members
+            if record.structure is not None
+        )
+        saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
+        return CopyStart(members, saved)
+    except MySQLError as error:
+        raise refusal(f"source {setup.source}", setup.address, error) from error
+    finally:
+        upstream.close()
+
+
+async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, str] | None:
+    """File, offset and (where the server tells it here) GTID set of a binlog's present end.
+
+    None where the server writes no binlog; unless ``needed``, also where it does not let us see.
+    Raises DatabaseUnavailableError or the server's error.
+    """
+    try:
+        rows = await upstream.fetch("SHOW MASTER STATUS")
+    except MySQLError as error:
+        if error.args[0] in MISSING_PRIVILEGE and not needed:
+            return None
+        if error.args[0] != _UNKNOWN_STATEMENT:
+            raise
+        # The name of the statement since MySQL 8.4.
+        rows = await upstream.fetch("SHOW BINARY LOG STATUS")
+    if not rows:
+        return None
+    gtid = rows[0][4].replace("\n", "") if len(rows[0]) > 4 else ""
+    return str(rows[0][0]), int(rows[0][1]), gtid
+
+
+async def _members(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
+    members = []
+    for name in await list_tables(upstream):
+        target = setup.router.route(*_pair(name))
+        structure = await read_table(upstream, name) if target else None
+        if target is not None and structure is not None:
+            record = MemberRecord(
+                Member(setup.source, name),
+                TableName(target.schema, target.table),
+                version=0,
+                since=0,
+                structure=structure,
+            )
+            members.append(record)
+    return members
+
+
+def _pair(name: TableName) -> tuple[str, str]:
+    return name.schema, name.table
+
+
+def _snapshot_position(address: DatabaseAddress) -> tuple[str, int] | None:
+    stream = SourceStream(address)
+    try:
+        return stream.begin_snapshot()
+    finally:
+        stream.close()
+
+
+async def _fresh(
+    setup: SourceSetup, upstream: Connection, server_id: int, *, follow: bool
+) -> Checkpoint:
+    while True:
+        members = await _members(setup, upstream)
+        end = await binlog_end(upstream, needed=follow)
+        told = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
+        if told is not None and end is not None:
+            # The GTID set is left to the reader: the server tells that of any position.
+            end = (*told, "")
+        found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
+        # A table that was made before the position, and after the members were listed, would be
+        # neither copied nor found in the binlog.
+        if found == {record.member.name for record in members}:
+            break
+    if end is None and follow:
+        raise FatalError(
+            "source.no-binlog",
+            f"source {setup.source} writes no binlog, so what changes during the copy and after"
+            " it can't be followed",
+            where=f"source {setup.source}",
+            ways_out=(
+                "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
+                "copy once with `task-mode: full`, while nobody writes to the shards",
+            ),
+        )
+    file, offset, gtid = end or ("", 0, "")
+    return Checkpoint(
+        source=setup.source,
+        file=file,
+        offset=offset,
+        gtid=gtid,
+        server_id=server_id,
+        members=tuple(members),
+        floors=(),
+    )

@@ -1,0 +1,91 @@
+"""The targets of a full copy: made like their first shard where they do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.copying.start import CopyMember
+from actors.faults import FatalError
+from actors.refusals import refusal
+from actors.task_setup import SourceSetup, address_of
+from config.models import Task
+from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import TableName
+from replicator.schema.inspection import read_target
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
+
+log = structlog.get_logger()
+
+
+async def make_targets(
+    task: Task,
+    setups: Mapping[str, SourceSetup],
+    registry: SchemaRegistry,
+    members: Mapping[str, Sequence[CopyMember]],
+    *,
+    fresh: bool,
+) -> dict[TableName, tuple[int, Table]]:
+    """The number and the structure of every target that members are copied to.
+
+    ``fresh``: nothing was copied before, so a target that has rows is worth a warning.
+    Raises FatalError where one can't be made.
+    """
+    first: dict[TableName, tuple[str, TableName]] = {}
+    for source in setups:
+        for member in members.get(source, []):
+            first.setdefault(member.target, (source, member.name))
+    target = Connection(address_of(task.target_database))
+    try:
+        found = {}
+        for name, (source, like) in first.items():
+            table = await read_target(target, name)
+            if table is None:
+                await _make(target, name, setups[source], like)
+                table = await read_target(target, name)
+                assert table is not None, f"{name} was made and is not there"
+            elif fresh and await target.fetch(f"SELECT 1 FROM {_quoted(name)} LIMIT 1"):
+                log.warning("target.has-rows", target=str(name))
+            found[name] = (registry.target(name), table)
+        return found
+    except MySQLError as error:
+        raise refusal("target", target.address, error) from error
+    finally:
+        target.close()
+
+
+async def _make(target: Connection, name: TableName, setup: SourceSetup, member: TableName) -> None:
+    upstream = Connection(setup.address)
+    try:
+        pattern = await read_pattern(upstream, member)
+    except MySQLError as error:
+        raise refusal(f"source {setup.source}", setup.address, error) from error
+    finally:
+        upstream.close()
+    try:
+        made = await create_target(target, name, pattern)
+    except TargetNotCreatedError as error:
+        raise FatalError(
+            "target.not-created",
+            error.message,
+            where=f"target {name}, like {setup.source}: {member}",
+            ways_out=error.ways_out,
+        ) from error
+    log.info(
+        "target.created",
+        target=str(name),
+        like=f"{setup.source}: {member}",
+        left_out=list(made.foreign_keys),
+        auto_increment=made.auto_increment,
+        engine=made.engine,
+        collations=dict(made.collations),
+        warnings=list(made.warnings),
+    )
+
+
+def _quoted(name: TableName) -> str:
+    return f"{quote(name.schema)}.{quote(name.table)}"

@@ -1,0 +1,1 @@
+"""Following the binlogs of the sources, and what their statements mean."""

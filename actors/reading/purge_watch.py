@@ -1,0 +1,118 @@
+"""The purge watch: sees in time that a source is about to delete binlogs that are still needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import anyio
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from replicator.binlog.position import BinlogPosition
+from replicator.binlog.retention import BinlogFile, Distance, distance
+from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+
+WATCH_SECONDS = 10.0
+"""Seconds between two looks at the binlog files of the sources."""
+
+NEAR_FILES = 2
+"""So many older files left, or fewer: the position is near to being purged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogNeed:
+    """The position that a source would be read from again, and what keeps it there.
+
+    ``waits_for`` is empty where the position moves on by itself; ``locks`` are the open ones.
+    """
+
+    position: BinlogPosition
+    waits_for: str = ""
+    locks: tuple[str, ...] = ()
+
+
+class PurgeWatch:
+    """Looks at the binlog files of each source again and again.
+
+    A source with an open lock stays at the position before its earliest open statement, though it
+    reads on, and one that is being copied at the position where the copy began; nothing else keeps
+    the server from purging the files in between. ``need`` tells what a source needs now.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[str, DatabaseAddress],
+        need: Callable[[str], BinlogNeed | None],
+    ) -> None:
+        self.distances: dict[str, Distance] = {}
+        self._connections = {source: Connection(a) for source, a in addresses.items()}
+        self._need = need
+        self._told: dict[str, int] = {}
+        self._refused: set[str] = set()
+        self._log = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Watch until cancelled. Raises FatalError when what somebody waits for is gone."""
+        try:
+            while True:
+                for source, connection in self._connections.items():
+                    await self._look(source, connection)
+                await anyio.sleep(WATCH_SECONDS)
+        finally:
+            for connection in self._connections.values():
+                connection.close()
+
+    async def _look(self, source: str, connection: Connection) -> None:
+        need = self._need(source)
+        if need is None:
+            return
+        try:
+            rows = await connection.fetch("SHOW BINARY LOGS")
+        except DatabaseUnavailableError:
+            # The reader tells of a source that is away.
+            return
+        except MySQLError as error:
+            if source not in self._refused:
+                self._refused.add(source)
+                self._log.warning("source.binlogs-unknown", source=source, error=str(error))
+            return
+        files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
+        found = distance(need.position, files)
+        if found is None:
+            self.distances.pop(source, None)
+            if need.waits_for:
+                raise _purged(source, need, files)
+            return
+        self.distances[source] = found
+        near = need.waits_for and found.files_behind > 0 and found.files_left <= NEAR_FILES
+        if not near:
+            self._told.pop(source, None)
+        elif self._told.get(source) != found.files_left:
+            self._told[source] = found.files_left
+            self._log.warning(
+                "source.purge-near",
+                source=source,
+                position=str(need.position),
+                files_left=found.files_left,
+                files_behind=found.files_behind,
+                bytes_behind=found.bytes_behind,
+                locks=list(need.locks),
+                reason=f"{need.waits_for}: the source must be read again from this position",
+            )
+
+
+def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalError:
+    locks = f" (locks: {', '.join(need.locks)})" if need.locks else ""
+    return FatalError(
+        "source.purged",
+        f"the source has purged {need.position.file}, its oldest binlog file is {files[0].name}:"
+        f" {need.waits_for}, and what came since then can't be read again{locks}",
+        where=f"source {source}, after {need.position}",
+        ways_out=(
+            f"restore the binlog files from {need.position.file} on at the source, or point the"
+            " source at a replica that has them, then `replicator resume`",
+            "copy the tables anew and start behind the copy with remove-meta",
+        ),
+    )

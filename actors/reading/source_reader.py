@@ -1,0 +1,277 @@
+"""The source reader: follows one binlog and deals its chunks out to the groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Never
+
+import anyio
+import anyio.to_thread
+import stamina
+import structlog
+
+from actors.actor import Actor
+from actors.faults import FatalError
+from actors.mailbox import Mailbox
+from actors.messages import ChunkEnd, TargetRows, WriterMessage
+from actors.reading.ddl_overrides import RuleBook
+from actors.reading.statement_reader import NOTHING, StatementReader, Step
+from actors.sharding.group import GroupActor
+from replicator.binlog.assembler import RowPosition
+from replicator.binlog.connection import SourceAddress
+from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.segment import Chunk, RouteSlot, RowEvents, Statement
+from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.stream import BinlogStream
+from replicator.crashpoints import CrashPoint, reach
+from replicator.mysql.names import Member, TableName
+from replicator.routing.router import Router
+from replicator.schema.registry import SchemaRegistry
+
+RETRY_WAIT = (0.1, 15.0)
+"""Seconds before the first and, at most, before any later attempt to reconnect."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One source: where it is, and the server id to appear under there."""
+
+    source: str
+    address: SourceAddress
+    server_id: int
+    limits: ChunkLimits
+
+
+@dataclass(slots=True)
+class ReaderProgress:
+    """What a reader has done, for `status`."""
+
+    state: str = "starting"
+    position: SourcePosition | None = None
+    timestamp: int = 0
+    behind: bool = True
+    rows: int = 0
+    bytes: int = 0
+    reconnects: int = 0
+    error: str = ""
+
+    def lag(self) -> float | None:
+        """Seconds between the newest event read and now, by both clocks; None before the first.
+
+        0 where the source has said that it has no more.
+        """
+        if not self.behind:
+            return 0.0
+        return max(0.0, time.time() - self.timestamp) if self.timestamp else None
+
+
+class SourceReader(Actor[Never]):
+    """Reads chunks in a thread and sends each part to its group, the chunk's end to the writer.
+
+    A lost connection is opened again for ever, with growing pauses, and reading goes on behind
+    the last event that was dealt out. Whatever cannot be read is fatal.
+
+    ``members`` are the source's at the start.
+    """
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        start: SourcePosition | GtidStart,
+        router: Router,
+        registry: SchemaRegistry,
+        rules: RuleBook,
+        writer: Mailbox[WriterMessage],
+        group_of: Callable[[int], GroupActor],
+        members: Iterable[TableName],
+        *,
+        epoch: int,
+    ) -> None:
+        super().__init__(f"reader {settings.source}", capacity=1)
+        self.settings = settings
+        self.progress = ReaderProgress()
+        self._start = start
+        self._statements = StatementReader(settings.source, router, registry, rules, members)
+        self._registry = registry
+        self._writer = writer
+        self._group_of = group_of
+        self._epoch = epoch
+        self._next_chunk = 0
+        self._resume_after: RowPosition | None = None
+        self._unfinished: Statement | None = None
+        self._stream: BinlogStream | None = None
+        self._limiter = anyio.CapacityLimiter(1)
+        self._waiting = anyio.CancelScope()
+        self._finishing = False
+        self._finished = anyio.Event()
+        self._log = structlog.get_logger().bind(source=settings.source)
+
+    async def loop(self) -> None:
+        """Connect, read until the connection is lost, and again; until `finish`."""
+        try:
+            while not self._finishing:
+                with anyio.CancelScope() as self._waiting:
+                    await self._connect()
+                try:
+                    await self._follow()
+                except StreamLostError as error:
+                    self.progress.reconnects += 1
+                    self._lost(error)
+        finally:
+            self._finished.set()
+
+    async def finish(self) -> None:
+        """Stop reading between two chunks; returns when the last one is dealt out."""
+        self._finishing = True
+        self._waiting.cancel()
+        await self._finished.wait()
+
+    async def on_stop(self) -> None:
+        """Close the connection, which also ends a read that is under way in the thread."""
+        self.progress.state = "stopped"
+        if self._stream is not None:
+            self._stream.close()
+
+    async def _connect(self) -> None:
+        wait, longest = RETRY_WAIT
+        async for attempt in stamina.retry_context(
+            on=StreamLostError, attempts=None, timeout=None, wait_initial=wait, wait_max=longest
+        ):
+            with attempt:
+                await self._open()
+
+    async def _open(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        stream = self._stream = BinlogStream(
+            self.settings.address,
+            self._start,
+            server_id=self.settings.server_id,
+            route=self._route,
+            limits=self.settings.limits,
+            resume_after=self._resume_after,
+        )
+        try:
+            await anyio.to_thread.run_sync(
+                stream.open, limiter=self._limiter, abandon_on_cancel=True
+            )
+        except StreamLostError as error:
+            self._lost(error)
+            raise
+        except BinlogError as error:
+            raise self._fault(error) from error
+        self.progress.state = "reading"
+        self.progress.error = ""
+        self._log.info("source.connected", position=str(self._start))
+
+    async def _follow(self) -> None:
+        assert self._stream is not None
+        while not self._finishing:
+            chunk: Chunk | None = None
+            try:
+                with anyio.CancelScope() as self._waiting:
+                    chunk = await anyio.to_thread.run_sync(
+                        self._stream.read_chunk, limiter=self._limiter, abandon_on_cancel=True
+                    )
+            except BinlogError as error:
+                raise self._fault(error) from error
+            if chunk is None:
+                return
+            reach(CrashPoint.CHUNK_READ)
+            await self._deal(chunk)
+
+    async def _deal(self, chunk: Chunk) -> None:
+        statement = chunk.statement
+        if statement == self._unfinished:
+            # Dealt out before the connection was lost inside its transaction: it counts once.
+            statement = None
+        steps = self._statements.steps(chunk, statement) if statement else [NOTHING]
+        for step in steps:
+            first, last = step is steps[0], step is steps[-1]
+            await self._deal_step(
+                step,
+                chunk.rows if first else {},
+                ChunkEnd(
+                    source=self.settings.source,
+                    epoch=self._epoch,
+                    chunk=self._next_chunk,
+                    targets=frozenset(chunk.rows if first else ()) | frozenset(step.effects),
+                    end=chunk.end,
+                    complete=chunk.complete and last,
+                    timestamp=chunk.timestamp,
+                    bytes=chunk.bytes if first else 0,
+                ),
+            )
+        self._note(chunk)
+
+    async def _deal_step(self, step: Step, rows: Mapping[int, RowEvents], end: ChunkEnd) -> None:
+        self._next_chunk += 1
+        await self._writer.put(end)
+        for target in sorted(end.targets):
+            group = self._group_of(target)
+            await group.mailbox.put(
+                TargetRows(
+                    epoch=self._epoch,
+                    chunk=end.chunk,
+                    rows=rows.get(target),
+                    effects=step.effects.get(target, ()),
+                    statement=step.statement,
+                )
+            )
+
+    def _note(self, chunk: Chunk) -> None:
+        self._start = chunk.end
+        dealt = [(r.transaction[-1], r.ordinal[-1]) for r in chunk.rows.values() if r]
+        if chunk.complete:
+            self._resume_after = self._unfinished = None
+        else:
+            self._resume_after = RowPosition(*max(dealt)) if dealt else self._resume_after
+            self._unfinished = chunk.statement or self._unfinished
+        progress = self.progress
+        progress.position = chunk.end
+        progress.timestamp = chunk.timestamp or progress.timestamp
+        progress.behind = not chunk.caught_up
+        progress.rows += sum(map(len, chunk.rows.values()))
+        progress.bytes += chunk.bytes
+
+    def _route(self, schema: str, table: str) -> RouteSlot | None:
+        """For the stream, in its thread: where the rows of a table go."""
+        name = TableName(schema, table)
+        target = self._statements.target(name)
+        if target is None:
+            return None
+        self._statements.members.add(name)
+        member = self._registry.join(Member(self.settings.source, name), target)
+        return RouteSlot(target=self._registry.target(target), member=member)
+
+    def _lost(self, error: StreamLostError) -> None:
+        self.progress.state = "reconnecting"
+        self.progress.behind = True
+        self.progress.error = str(error)
+        self._log.warning("source.lost", error=str(error), position=str(self._start))
+
+    def _fault(self, error: BinlogError) -> FatalError:
+        purged = isinstance(error, PurgedError)
+        return FatalError(
+            "source.purged" if purged else "source.unreadable",
+            str(error),
+            where=f"source {self.settings.source}, after {self._start}",
+            ways_out=(
+                (
+                    "restore the purged binlog files on the source, or point the source at a"
+                    " replica that has them, then `replicator resume`",
+                    "copy the tables anew and start behind the copy with remove-meta",
+                )
+                if purged
+                else (
+                    "mend the cause at the source, then `replicator resume`",
+                    "if it lies in the binlog itself: bring over by hand what the event did, then"
+                    " start the task behind it with remove-meta and meta: {binlog-name,"
+                    " binlog-pos} (SHOW BINLOG EVENTS tells the position)",
+                )
+            ),
+        )

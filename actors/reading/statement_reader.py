@@ -1,0 +1,160 @@
+"""What a statement of a binlog means for the targets, by itself or by the operator's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import structlog
+
+from actors.faults import DdlEvent, FatalError
+from actors.reading.ddl_overrides import RuleBook
+from replicator.binlog.segment import Chunk, Statement
+from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import Recognised
+from replicator.mysql.names import TableName
+from replicator.routing.router import Router
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
+from replicator.schema.overridden_effects import RuleAction, ruled_effects
+from replicator.schema.registry import SchemaRegistry
+
+ANSI_QUOTES = 0x4
+"""The bit of sql_mode that makes "a" an identifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement to be taken, and its effects by the number of the target."""
+
+    statement: Statement | None = None
+    effects: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
+
+
+NOTHING = Step()
+
+
+class StatementReader:
+    """Turns the statements of one source into effects.
+
+    ``members`` are the source's tables. They are kept up to date by what is read: the groups, and
+    so the registry, may still be behind.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        router: Router,
+        registry: SchemaRegistry,
+        rules: RuleBook,
+        members: Iterable[TableName],
+    ) -> None:
+        self.members = set(members)
+        self._source = source
+        self._router = router
+        self._registry = registry
+        self._rules = rules
+        self._log = structlog.get_logger().bind(source=source)
+
+    def target(self, name: TableName) -> TableName | None:
+        """The target of a table, or (with an empty table name) of a database."""
+        if not name.table:
+            schema = self._router.route_schema(name.schema)
+            return None if schema is None else TableName(schema, "")
+        target = self._router.route(name.schema, name.table)
+        return None if target is None else TableName(target.schema, target.table)
+
+    def steps(self, chunk: Chunk, statement: Statement) -> list[Step]:
+        """The statement that ends a chunk, or those that the operator has put in its place.
+
+        There is always one step. Raises FatalError for what cannot be carried over.
+        """
+        recognised = _recognised(statement, statement.sql)
+        rule = self._rules.find(self._source, statement)
+        try:
+            found: tuple[tuple[Effect, ...], ...]
+            if rule is None:
+                found = (effects_of(recognised, self.target, self.members),)
+            else:
+                subject = recognised.tables[0].schema if recognised.tables else statement.schema
+                session = replace(statement, schema=subject)
+                given = [_recognised(session, text) for text in rule.statements]
+                found = ruled_effects(rule.action, recognised, given, self.target, self.members)
+        except DdlError as error:
+            raise _unsupported(self._source, chunk, statement, error) from error
+        if rule is not None:
+            self._log.warning(
+                "binlog.rule",
+                position=str(statement.position),
+                action=rule.action.value,
+                statement=statement.sql[:500],
+                given=rule.statements,
+            )
+        for effect in chain.from_iterable(found):
+            self._note(effect)
+        if not any(found):
+            self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
+        # The bytes of the event group give each step a place of its own before the next group.
+        return [
+            Step(
+                replace(
+                    statement,
+                    sql=effects[0].statement.sql if effects else statement.sql,
+                    transaction=statement.transaction + number,
+                ),
+                self._by_target(effects),
+            )
+            for number, effects in enumerate(found)
+        ] or [Step(statement)]
+
+    def _note(self, effect: Effect) -> None:
+        """Take members in and out."""
+        if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+            self.members.add(effect.table)
+        elif effect.kind in (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME):
+            self.members.discard(effect.table)
+        if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
+            self.members.add(effect.renamed_to)
+
+    def _by_target(self, effects: tuple[Effect, ...]) -> dict[int, tuple[Effect, ...]]:
+        found: dict[int, tuple[Effect, ...]] = {}
+        for effect in effects:
+            number = self._registry.target(effect.target)
+            found[number] = (*found.get(number, ()), effect)
+        return found
+
+
+def _recognised(statement: Statement, sql: str) -> Recognised:
+    """A text as the session of a statement would read it."""
+    return recognise(
+        sql,
+        default_schema=statement.schema,
+        ansi_quotes=bool((statement.sql_mode or 0) & ANSI_QUOTES),
+    )
+
+
+def _unsupported(source: str, chunk: Chunk, statement: Statement, error: DdlError) -> FatalError:
+    file, offset = chunk.end.binlog.file, chunk.end.binlog.offset
+    if chunk.complete:
+        where = f"at {statement.position}, before {chunk.end}"
+        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
+    else:
+        # Inside a transaction: its end is not known yet.
+        where = f"at {statement.position}, in the transaction that begins at {chunk.end}"
+        start = (
+            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
+            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
+        )
+    return FatalError(
+        "ddl.not-supported",
+        f"{error}: {statement.sql[:500]}",
+        where=f"source {source}, {where}",
+        ways_out=(
+            "do by hand on the target what the statement does there, then start the task behind it"
+            f" with remove-meta and {start}; the other sources at their applied_position, which"
+            " `replicator status --json` tells",
+        ),
+        ddl_event=DdlEvent(
+            source, statement.position, (RuleAction.SKIP.value, RuleAction.REPLACE.value)
+        ),
+    )

@@ -1,0 +1,72 @@
+"""The structure that a DDL event leaves its member with."""
+
+from __future__ import annotations
+
+import anyio
+import structlog
+
+from replicator.ddl.recognise import recognise
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.scratch_table import ShadowError, is_like, named, structure_after
+from replicator.schema.structure import Table
+
+log = structlog.get_logger()
+
+
+class StructureLearner:
+    """Learns structures from a shadow table on the target, and notes them in the registry."""
+
+    def __init__(self, registry: SchemaRegistry, connection: Connection, shadow: TableName) -> None:
+        self._registry = registry
+        self._connection = connection
+        self._shadow = shadow
+        self._lock = anyio.Lock()
+
+    async def learn(self, source: str, effect: Effect, at: int) -> Table | None:
+        """Note and return the structure of an effect's table behind the event group at ``at``.
+
+        None where it cannot be learned: the rows' own metadata or the target's structure must
+        serve then. Raises DatabaseUnavailableError.
+        """
+        registry = self._registry
+        number = registry.number(Member(source, effect.table))
+        if number is None or not effect.table.table:
+            return None
+        before = registry.structure(number, at - 1)
+        after: Table | None = before
+        if effect.kind is EffectKind.MOVE_IN:
+            assert effect.renamed_to is not None
+            after = self._copy(source, effect.renamed_to, effect.table, at)
+        elif effect.kind is EffectKind.CREATE and is_like(effect.statement):
+            like = effect.statement.tables[1]
+            after = self._copy(source, TableName(like.schema, like.table), effect.table, at)
+        elif effect.kind is EffectKind.CREATE:
+            after = await self._shadowed(source, effect, None)
+        elif effect.kind is EffectKind.ALTER and before is not None:
+            after = await self._shadowed(source, effect, before)
+        registry.learn(number, at, after)
+        return after
+
+    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Table | None:
+        number = self._registry.number(Member(source, pattern))
+        copied = None if number is None else self._registry.structure(number, at)
+        return None if copied is None else named(copied, name)
+
+    async def _shadowed(self, source: str, effect: Effect, before: Table | None) -> Table | None:
+        # What it comes to on a server that refuses the shard's own statement.
+        given = effect.instead or ()
+        try:
+            async with self._lock:
+                return await structure_after(
+                    self._connection,
+                    self._shadow,
+                    before,
+                    effect.statement,
+                    [recognise(sql, default_schema=effect.target.schema) for sql in given],
+                )
+        except ShadowError as error:
+            log.warning("schema.unknown", source=source, member=str(effect.table), error=str(error))
+            return None

@@ -1,0 +1,1 @@
+"""Sharding groups and the locks between them: when a target's DDL is executed."""

@@ -1,0 +1,102 @@
+"""What every sharding group does, whether its DDL is coordinated or not."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+import structlog
+
+from actors.actor import Actor
+from actors.mailbox import Mailbox
+from actors.messages import Drain, GroupMessage, Part, TargetRows, WriterMessage
+from replicator.binlog.position import Point
+from replicator.binlog.segment import RowEvents
+from replicator.schema.registry import SchemaRegistry
+
+GROUP_CAPACITY = 2
+"""Chunks that may wait at a group: the reader is to be held up rather than memory filled."""
+
+
+class GroupActor(Actor[GroupMessage]):
+    """All members of one target in one source: passes a chunk's part on to the writer.
+
+    ``floor`` is the point up to which the target is known to have the rows: those are left out.
+    Subclasses decide what a part holds.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: int,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        floor: Point | None,
+    ) -> None:
+        super().__init__(f"group {source} {registry.target_name(target)}", capacity=GROUP_CAPACITY)
+        self.source = source
+        self.target = target
+        self.registry = registry
+        self.log = structlog.get_logger().bind(
+            source=source, target=str(registry.target_name(target))
+        )
+        self._writer = writer
+        self._floor = floor
+
+    @property
+    def version(self) -> int:
+        """The version of the target that the group's rows are applied to."""
+        raise NotImplementedError
+
+    async def decide(self, message: TargetRows) -> Part:
+        """What is to be done for the target in one chunk."""
+        raise NotImplementedError
+
+    async def on_message(self, message: GroupMessage) -> None:
+        """Decide a chunk and pass the part on, or say that everything before was."""
+        if isinstance(message, Drain):
+            message.done.set()
+        else:
+            if message.rows is not None:
+                message = replace(message, rows=self._not_copied(message.rows))
+            await self._writer.put(await self.decide(message))
+
+    def _not_copied(self, rows: RowEvents) -> RowEvents | None:
+        """The rows that a full copy has not brought to the target already."""
+        until = {member: self.registry.copied_until(member) for member in set(rows.member)}
+        if not any(until.values()):
+            return rows
+        places = [
+            i
+            for i, (member, at) in enumerate(zip(rows.member, rows.transaction, strict=True))
+            if at >= until[member]
+        ]
+        return part_of(rows, places) if places else None
+
+    def after_floor(self, rows: RowEvents) -> RowEvents | None:
+        """The rows, all of the present version, that the target may not have yet."""
+        floor = self._floor
+        if floor is None or floor.version < self.version:
+            return rows
+        if floor.version > self.version:
+            return None
+        applied = bisect_right(
+            range(len(rows)),
+            (floor.transaction, floor.ordinal),
+            key=lambda i: (rows.transaction[i], rows.ordinal[i]),
+        )
+        if applied == 0:
+            self._floor = None
+            return rows
+        return None if applied == len(rows) else part_of(rows, range(applied, len(rows)))
+
+
+def part_of(rows: RowEvents, places: range | list[int]) -> RowEvents:
+    """The row events at these places, in their order."""
+    return RowEvents(
+        [rows.member[i] for i in places],
+        [rows.table_map[i] for i in places],
+        [rows.transaction[i] for i in places],
+        [rows.ordinal[i] for i in places],
+        [rows.event[i] for i in places],
+    )

@@ -1,0 +1,317 @@
+"""The lock coordinator: the locks of all targets, and the execution of what they agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import anyio
+import anyio.abc
+import structlog
+
+from actors.actor import Actor
+from actors.lock_state import LockHistory, record_of
+from actors.schema_tracker import StructureLearner
+from actors.sharding.coordination import Uncoordinated, Unit
+from actors.sharding.group import GroupActor
+from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
+from actors.sharding.pessimistic_group import CoordinatedGroup, GroupTools
+from actors.writing.batched_writer import BatchedWriter
+from actors.writing.ddl_runner import DdlRunner
+from replicator.binlog.segment import Statement
+from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.moment import fills_in_moment
+from replicator.downstream.decisions import DecisionStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import At, Conflict, GroupState, MemberState, boundary
+from replicator.sharding.lock import LockView, Resolution, TargetLock, UnlockError
+
+COORDINATOR_CAPACITY = 1
+"""The coordinator has no row lane: all of its messages are control."""
+
+
+class LockCoordinator(Actor[LockMessage]):
+    """Looks at a target's lock whenever one of its groups changes.
+
+    An agreed item is decided, saved, executed when the writer has applied all older rows, and
+    then told to the sources: those that held rows of it restart, the others take it over. The
+    locks look into the groups directly: all of them live on one event loop.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        writer: BatchedWriter,
+        learner: StructureLearner,
+        target: Connection,
+        runner: DdlRunner,
+        store: DecisionStore,
+        histories: Mapping[TableName, LockHistory],
+        units: Mapping[str, Unit],
+    ) -> None:
+        super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
+        self.locks: dict[int, TargetLock] = {}
+        self._tools = GroupTools(registry, writer.mailbox, self.mailbox, learner, target, {})
+        self._registry = registry
+        self._writer = writer
+        self._runner = runner
+        self._store = store
+        self._histories = histories
+        self._units = units
+        self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
+        self._executing: set[int] = set()
+        self._conflicts: dict[int, Conflict] = {}
+        self._jobs: anyio.abc.TaskGroup | None = None
+        self._log = structlog.get_logger()
+
+    # What the units of the sources need.
+
+    def make_group(self, unit: Unit, target: int) -> GroupActor:
+        """The group of a target in an incarnation of a source; other sources get theirs too."""
+        if not self._registry.target_name(target).table:
+            # Databases have no rows: their statements are executed as they come.
+            return self._plain.make_group(unit, target)
+        new = target not in self.locks
+        lock = self._lock(target)
+        furthest = unit.furthest.get(target)
+        position = unit.state.position
+        group = lock.start(
+            unit.source,
+            self._state(unit, target, lock),
+            boundary(position.binlog.key if position else 0),
+            At(furthest.transaction, furthest.ordinal)
+            if furthest is not None and furthest.version == lock.version
+            else None,
+        )
+        if new:
+            for other in self._units.values():
+                if other is not unit and other.running:
+                    other.group(target)
+        return CoordinatedGroup(unit.source, target, group, unit.floors.get(target), self._tools)
+
+    def _state(self, unit: Unit, target: int, lock: TargetLock) -> GroupState:
+        """The group's saved state; one that begins now has the version of its target."""
+        saved = unit.state.groups.get(target)
+        if saved is not None and saved.state is not None:
+            return saved.state
+        past = self._histories.get(self._registry.target_name(target), LockHistory())
+        turns = past.turns.get(unit.source)
+        base = turns[0].version - 1 if turns else len(past.history)
+        names = [str(self._registry.member(m).name) for m, _ in saved.members] if saved else []
+        members = ((name, MemberState(base, At(0, 0))) for name in sorted(names))
+        return GroupState(base, tuple(members))
+
+    def began(self, unit: Unit) -> None:
+        """An incarnation begins: all its groups start, also those that have no members."""
+        for target in {*unit.state.groups, *self.locks, *self._known_targets()}:
+            unit.group(target)
+            if target in self.locks:
+                self.mailbox.tell(GroupChanged(target))
+
+    def ended(self, unit: Unit) -> None:
+        """An incarnation has ended, all that it read is applied and saved."""
+        for lock in self.locks.values():
+            if unit.source in lock.groups:
+                lock.stop(unit.source)
+
+    def open_items(self, source: str) -> Collection[At]:
+        """The places of the open items of a source: it is not saved behind any of them."""
+        groups = [lock.groups.get(source) for lock in self.locks.values()]
+        return [at for group in groups if group is not None for at in group.open_items]
+
+    def _known_targets(self) -> set[int]:
+        recorded = {self._registry.target(name) for name in self._histories}
+        with_members = {n for n, name in self._registry.targets() if name.table}
+        return recorded | with_members
+
+    def _lock(self, target: int) -> TargetLock:
+        lock = self.locks.get(target)
+        if lock is None:
+            name = self._registry.target_name(target)
+            past = self._histories.get(name, LockHistory())
+            lock = self.locks[target] = TargetLock(
+                str(name), tuple(self._units), past.history, past.turns, past.pending
+            )
+        return lock
+
+    # Life.
+
+    async def loop(self) -> None:
+        """Answer messages; what is executed runs beside."""
+        async with anyio.create_task_group() as jobs:
+            self._jobs = jobs
+            await super().loop()
+
+    async def on_message(self, message: LockMessage) -> None:
+        """A group has changed, or the operator forces a lock."""
+        if isinstance(message, Unlock):
+            await self._unlock(message)
+        else:
+            await self._settle(message.target)
+
+    async def _settle(self, target: int) -> None:
+        """Decide what is agreed, and execute what is decided, as far as possible now."""
+        lock = self.locks[target]
+        lock.look()
+        self._watch_conflict(target, lock)
+        if lock.agreed:
+            await self._decided(target, lock.resolve(self._resumes()))
+        if lock.may_execute and target not in self._executing:
+            assert self._jobs is not None
+            self._executing.add(target)
+            self._jobs.start_soon(self._execute, target)
+
+    async def _decided(self, target: int, resolution: Resolution) -> None:
+        name = self._registry.target_name(target)
+        for unit in self._units.values():
+            group = unit.groups.get(target)
+            if isinstance(group, CoordinatedGroup):
+                group.turned()
+        statement = self._tools.statements.get((resolution.owner, resolution.item.at))
+        reach(CrashPoint.LOCK_AGREED)
+        await self._store.decide(record_of(name, resolution, statement))
+        reach(CrashPoint.LOCK_DECIDED)
+        self._log.info(
+            "lock.decided",
+            target=str(name),
+            version=resolution.version,
+            owner=resolution.owner,
+            statement=resolution.item.statements[0][:2000],
+            unlocked=resolution.past.unlocked,
+            skipped=resolution.past.skipped,
+        )
+        if fills_in_moment(resolution.item.text) and not resolution.past.skipped:
+            self._log.warning(
+                "ddl.moment",
+                target=str(name),
+                version=resolution.version,
+                statement=resolution.item.statements[0][:2000],
+                reason="rows that were there get the owner's value in the target, for all shards",
+            )
+
+    async def _execute(self, target: int) -> None:
+        lock = self.locks[target]
+        resolution = lock.pending
+        assert resolution is not None
+        if not await self._older_rows_applied(target, lock):
+            # The source that has restarted tells when it is behind its turn again.
+            self._executing.discard(target)
+            return
+        name = self._registry.target_name(target)
+        if resolution.past.skipped:
+            await self._store.pass_over(name, resolution.version)
+        else:
+            await self._runner.run_resolution(
+                name,
+                resolution,
+                self._statement(name, resolution),
+                self._tools.instead.get((resolution.owner, resolution.item.at)),
+            )
+        self._writer.forget(target)
+        lock.executed()
+        self._executing.discard(target)
+        self._log.info("lock.resolved", target=str(name), version=resolution.version)
+        for unit in self._units.values():
+            self._tell(unit, target)
+        self.mailbox.tell(GroupChanged(target))
+
+    async def _older_rows_applied(self, target: int, lock: TargetLock) -> bool:
+        """Wait for the rows that were forwarded before the turns; False if they are not all there.
+
+        A source may restart meanwhile, which may leave a part of a transaction to be read again.
+        """
+        while lock.may_execute:
+            after = {
+                source: (unit.epoch, group.turned())
+                for source, unit in self._units.items()
+                if isinstance(group := unit.groups.get(target), CoordinatedGroup)
+            }
+            await self._writer.passed(after)
+            if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
+                return lock.may_execute
+        return False
+
+    def _statement(self, name: TableName, resolution: Resolution) -> Statement | None:
+        found = self._tools.statements.get((resolution.owner, resolution.item.at))
+        history = self._histories.get(name)
+        return found or (history.statement if history else None)
+
+    def _tell(self, unit: Unit, target: int) -> None:
+        """A source hears of the target's new version."""
+        group = unit.groups.get(target)
+        if not isinstance(group, CoordinatedGroup) or unit.restarting:
+            return
+        if group.group.known < self.locks[target].version and group.group.can_adopt:
+            group.group.adopt()
+        elif group.group.known < self.locks[target].version:
+            unit.restart()
+
+    def _resumes(self) -> dict[str, At]:
+        return {source: self._writer.book(source).resume_at for source in self._units}
+
+    # The operator.
+
+    def views(self) -> list[LockView]:
+        """All open locks."""
+        found = [lock.view() for lock in self.locks.values()]
+        return [view for view in found if view is not None]
+
+    def since(self, view: LockView) -> int:
+        """The earliest statement of a lock, in seconds by the clock of its source."""
+        target = self._registry.target(TableName(*view.target.split(".", 1)))
+        lock = self.locks[target]
+        items = [(s, item.at) for s in lock.sources for item in lock.candidates(s)]
+        found = [self._tools.statements.get(place) for place in items]
+        if lock.pending is not None:
+            found.append(self._statement(self._registry.target_name(target), lock.pending))
+        return min((statement.timestamp for statement in found if statement), default=0)
+
+    async def _unlock(self, message: Unlock) -> None:
+        target = next(
+            (
+                number
+                for number, lock in self.locks.items()
+                if (view := lock.view()) and lock_id(view) == message.lock
+            ),
+            None,
+        )
+        if target is None:
+            open_ids = ", ".join(map(lock_id, self.views())) or "none"
+            message.answer(f"there is no lock {message.lock}; open locks: {open_ids}")
+            return
+        try:
+            resolution = self.locks[target].unlock(
+                self._resumes(), owner=message.owner or None, skip=message.skip
+            )
+        except UnlockError as error:
+            message.answer(str(error))
+            return
+        await self._decided(target, resolution)
+        message.answer("")
+        await self._settle(target)
+
+    def _watch_conflict(self, target: int, lock: TargetLock) -> None:
+        conflict = lock.conflict()
+        if conflict is None:
+            self._conflicts.pop(target, None)
+        elif self._conflicts.get(target) != conflict:
+            self._conflicts[target] = conflict
+            self._log.error(
+                "lock.conflict",
+                target=lock.target,
+                version=conflict.version,
+                ours=_claim(conflict.ours.source, conflict.ours.items[0].member),
+                our_statements=[item.text for item in conflict.ours.items],
+                theirs=_claim(conflict.theirs.source, conflict.theirs.items[0].member),
+                their_statements=[item.text for item in conflict.theirs.items],
+            )
+
+
+def lock_id(view: LockView) -> str:
+    """How the operator names a lock: ``schema.table:version``."""
+    return f"{view.target}:{view.version}"
+
+
+def _claim(source: str, member: str) -> str:
+    return f"{source}: {member}"

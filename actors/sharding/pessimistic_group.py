@@ -1,0 +1,285 @@
+"""The sharding group of a target whose DDL is coordinated: the version rule, carried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from actors.faults import DdlEvent, FatalError
+from actors.mailbox import Mailbox
+from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
+from actors.schema_tracker import StructureLearner
+from actors.sharding.group import GroupActor, part_of
+from actors.sharding.lock_messages import GroupChanged, LockMessage
+from replicator.binlog.position import Point
+from replicator.binlog.segment import RowEvents, Statement
+from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.normalise import normalise
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.inspection import read_table
+from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table, differences
+from replicator.sharding.group import Group
+from replicator.sharding.items import At, Decision, HistoryError, Item
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTools:
+    """What the groups of a task share."""
+
+    registry: SchemaRegistry
+    writer: Mailbox[WriterMessage]
+    coordinator: Mailbox[LockMessage]
+    learner: StructureLearner
+    target: Connection
+    statements: dict[tuple[str, At], Statement]
+    """The statements of open items, by source and place, for when they are executed."""
+    instead: dict[tuple[str, At], tuple[str, ...] | None] = field(default_factory=dict)
+    """What the operator wants executed in their place, if anything."""
+
+
+class CoordinatedGroup(GroupActor):
+    """Takes rows and DDL to the version rule (`replicator.sharding.group`), and acts on it.
+
+    Rows of the target's version go to the writer; rows of a later one are held: nothing of them
+    is kept, the source will read them again.
+    """
+
+    def __init__(
+        self, source: str, target: int, group: Group, floor: Point | None, tools: GroupTools
+    ) -> None:
+        super().__init__(source, target, tools.registry, tools.writer, floor)
+        self.group = group
+        self._turned = (group.base, -1)
+        self._tools = tools
+        self._chunk = -1
+        # Not those that the registry has now: reading again, they have other names, or are back.
+        name = tools.registry.target_name(target)
+        self._numbers = {
+            member: tools.registry.join(Member(source, TableName(*member.split(".", 1))), name)
+            for member in group.members
+        }
+
+    @property
+    def version(self) -> int:
+        """The version of the target that the group knows."""
+        return self.group.known
+
+    def turned(self) -> int:
+        """The last chunk that the group had begun to decide when it passed its newest turn.
+
+        Up to it rows of the older version may have been forwarded. Looks and remembers: a turn may
+        be passed in the middle of a chunk, while the group waits for something else.
+        """
+        if self._turned[0] != self.group.base:
+            self._turned = (self.group.base, self._chunk)
+        return self._turned[1]
+
+    async def decide(self, message: TargetRows) -> Part:
+        """Apply, hold or skip the rows of a chunk; record its DDL, or take members in and out."""
+        self._chunk = message.chunk
+        base, version = self.group.base, self.version
+        rows = self._decide_rows(message.rows) if message.rows else None
+        ddl: DdlItem | None = None
+        for effect in message.effects:
+            assert message.statement is not None
+            ddl = await self._take(effect, message.statement) or ddl
+        self.turned()
+        changed = bool(message.effects) or base != self.group.base
+        if changed:
+            self._tools.coordinator.tell(GroupChanged(self.target))
+        return Part(
+            source=self.source,
+            epoch=message.epoch,
+            chunk=message.chunk,
+            target=self.target,
+            rows=rows,
+            version=version,
+            ddl=ddl,
+            saved=self._saved() if changed else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
+        )
+
+    def _decide_rows(self, rows: RowEvents) -> RowEvents | None:
+        """The rows to apply."""
+        group = self.group
+        for member in set(rows.member) - set(self._numbers.values()):
+            self._meet(member, rows)
+        names = {number: name for name, number in self._numbers.items()}
+        last = At(rows.transaction[-1], rows.ordinal[-1])
+        turn = group.next_turn
+        if turn is not None and turn < last:
+            # The version changes between these rows: each is decided by itself.
+            places = [
+                i
+                for i in range(len(rows))
+                if group.row(names[rows.member[i]], At(rows.transaction[i], rows.ordinal[i]))
+                is Decision.APPLY
+            ]
+        else:
+            decisions = {
+                member: group.row(names[member], last, count)
+                for member, count in Counter(rows.member).items()
+            }
+            if all(decision is Decision.APPLY for decision in decisions.values()):
+                return self.after_floor(rows)
+            places = [
+                i for i, member in enumerate(rows.member) if decisions[member] is Decision.APPLY
+            ]
+        return self.after_floor(part_of(rows, places)) if places else None
+
+    def _meet(self, member: int, rows: RowEvents) -> None:
+        """Rows of a table that was there before the source was first looked at, and is gone."""
+        name = str(self.registry.member(member).name)
+        self.log.warning("member.unknown", member=name)
+        # Not before what was decided already: its transaction may have begun in another chunk.
+        self.group.join(name, At(rows.transaction[0], rows.ordinal[0] - 1), None)
+        self._numbers[name] = member
+
+    async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
+        """Take an effect in; the statement to execute at once, if there is one."""
+        name, at = str(effect.table), At(statement.transaction, 0)
+        group = self.group
+        match effect.kind:
+            case EffectKind.ALTER:
+                await self._record(effect, statement, at)
+                return None
+            case EffectKind.CREATE:
+                return await self._join(effect, statement, at)
+            case EffectKind.RENAME:
+                self._rename(effect, statement, at)
+                return None
+            case EffectKind.MOVE_IN if effect.skipped:
+                return await self._join(effect, statement, at)
+            case EffectKind.MOVE_IN:
+                where, ways = self._details(statement)
+                raise FatalError(
+                    "ddl.move-in",
+                    f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the"
+                    f" target {effect.target}: rows that it holds would move between targets",
+                    where=where,
+                    ways_out=ways,
+                    ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
+                )
+            case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
+                group.leave(name, at)
+                self.registry.leave(self._numbers.pop(name))
+        self.log.warning(
+            "ddl.not-executed",
+            kind=effect.kind.value,
+            table=name,
+            statement=statement.sql[:500],
+            reason="the target keeps the rows of its shards",
+        )
+        return None
+
+    async def _record(self, effect: Effect, statement: Statement, at: At) -> None:
+        name = str(effect.table)
+        if name not in self.group.members:
+            number = self.registry.join(Member(self.source, effect.table), effect.target)
+            self.group.join(name, at, None)
+            self._numbers[name] = number
+        text = normalise(effect.statement)
+        item = Item(text, (effect.sql,), name, at)
+        self._tools.instead[self.source, at] = effect.instead
+        try:
+            recorded = self.group.ddl(item)
+        except HistoryError as error:
+            if not effect.skipped:
+                where, ways = self._details(statement)
+                raise FatalError(
+                    "ddl.history",
+                    str(error),
+                    where=where,
+                    ways_out=ways,
+                    ddl_event=self._event(statement, RuleAction.SKIP),
+                ) from error
+            # It counts as what the others brought in its place.
+            recorded = self.group.ddl(replace(item, text=error.past.text))
+        await self._tools.learner.learn(self.source, effect, statement.transaction)
+        if not recorded.awaited and recorded.version > self.group.known:
+            self._tools.statements[self.source, at] = statement
+            reach(CrashPoint.ITEM_RECORDED)
+        self.log.info(
+            "lock.item",
+            member=name,
+            version=recorded.version,
+            statement=statement.sql[:2000],
+            awaited=recorded.awaited,
+        )
+
+    async def _join(self, effect: Effect, statement: Statement, at: At) -> DdlItem | None:
+        name = str(effect.table)
+        if name in self.group.members:
+            return None
+        number = self.registry.join(Member(self.source, effect.table), effect.target)
+        structure = await self._tools.learner.learn(self.source, effect, statement.transaction)
+        present = await read_table(self._tools.target, effect.target)
+        found: list[str] = []
+        for version, like in self.group.likes(at):
+            known = present if like is None else self._structure(like, at)
+            found = differences(known, structure) if known and structure else []
+            if not found or effect.skipped:
+                self.group.join(name, at, like)
+                self._numbers[name] = number
+                self.log.info("member.joined", member=name, version=version)
+                return self._creation(effect, statement) if present is None else None
+        where, ways = self._details(statement)
+        raise FatalError(
+            "ddl.create-differs",
+            f"{effect.table} is created with another structure than the other shards of"
+            f" {effect.target}: {'; '.join(found)}",
+            where=where,
+            ways_out=ways,
+            ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
+        )
+
+    def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
+        return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
+
+    def _structure(self, name: str, at: At) -> Table | None:
+        return self.registry.structure(self._numbers[name], at.transaction)
+
+    def _rename(self, effect: Effect, statement: Statement, at: At) -> None:
+        assert effect.renamed_to is not None
+        if len(effect.statement.renames) > 1:
+            where, ways = self._details(statement)
+            raise FatalError(
+                "ddl.several-tables",
+                "one RENAME of several tables in a sharding group: their order matters, and other"
+                " shards cannot do the same at one moment",
+                where=where,
+                ways_out=ways,
+                ddl_event=self._event(statement, RuleAction.REPLACE),
+            )
+        old, new = str(effect.table), str(effect.renamed_to)
+        number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
+        place = statement.transaction
+        self.registry.learn(number, place, self._structure(old, at))
+        self.group.rename(old, new, at)
+        self.registry.leave(self._numbers.pop(old))
+        self._numbers[new] = number
+        self.log.info("member.renamed", member=old, to=new)
+
+    def _saved(self) -> GroupSaved:
+        members = self.group.members
+        return GroupSaved(
+            tuple((self._numbers[name], state.version) for name, state in members.items()),
+            self.group.state,
+        )
+
+    def _event(self, statement: Statement, *actions: RuleAction) -> DdlEvent:
+        names = tuple(action.value for action in actions)
+        return DdlEvent(self.source, statement.position, names)
+
+    def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
+        """Where a statement that cannot be taken stands, and the ways out."""
+        where = f"source {self.source}, target {self.registry.target_name(self.target)}"
+        ways = (
+            "undo the statement at the source, do on the target by hand what is needed, and start"
+            " anew behind it with remove-meta",
+        )
+        return f"{where}, statement: {statement.sql[:2000]}", ways

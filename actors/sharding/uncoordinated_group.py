@@ -1,0 +1,146 @@
+"""The sharding group: all members of one target in one source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from actors.faults import DdlEvent, FatalError
+from actors.mailbox import Mailbox
+from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
+from actors.sharding.group import GroupActor
+from replicator.binlog.position import Point
+from replicator.binlog.segment import Statement
+from replicator.mysql.names import Member
+from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import GroupState
+
+_SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
+"""Effects that would take the rows of other members along."""
+
+
+class ShardingGroup(GroupActor):
+    """Passes the rows of a target on to the writer, tagged with the version they belong to.
+
+    The version counts the DDL items of this source that were executed on the target. DDL is not
+    coordinated with other sources: each statement is executed in stream order, as a barrier.
+    ``keep_databases``: except DROP DATABASE, which never is.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        target: int,
+        registry: SchemaRegistry,
+        writer: Mailbox[WriterMessage],
+        *,
+        version: int,
+        floor: Point | None,
+        keep_databases: bool,
+    ) -> None:
+        super().__init__(source, target, registry, writer, floor)
+        self._version = version
+        self._keep_databases = keep_databases
+
+    @property
+    def version(self) -> int:
+        """How many statements of this source were executed on the target."""
+        return self._version
+
+    async def decide(self, message: TargetRows) -> Part:
+        """Forward the rows of a chunk, and its DDL as a barrier behind them."""
+        rows = self.after_floor(message.rows) if message.rows else None
+        version = self.version
+        ddl: DdlItem | None = None
+        for effect in message.effects:
+            assert message.statement is not None
+            item = self._decide(effect, message.statement)
+            if item is not None:
+                if ddl is not None:
+                    raise self._ambiguous(effect, message.statement)
+                ddl = item
+        return Part(
+            source=self.source,
+            epoch=message.epoch,
+            chunk=message.chunk,
+            target=self.target,
+            rows=rows,
+            version=version,
+            ddl=ddl,
+            saved=self._saved() if message.effects else None,
+            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
+        )
+
+    def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:
+        """What to execute for an effect; takes members in and out."""
+        member = Member(self.source, effect.table)
+        shared = effect.kind in _SHARED and self._others(member, effect)
+        self._move_members(effect, statement.transaction)
+        if not effect.sql or shared:
+            self.log.warning(
+                "ddl.not-executed",
+                kind=effect.kind.value,
+                table=str(effect.table),
+                statement=statement.sql[:500],
+                reason="other shards share the target" if shared else "no effect on the target",
+            )
+        if not effect.sql:
+            return None
+        if shared:
+            # Recorded and counted all the same: read again, the shards may be others, and the
+            # decision must not be.
+            effect = replace(effect, instead=())
+        self._version += 1
+        return DdlItem(self.source, self.target, self.version, effect, statement)
+
+    def _others(self, member: Member, effect: Effect) -> bool:
+        if effect.kind is EffectKind.DROP_SCHEMA:
+            return self._keep_databases or any(
+                self.registry.target_name(self.registry.target_of(number)).schema
+                == effect.target.schema
+                for source in self.registry.sources()
+                for number in self.registry.members_in(source)
+                if (source, self.registry.member(number).name.schema)
+                != (self.source, effect.table.schema)
+            )
+        names = {self.registry.member(m) for m in self.registry.members_of(self.target)}
+        return bool(names - {member})
+
+    def _move_members(self, effect: Effect, at: int) -> None:
+        registry = self.registry
+        member = Member(self.source, effect.table)
+        if not effect.table.table:
+            return
+        if effect.kind in (EffectKind.DROP, EffectKind.MOVE_OUT):
+            number = registry.number(member)
+            if number is not None:
+                registry.leave(number)
+        elif effect.kind is EffectKind.RENAME:
+            assert effect.renamed_to is not None
+            old = registry.join(member, effect.target)
+            new = registry.join(Member(self.source, effect.renamed_to), effect.target)
+            registry.learn(new, at, registry.structure(old, at))
+            registry.leave(old)
+        elif effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+            registry.join(member, effect.target)
+
+    def _saved(self) -> GroupSaved:
+        own = self.registry.members_in(self.source)
+        target_of = self.registry.target_of
+        members = tuple((m, self.version) for m in own if target_of(m) == self.target)
+        # The version by itself, too: a group may have no members left.
+        return GroupSaved(members, GroupState(self.version, ()))
+
+    def _ambiguous(self, effect: Effect, statement: Statement) -> FatalError:
+        return FatalError(
+            "ddl.several-tables",
+            f"one statement changes the target {effect.target} more than once:"
+            f" {statement.sql[:500]}",
+            where=f"source {self.source}, target {effect.target}",
+            ways_out=(
+                "run the statement's parts by hand on the target, then start the task behind it"
+                " (meta: binlog-pos) with remove-meta",
+            ),
+            ddl_event=DdlEvent(self.source, statement.position, (RuleAction.REPLACE.value,)),
+        )

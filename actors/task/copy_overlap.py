@@ -1,0 +1,53 @@
+"""From the full copy to the binlog: what of it was copied already, and what may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from actors.faults import FatalError
+from replicator.binlog.position import BinlogPosition
+from replicator.downstream.chunks import CopyStore
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.names import Member
+from replicator.schema.registry import SchemaRegistry
+
+EVERYTHING = 1 << 62
+"""Behind every place of a binlog."""
+
+
+async def hand_over(
+    meta: MetaStore, registry: SchemaRegistry, sources: Collection[str], always: Collection[str]
+) -> dict[str, int]:
+    """By source, the place up to which its binlog is applied in safe mode.
+
+    A chunk is newer than the position that the binlog is read from: what lies between may be on
+    the target already. Where rows are not told apart by a key, the place that the shard was read
+    at goes into the registry. ``always`` names the sources that are in safe mode for ever. Raises
+    FatalError where a copy is not finished.
+    """
+    store = CopyStore(meta)
+    await store.prepare()
+    copies = await store.copies()
+    until = dict.fromkeys(always, EVERYTHING)
+    for source in sources:
+        copy = copies.get(source)
+        if copy is None:
+            continue
+        if not copy.done:
+            raise FatalError(
+                "copy.unfinished",
+                f"the full copy of source {source} was begun and is not finished, so its binlog"
+                " can't be followed yet",
+                where=f"source {source}",
+                ways_out=(
+                    "set `task-mode: all` in the task file, `replicator stop`, and start the task"
+                    " again: the copy goes on where it was ended",
+                ),
+            )
+        if copy.end is not None:
+            until.setdefault(source, BinlogPosition(*copy.end).key)
+        for name, place in (await store.read_at(source)).items():
+            number = registry.number(Member(source, name))
+            if number is not None:
+                registry.copied(number, place)
+    return until

@@ -1,0 +1,182 @@
+"""What the operator asks of a running task beside its life: forcing locks, rules for statements."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import structlog
+
+from actors.control.protocol import Reply
+from actors.faults import DdlEvent
+from actors.reading.ddl_overrides import RuleBook
+from actors.sharding.lock_messages import Unlock
+from actors.task.generation import Generation
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.binlog.position import BinlogPosition
+from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import StatementKind
+from replicator.downstream.ddl_overrides import BinlogRule, BinlogRuleStore
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection
+from replicator.schema.overridden_effects import RuleAction
+
+_DDL = {
+    StatementKind.CREATE_TABLE,
+    StatementKind.ALTER_TABLE,
+    StatementKind.DROP_TABLE,
+    StatementKind.RENAME_TABLE,
+    StatementKind.CREATE_INDEX,
+    StatementKind.DROP_INDEX,
+    StatementKind.CREATE_DATABASE,
+    StatementKind.ALTER_DATABASE,
+}
+
+UNLOCK_SECONDS = 20.0
+"""Seconds in which the coordinator must have decided."""
+
+
+async def unlock(generation: Generation | None, arguments: Mapping[str, Any]) -> Reply:
+    """Force a lock of the running generation (None: there is none).
+
+    ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``skip``. The reply comes
+    when it is decided and saved, not yet executed.
+    """
+    lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
+    if not (isinstance(lock, str) and isinstance(owner, str) and isinstance(skip, bool)):
+        return Reply(ok=False, error="unlocking takes a lock, an owner and whether to skip")
+    if generation is None:
+        return Reply(ok=False, error="the task does not run now: resume it, then unlock")
+    if generation.coordinator is None:
+        return Reply(ok=False, error="the task has no locks: its shard-mode is not pessimistic")
+    answers: list[str] = []
+    answered = anyio.Event()
+
+    def answer(error: str) -> None:
+        answers.append(error)
+        answered.set()
+
+    generation.coordinator.mailbox.tell(Unlock(lock, owner, skip, answer))
+    with anyio.move_on_after(UNLOCK_SECONDS):
+        await answered.wait()
+    if not answers:
+        return Reply(ok=False, error="no answer in time: `replicator status` tells what it does")
+    return Reply(ok=not answers[0], error=answers[0])
+
+
+def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
+    """The rules that help against a fault, as commands to type."""
+    place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
+    name = shlex.quote(task)
+    meanings = {
+        RuleAction.SKIP: "nothing of it is executed on the target: do there by hand what is needed",
+        RuleAction.REPLACE: "these statements, written like the shard's own, take its place",
+        RuleAction.INJECT: "these statements, written like the shard's own, are executed before it",
+    }
+    found = []
+    for action, meaning in meanings.items():
+        if action.value in event.actions:
+            given = "" if action is RuleAction.SKIP else " 'STATEMENT' …"
+            command = f"replicator binlog {action.value} {name}{given} {place}"
+            found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
+    return tuple(found)
+
+
+async def give_rule(
+    task: Task, event: DdlEvent | None, rules: RuleBook | None, arguments: Mapping[str, Any]
+) -> Reply:
+    """Save a rule for a statement; ``rules`` are those of the running generation.
+
+    ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
+    ``event``, the statement that has paused the task. With a position alone, every source gets
+    the rule.
+    """
+    try:
+        made = _rules(task, event, arguments)
+    except ValueError as error:
+        return Reply(ok=False, error=str(error))
+    async with _rule_store(task) as store:
+        for rule in made:
+            await store.put(rule)
+            if rules is not None:
+                rules.add(rule)
+    for rule in made:
+        structlog.get_logger().info(
+            "binlog.rule-given",
+            source=rule.source,
+            position=f"{rule.file}:{rule.offset}",
+            action=rule.action.value,
+            given=rule.statements,
+        )
+    return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in made]})
+
+
+async def list_rules(task: Task) -> Reply:
+    """All rules that may still be needed: those behind the saved positions go at the next start."""
+    async with _rule_store(task) as store:
+        return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in await store.load()]})
+
+
+@asynccontextmanager
+async def _rule_store(task: Task) -> AsyncIterator[BinlogRuleStore]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        store = BinlogRuleStore(MetaStore(connection, task.meta_schema, task.name))
+        await store.prepare()
+        yield store
+    finally:
+        connection.close()
+
+
+def _as_dict(rule: BinlogRule) -> dict[str, object]:
+    return {
+        "source": rule.source,
+        "position": f"{rule.file}:{rule.offset}",
+        "action": rule.action.value,
+        "statements": list(rule.statements),
+    }
+
+
+def _rules(
+    task: Task, event: DdlEvent | None, arguments: Mapping[str, Any]
+) -> tuple[BinlogRule, ...]:
+    """The rules that are asked for. Raises ValueError with what is wrong with them."""
+    action = RuleAction(str(arguments.get("action")))
+    statements = tuple(map(str, arguments.get("statements") or ()))
+    source, text = str(arguments.get("source") or ""), str(arguments.get("position") or "")
+    known = [instance.source_id for instance in task.mysql_instances]
+    if source and source not in known:
+        raise ValueError(f"the task has no source {source}; it has: {', '.join(known)}")
+    for statement in statements:
+        found = recognise(statement, default_schema="")
+        if found.kind is StatementKind.UNKNOWN:
+            raise ValueError(f"a statement that is not understood ({found.detail}): {statement}")
+        if found.kind not in _DDL:
+            raise ValueError(f"only DDL can be given: {statement}")
+    if text:
+        position = _position(text)
+        sources = [source] if source else known
+    elif event is None or (source and source != event.source):
+        raise ValueError(
+            f"no statement of {source or 'any source'} holds the task up now: say which one is"
+            " meant by --binlog-pos FILE:OFFSET (SHOW BINLOG EVENTS has it as Pos)"
+        )
+    else:
+        position, sources = event.position, [event.source]
+        if action.value not in event.actions:
+            raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
+    return tuple(
+        BinlogRule(s, position.file, position.offset, position.key, action, statements)
+        for s in sources
+    )
+
+
+def _position(text: str) -> BinlogPosition:
+    file, _, offset = text.rpartition(":")
+    if not (file.rpartition(".")[2].isdecimal() and offset.isdecimal()):
+        raise ValueError(f"{text} is no position: FILE:OFFSET, such as bin.000012:4711")
+    return BinlogPosition(file, int(offset))

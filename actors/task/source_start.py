@@ -1,0 +1,190 @@
+"""Where a source goes on from: its checkpoint, or the start that the task file names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from actors.lock_state import load_group
+from actors.messages import GroupSaved
+from actors.refusals import refusal
+from actors.task.changed_task import (
+    PESSIMISTIC,
+    moved,
+    moves_of,
+    refuse_missed,
+    refuse_moves,
+    refuse_other_mode,
+)
+from actors.task_setup import SourceSetup
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, Point, SourcePosition
+from replicator.downstream.decisions import DecisionStore
+from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.routing.report import unused_routes
+from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.registry import SchemaRegistry
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStart:
+    """The state that a source starts from.
+
+    ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
+    that is known. ``groups``, ``floors`` and ``furthest`` (the highest point
+    of any bucket): by target.
+    """
+
+    read_from: SourcePosition | GtidStart
+    resume: SourcePosition | None
+    server_id: int
+    groups: dict[int, GroupSaved]
+    floors: dict[int, Point]
+    furthest: dict[int, Point]
+
+
+async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
+    """The state to start from; members and structures go into the registry.
+
+    Raises FatalError where there is none, or where it does not fit the server or the task file.
+    """
+    checkpoint = await meta.load(setup.source)
+    if checkpoint is not None:
+        checkpoint = await _fitted(setup, checkpoint, meta)
+    upstream = Connection(setup.address)
+    try:
+        server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
+        tables = await list_tables(upstream)
+        _report_unused(setup, tables)
+        if checkpoint is not None:
+            return _from_checkpoint(setup, registry, checkpoint, server_id)
+        return await _fresh(setup, registry, upstream, tables, server_id)
+    except MySQLError as error:
+        raise refusal(f"source {setup.source}", setup.address, error) from error
+    finally:
+        upstream.close()
+
+
+async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -> Checkpoint:
+    """The checkpoint under the shard-mode and the routes of the task file as it is now."""
+    refuse_other_mode(checkpoint, meta.shard_mode)
+    if meta.shard_mode != PESSIMISTIC:
+        return checkpoint
+    decided = await DecisionStore(meta).load()
+    refuse_missed(checkpoint, decided)
+    moves = moves_of(setup, checkpoint)
+    if not moves:
+        return checkpoint
+    refuse_moves(checkpoint, moves, decided)
+    for move in moves:
+        log.info("member.moved", source=setup.source, move=str(move))
+    return moved(checkpoint, moves)
+
+
+def _from_checkpoint(
+    setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server_id: int
+) -> SourceStart:
+    if checkpoint.server_id != server_id:
+        raise FatalError(
+            "source.changed",
+            f"the checkpoint of source {setup.source} is for the server with server_id"
+            f" {checkpoint.server_id}, but {setup.address} has server_id {server_id}: positions of"
+            " different servers cannot be compared",
+            where=f"source {setup.source}",
+            ways_out=(
+                "point the source at the former server again",
+                "start anew with remove-meta, behind a new copy of the tables",
+            ),
+        )
+    if not checkpoint.file:
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} was copied while it wrote no binlog, so it is not known where"
+            " to follow it from",
+            where=f"source {setup.source}",
+            ways_out=(
+                "copy it anew: turn its binlog on, empty the targets, and start with"
+                " `replicator run --remove-meta` and `task-mode: all`",
+            ),
+        )
+    members: dict[int, dict[int, int]] = {}
+    for record in checkpoint.members:
+        number = registry.join(record.member, record.target)
+        registry.learn(number, record.since, record.structure)
+        members.setdefault(registry.target(record.target), {})[number] = record.version
+    states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
+    position = SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid)
+    by_gtid = setup.use_gtid and checkpoint.gtid
+    return SourceStart(
+        read_from=GtidStart(checkpoint.gtid) if by_gtid else position,
+        resume=position,
+        server_id=server_id,
+        groups={
+            target: GroupSaved(tuple(members.get(target, {}).items()), states.get(target))
+            for target in {*members, *states}
+        },
+        floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
+        furthest={registry.target(name): Point(*point) for name, point in checkpoint.furthest},
+    )
+
+
+async def _fresh(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    upstream: Connection,
+    tables: list[TableName],
+    server_id: int,
+) -> SourceStart:
+    start = await _named_start(setup, upstream)
+    members: dict[int, dict[int, int]] = {}
+    for name in tables:
+        target = setup.router.route(name.schema, name.table)
+        structure = await read_table(upstream, name) if target else None
+        if target is None or structure is None:
+            continue
+        number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
+        registry.learn(number, 0, structure)
+        members.setdefault(registry.target_of(number), {})[number] = 0
+    return SourceStart(
+        read_from=start,
+        resume=start if isinstance(start, SourcePosition) else None,
+        server_id=server_id,
+        groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
+        floors={},
+        furthest={},
+    )
+
+
+async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:
+    meta = setup.meta
+    if meta is None:
+        rows = await upstream.fetch("SHOW MASTER STATUS")
+        end = f"binlog-name: {rows[0][0]}, binlog-pos: {rows[0][1]}" if rows else "…"
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} has no checkpoint, and the task file does not say where to"
+            " start",
+            where=f"source {setup.source}",
+            ways_out=(
+                f"give the instance a start: meta: {{{end}}} is the source's present end; rows"
+                " written before must be in the target already",
+            ),
+        )
+    if meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name):
+        return GtidStart(meta.binlog_gtid)
+    return SourcePosition(BinlogPosition(meta.binlog_name, meta.binlog_pos))
+
+
+def _report_unused(setup: SourceSetup, tables: list[TableName]) -> None:
+    names = [(name.schema, name.table) for name in tables]
+    for unused in unused_routes(setup.routes, names):
+        log.warning("route.unused", source=setup.source, message=unused.message)
+    if not any(setup.router.route(*name) for name in names):
+        log.warning("source.no-tables", source=setup.source, tables=len(names))

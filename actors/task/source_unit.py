@@ -1,0 +1,113 @@
+"""One source of a running task: its reader and its groups, from incarnation to incarnation.
+
+A restart is how a source reads again what it held: the reader stops between two chunks, the
+groups hand over what they have, the writer applies and saves it, and a new reader with new groups
+starts from what is saved. Crash recovery and resuming do the same, from the meta tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+import structlog
+
+from actors.messages import Drain
+from actors.reading.source_reader import SourceReader
+from actors.sharding.coordination import Coordination
+from actors.sharding.group import GroupActor
+from actors.task.source_start import SourceStart
+from actors.writing.batched_writer import BatchedWriter
+from actors.writing.segment_tracker import BookState
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import Point, SourcePosition
+from replicator.crashpoints import CrashPoint, reach
+
+
+class SourceUnit:
+    """Starts a source's actors and, when asked, starts them anew from its saved position.
+
+    ``coordination`` makes the groups of an incarnation, ``make_reader`` its reader.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        start: SourceStart,
+        writer: BatchedWriter,
+        coordination: Coordination,
+        make_reader: Callable[[SourceUnit, SourcePosition | GtidStart], SourceReader],
+    ) -> None:
+        self.source = source
+        self.epoch = 0
+        self.state = BookState(start.resume, start.groups)
+        self.floors: dict[int, Point] = dict(start.floors)
+        self.furthest: dict[int, Point] = dict(start.furthest)
+        self.groups: dict[int, GroupActor] = {}
+        self._read_from = start.read_from
+        self._writer = writer
+        self._coordination = coordination
+        self._make_reader = make_reader
+        self._restart = anyio.Event()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self.reader = make_reader(self, start.read_from)
+        self._log = structlog.get_logger().bind(source=source)
+
+    async def run(self) -> None:
+        """Live until cancelled, or until an actor of the source fails."""
+        while True:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                self._coordination.began(self)
+                tasks.start_soon(self.reader.run)
+                await self._restart.wait()
+                await self._finish()
+                tasks.cancel_scope.cancel()
+                self._tasks = None
+            self._renew()
+            reach(CrashPoint.SOURCE_RESTARTED)
+
+    def restart(self) -> None:
+        """Start the source anew from its saved position; returns at once."""
+        self._restart.set()
+
+    @property
+    def running(self) -> bool:
+        """Whether groups can be started."""
+        return self._tasks is not None
+
+    @property
+    def restarting(self) -> bool:
+        """Whether a restart was asked for and is not done."""
+        return self._restart.is_set()
+
+    def group(self, target: int) -> GroupActor:
+        """The group of a target, started when first asked for."""
+        group = self.groups.get(target)
+        if group is None:
+            assert self._tasks is not None
+            group = self.groups[target] = self._coordination.make_group(self, target)
+            self._tasks.start_soon(group.run)
+        return group
+
+    async def _finish(self) -> None:
+        self._log.info("source.restarting", position=str(self.state.position))
+        await self.reader.finish()
+        for group in tuple(self.groups.values()):
+            drained = anyio.Event()
+            await group.mailbox.put(Drain(drained))
+            await drained.wait()
+        await self._writer.flush(self.source)
+
+    def _renew(self) -> None:
+        book = self._writer.book(self.source)
+        self.epoch += 1
+        self.state, self.floors = book.resume, dict(book.floors)
+        self.furthest = book.furthest
+        self._coordination.ended(self)
+        self.groups = {}
+        self._restart = anyio.Event()
+        self._writer.renew(self.source, self.epoch, self.state, self.floors)
+        position = self.state.position
+        self.reader = self._make_reader(self, self._read_from if position is None else position)

@@ -1,0 +1,1 @@
+"""Applying rows and DDL to the targets, and saving how far each source has come."""

@@ -1,0 +1,354 @@
+"""The batched writer: one Spark job at a time, the DDL of the targets, the checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+import structlog
+
+from actors.actor import Actor
+from actors.faults import FatalError
+from actors.lock_state import dump_group
+from actors.messages import (
+    BatchCut,
+    BatchDone,
+    ChunkEnd,
+    DdlDone,
+    DdlItem,
+    Flush,
+    Forget,
+    GroupSaved,
+    Part,
+    Passed,
+    WriterMessage,
+)
+from actors.writing.batch_planner import BatchPlanner
+from actors.writing.ddl_runner import DdlRunner
+from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
+from actors.writing.segment_tracker import BookState, PendingChunk, SourceBook
+from replicator.binlog.position import Point, SourcePosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.pipeline.batch import Batch
+from replicator.schema.registry import SchemaRegistry
+
+QUEUE_FACTOR = 2
+"""Batches' worth of bytes that may wait in the books before the writer takes no more rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds."""
+
+    batch_bytes: int
+    checkpoint_interval: float
+    mailbox_chunks: int
+
+
+@dataclass(slots=True)
+class TargetTotals:
+    """What was written to one target since the start, in rows."""
+
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+
+
+@dataclass(slots=True)
+class WriterProgress:
+    """What the writer has done, for `status`."""
+
+    batches: int = 0
+    rows: int = 0
+    last_batch_seconds: float = 0.0
+    saved_at: float = field(default_factory=time.monotonic)
+    totals: dict[int, TargetTotals] = field(default_factory=dict)
+    saved: dict[str, str] = field(default_factory=dict)
+
+
+class BatchedWriter(Actor[WriterMessage]):
+    """Gathers whole chunks into batches, applies them, executes barriers, saves checkpoints.
+
+    A batch is submitted at once when none is running; while one runs, the next fills. A DDL
+    waits for the batch that touches its target, and its target is left out of new batches until
+    it is executed; other targets flow.
+    """
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        registry: SchemaRegistry,
+        books: dict[str, SourceBook],
+        server_ids: Mapping[str, int],
+        meta: MetaStore,
+        planner: BatchPlanner,
+        jobs: JobRunner,
+        ddl: DdlRunner,
+    ) -> None:
+        super().__init__("writer", capacity=settings.mailbox_chunks)
+        self.settings = settings
+        self.progress = WriterProgress()
+        self.jobs = jobs
+        self.ddl_running: dict[int, DdlItem] = {}
+        self._registry = registry
+        self._books = books
+        self._server_ids = server_ids
+        self._meta = meta
+        self._planner = planner
+        self._ddl = ddl
+        self._running: list[tuple[SourceBook, list[PendingChunk]]] = []
+        self._batch_targets: set[int] = set()
+        self._ddl_waiting: set[int] = set()
+        self._flushes: list[Flush] = []
+        self._barriers: list[Passed] = []
+        self._saved: dict[str, Mapping[int, GroupSaved]] = {}
+        self._log = structlog.get_logger()
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of row events that have arrived and are not finished."""
+        return sum(book.queued_bytes for book in self._books.values())
+
+    def applied(self, source: str) -> SourcePosition | None:
+        """The boundary up to which everything of a source is applied; None before it is known."""
+        return self._books[source].reached.position
+
+    async def on_start(self) -> None:
+        """Save the start itself, so that a crash before the first checkpoint changes nothing."""
+        await self.save()
+
+    async def loop(self) -> None:
+        """Answer messages, submit work, and save the checkpoint when it is time."""
+        async with anyio.create_task_group() as jobs:
+            while True:
+                await self._submit(jobs)
+                await self._answer_barriers()
+                await self._answer_flushes()
+                room = self._has_room()
+                due = self.progress.saved_at + self.settings.checkpoint_interval
+                with anyio.move_on_after(max(0.0, due - time.monotonic())):
+                    message = await self.mailbox.get(rows=room)
+                    self._receive(message)
+                    while room and (more := self.mailbox.take()) is not None:
+                        self._receive(more)
+                        room = self._has_room()
+                if time.monotonic() >= due:
+                    await self.save()
+
+    def _has_room(self) -> bool:
+        """Whether to take more rows. With nothing under way, what has arrived is incomplete: the
+        rest must be let in, however much there is already."""
+        busy = bool(self._running or self.ddl_running)
+        return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
+
+    def _receive(self, message: WriterMessage) -> None:
+        if isinstance(message, Part | ChunkEnd):
+            book = self._books[message.source]
+            if message.epoch != book.epoch:
+                return
+            if isinstance(message, Part):
+                book.add_part(message)
+            else:
+                book.add_end(message)
+        elif isinstance(message, BatchDone):
+            self._batch_done(message)
+        elif isinstance(message, BatchCut):
+            self._batch_cut(message)
+        elif isinstance(message, DdlDone):
+            del self.ddl_running[message.item.target]
+            self._planner.forget(message.item.target)
+            self._books[message.item.source].executed(message.item)
+        elif isinstance(message, Passed):
+            self._barriers.append(message)
+        elif isinstance(message, Forget):
+            self._planner.forget(message.target)
+        else:
+            self._flushes.append(message)
+
+    async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
+        waiting = [item for book in self._books.values() for item in book.barriers()]
+        self._ddl_waiting = {item.target for item in waiting}
+        for item in waiting:
+            if item.target in self.ddl_running or item.target in self._batch_targets:
+                continue
+            self.ddl_running[item.target] = item
+            await self.save()
+            jobs.start_soon(self._run_ddl, item)
+        if self._running:
+            return
+        taken = self._take()
+        for book, chunks in taken:
+            with_rows = [chunk for chunk in chunks if chunk.has_rows]
+            book.applied([chunk for chunk in chunks if not chunk.has_rows])
+            if with_rows:
+                self._running.append((book, with_rows))
+        if self._running:
+            running = [chunk for _, chunks in self._running for chunk in chunks]
+            self._batch_targets = {target for chunk in running for target in chunk.parts}
+            batch = await self._planner.batch(running)
+            reach(CrashPoint.BATCH_SUBMITTED)
+            jobs.start_soon(self._run_batch, batch)
+        elif taken:
+            # Chunks without rows are finished at once; what stood behind them may go now.
+            await self._submit(jobs)
+
+    def _take(self) -> list[tuple[SourceBook, list[PendingChunk]]]:
+        room = self.settings.batch_bytes
+        taken = []
+        for book in self._books.values():
+            chunks = book.take(room, self._ddl_waiting)
+            room -= sum(chunk.end.bytes for chunk in chunks if chunk.end)
+            if chunks:
+                taken.append((book, chunks))
+        return taken
+
+    async def _run_batch(self, batch: Batch) -> None:
+        started = time.monotonic()
+        try:
+            result = await self.jobs.run(batch)
+        except FatalError as error:
+            cut = any(book.cut_short(chunks) for book, chunks in self._running)
+            if error.event != DUPLICATE_ROWS or not cut:
+                raise
+            self.mailbox.tell(BatchCut(error.message))
+            return
+        reach(CrashPoint.BATCH_APPLIED)
+        self.mailbox.tell(BatchDone(result, time.monotonic() - started))
+
+    async def _run_ddl(self, item: DdlItem) -> None:
+        await self._ddl.run(item)
+        self.mailbox.tell(DdlDone(item))
+
+    def _batch_done(self, done: BatchDone) -> None:
+        for book, chunks in self._running:
+            book.applied(chunks)
+        self._running = []
+        self._batch_targets = set()
+        self.progress.batches += 1
+        self.progress.last_batch_seconds = done.seconds
+        for bucket in done.result.outcomes:
+            totals = self.progress.totals.setdefault(bucket.target, TargetTotals())
+            totals.inserted += bucket.inserted
+            totals.overwritten += bucket.overwritten
+            totals.deleted += bucket.deleted
+            totals.missing += bucket.missing
+            self.progress.rows += bucket.inserted + bucket.overwritten + bucket.deleted
+            if bucket.missing:
+                self._log.warning(
+                    "rows.missing",
+                    target=str(self._registry.target_name(bucket.target)),
+                    rows=bucket.missing,
+                    meaning="updates or deletes did not find their row on the target",
+                )
+
+    def _batch_cut(self, message: BatchCut) -> None:
+        """Take the batch again together with the rest of its transactions.
+
+        What some buckets have committed of it their points leave out then.
+        """
+        self._log.info("batch.extended", reason=message.reason)
+        for book, chunks in self._running:
+            book.put_back(chunks)
+        self._running = []
+        self._batch_targets = set()
+
+    async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
+        """Wait until all rows up to these chunks (by source: incarnation, chunk) are applied.
+
+        What the buckets then have is saved too, in the floors.
+        """
+        done = anyio.Event()
+        self.mailbox.tell(Passed(after, done))
+        await done.wait()
+
+    def forget(self, target: int) -> None:
+        """The structure of a target has changed."""
+        self.mailbox.tell(Forget(target))
+
+    async def _answer_barriers(self) -> None:
+        passed = [
+            barrier
+            for barrier in self._barriers
+            if all(self._books[s].passed(*place) for s, place in barrier.after.items())
+        ]
+        if passed:
+            # Behind a DDL, older rows could not even be planned: the floors must cover them all.
+            await self.save()
+            self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
+            for barrier in passed:
+                barrier.done.set()
+
+    async def _answer_flushes(self) -> None:
+        answered = [flush for flush in self._flushes if self._is_flushed(flush)]
+        if answered:
+            await self.save()
+            self._flushes = [flush for flush in self._flushes if flush not in answered]
+            for flush in answered:
+                flush.done.set()
+
+    def _is_flushed(self, flush: Flush) -> bool:
+        if len(self.mailbox):
+            return False
+        if flush.source is not None:
+            return self._books[flush.source].idle
+        return not (self._running or self.ddl_running)
+
+    async def flush(self, source: str | None = None) -> None:
+        """Wait until what has arrived whole, of one source or of all, is applied and saved."""
+        done = anyio.Event()
+        self.mailbox.tell(Flush(done, source))
+        await done.wait()
+
+    def book(self, source: str) -> SourceBook:
+        """The book of a source."""
+        return self._books[source]
+
+    def renew(self, source: str, epoch: int, state: BookState, floors: Mapping[int, Point]) -> None:
+        """A new incarnation of a source begins: its chunks are counted from 0 again."""
+        self._books[source] = self._books[source].renewed(epoch, state, floors)
+
+    async def save(self) -> None:
+        """Save the checkpoint of every source, and its groups where they have changed."""
+        states = {source: book.resume for source, book in self._books.items()}
+        changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
+        checkpoints = [
+            self._checkpoint(source, state.position, state.groups)
+            for source, state in states.items()
+            if state.position is not None
+        ]
+        await self._meta.save(checkpoints, members=frozenset(changed))
+        self._saved |= {c.source: states[c.source].groups for c in checkpoints}
+        self.progress.saved |= {c.source: f"{c.file}:{c.offset}" for c in checkpoints}
+        self.progress.saved_at = time.monotonic()
+
+    def _checkpoint(
+        self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
+    ) -> Checkpoint:
+        name_of = self._registry.target_name
+        return Checkpoint(
+            source=source,
+            file=position.binlog.file,
+            offset=position.binlog.offset,
+            gtid=position.gtid,
+            server_id=self._server_ids[source],
+            members=tuple(
+                self._registry.record(member, version, position.binlog.key - 1)
+                for group in groups.values()
+                for member, version in group.members
+            ),
+            groups=tuple(
+                (name_of(target), dump_group(group.state))
+                for target, group in groups.items()
+                if group.state is not None
+            ),
+            open_items=self._books[source].open_items,
+            floors=tuple(
+                (name_of(target), (point.version, point.transaction, point.ordinal))
+                for target, point in self._books[source].floors.items()
+            ),
+        )

@@ -1,0 +1,211 @@
+"""What is copied: one record per chunk of a shard, written in the transaction that writes its rows.
+
+So after a crash it is known which chunks are on the target. A chunk is planned by the driver,
+locked and recorded by the executor that copies it. Bounds are kept in hex, since they are bytes
+of any charset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replicator.downstream.session import Session
+from replicator.downstream.watermarks import CHARSET
+from replicator.mysql.address import quote
+from replicator.mysql.names import TableName
+
+if TYPE_CHECKING:
+    # Executors use this module, and have no asyncio driver.
+    from replicator.downstream.meta import MetaStore
+
+Bound = tuple[bytes, ...] | None
+
+_PLANNED, _DONE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """A chunk of a shard as the meta table has it.
+
+    ``read_at`` is the key of the binlog position that its rows were read at, 0 where they were
+    read somewhere behind the start of the copy. ``rows`` and ``size`` (bytes) are those copied.
+    """
+
+    member: TableName
+    number: int
+    lower: Bound
+    upper: Bound
+    done: bool = False
+    rows: int = 0
+    size: int = 0
+    read_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """The copy of a source. ``end``: the position (file, offset) behind which nothing that was
+    copied is newer than the binlog; None while the copy goes on, or without a binlog."""
+
+    done: bool
+    end: tuple[str, int] | None
+
+
+def chunk_table(meta_schema: str, task: str) -> str:
+    """The quoted, qualified name of a task's chunk table."""
+    return f"{quote(meta_schema)}.{quote(f'{task}_chunk')}"
+
+
+class CopyStore:
+    """Reads and writes the copies and chunks of a task."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._run = meta.connection.fetch
+
+    async def prepare(self) -> None:
+        """Create the tables where they do not exist."""
+        await self._run(
+            f"CREATE TABLE IF NOT EXISTS {self._meta.table('chunk')} ("
+            "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+            " table_name VARCHAR(64) NOT NULL, number INT NOT NULL,"
+            " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
+            " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
+            f" PRIMARY KEY (source, schema_name, table_name, number)) {CHARSET}"
+        )
+        await self._run(
+            f"CREATE TABLE IF NOT EXISTS {self._meta.table('copy')} ("
+            "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
+            f" end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL) {CHARSET}"
+        )
+
+    async def copies(self) -> dict[str, CopyRecord]:
+        """The copies that were begun, by source."""
+        rows = await self._run(
+            f"SELECT source, done, end_file, end_offset FROM {self._meta.table('copy')}"
+        )
+        return {
+            source: CopyRecord(bool(done), (file, int(offset)) if file else None)
+            for source, done, file, offset in rows
+        }
+
+    async def begin(self, source: str) -> None:
+        """Note that the source is being copied; its starting position is saved before."""
+        await self._run(
+            f"REPLACE INTO {self._meta.table('copy')} (source, done, end_file, end_offset)"
+            " VALUES (%s, 0, '', 0)",
+            (source,),
+        )
+
+    async def finish(self, source: str, end: tuple[str, int] | None) -> None:
+        """Note that all chunks of the source are on the target."""
+        file, offset = end or ("", 0)
+        await self._run(
+            f"REPLACE INTO {self._meta.table('copy')} (source, done, end_file, end_offset)"
+            " VALUES (%s, 1, %s, %s)",
+            (source, file, offset),
+        )
+
+    async def chunks(self, source: str) -> list[ChunkRecord]:
+        """The chunks of a source that were planned so far, each shard's in their order."""
+        rows = await self._run(
+            "SELECT schema_name, table_name, number, lower_key, upper_key, state, row_count,"
+            f" byte_count, read_at FROM {self._meta.table('chunk')} WHERE source = %s"
+            " ORDER BY schema_name, table_name, number",
+            (source,),
+        )
+        return [
+            ChunkRecord(
+                TableName(schema, table),
+                number,
+                _load(lower),
+                _load(upper),
+                state == _DONE,
+                rows,
+                size,
+                read_at,
+            )
+            for schema, table, number, lower, upper, state, rows, size, read_at in rows
+        ]
+
+    async def read_at(self, source: str) -> dict[TableName, int]:
+        """The shards that were read at a known place of the binlog (its key)."""
+        rows = await self._run(
+            f"SELECT schema_name, table_name, read_at FROM {self._meta.table('chunk')}"
+            " WHERE source = %s AND read_at > 0",
+            (source,),
+        )
+        return {TableName(schema, table): int(read_at) for schema, table, read_at in rows}
+
+    async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
+        """Save chunks before they are copied."""
+        async with self._meta.connection.transaction() as transaction:
+            for chunk in chunks:
+                await transaction.fetch(
+                    f"INSERT INTO {self._meta.table('chunk')} (source, schema_name, table_name,"
+                    " number, lower_key, upper_key, state, row_count, byte_count, read_at)"
+                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0)",
+                    (
+                        source,
+                        chunk.member.schema,
+                        chunk.member.table,
+                        chunk.number,
+                        _dump(chunk.lower),
+                        _dump(chunk.upper),
+                        _PLANNED,
+                    ),
+                )
+
+
+def lock_chunk(session: Session, table: str, source: str, member: TableName, number: int) -> bool:
+    """Lock a planned chunk until the transaction ends; whether its rows are on the target.
+
+    The lock keeps out a copy of the same chunk that is still running elsewhere. Raises the
+    server's error, LookupError where the chunk was not planned (the task's records were removed).
+    """
+    where = _where(source, member, number)
+    rows = session.rows(b"SELECT state FROM %s%s FOR UPDATE" % (table.encode(), where))
+    if not rows:
+        raise LookupError(f"chunk {number} of {source}: {member} has no record")
+    return int(rows[0][0]) == _DONE
+
+
+def record_chunk(
+    session: Session,
+    table: str,
+    source: str,
+    member: TableName,
+    number: int,
+    *,
+    rows: int,
+    size: int,
+    read_at: int,
+) -> None:
+    """Note in the transaction that wrote them that a chunk's rows are on the target."""
+    session.run(
+        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d%s"
+        % (table.encode(), _DONE, rows, size, read_at, _where(source, member, number))
+    )
+
+
+def _where(source: str, member: TableName, number: int) -> bytes:
+    return b" WHERE source=%s AND schema_name=%s AND table_name=%s AND number=%d" % (
+        _text(source),
+        _text(member.schema),
+        _text(member.table),
+        number,
+    )
+
+
+def _text(value: str) -> bytes:
+    return b"_utf8mb4 x'" + value.encode().hex().encode() + b"'"
+
+
+def _dump(bound: Bound) -> str | None:
+    return None if bound is None else json.dumps([field.hex() for field in bound])
+
+
+def _load(text: str | None) -> Bound:
+    return None if text is None else tuple(map(bytes.fromhex, json.loads(text)))

@@ -1,0 +1,228 @@
+"""Executing a DDL on the target exactly once, under a write-ahead record.
+
+The record is saved before the statement runs, with the fingerprint of the table at that time.
+After a crash the fingerprint tells whether the statement took effect: DDL is atomic on a single
+table, and only the task changes the structure of its targets. A statement that leaves the
+fingerprint as it was may run twice, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pymysql.err
+
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.decisions import DECIDED
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import Member, TableName
+from replicator.schema.inspection import read_table
+
+DDL_PATIENCE = 7 * 24 * 3600.0
+"""Seconds that an ALTER of a large table may take before the connection is given up."""
+
+PENDING = "pending"
+"""The state of a record while its statement runs; ``pending:1`` … for further ones."""
+
+ALREADY_DONE = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1066, 1091, 1146})
+"""Errors which say that the target is already as the statement would have it: the database or
+table exists (1007, 1050) or is gone (1008, 1051, 1146), the column or key exists (1060, 1061) or
+is gone (1091); and a table was to be made like itself (1066), which is what ``CREATE TABLE … LIKE``
+another shard comes to. MySQL manual, "Server Error Message Reference"."""
+
+_SQL_MODES = {0x2: "PIPES_AS_CONCAT", 0x4: "ANSI_QUOTES", 0x100000: "NO_BACKSLASH_ESCAPES"}
+"""Bits of sql_mode that change how a statement is read (MySQL internals, Q_SQL_MODE_CODE)."""
+
+
+class DdlRefusedError(Exception):
+    """The target refused the statement."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class DdlExecution:
+    """One statement to execute on a target.
+
+    ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
+    `ALREADY_DONE`: several members may bring the same change where it is not coordinated. One
+    that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
+    (seconds), which gives defaults such as now() the value that they had there. ``instead``:
+    what the operator wants to be run in place of ``sql``, nothing where it is empty.
+    """
+
+    target: TableName
+    member: Member
+    transaction: int
+    sql: str
+    tolerant: bool
+    timestamp: int = 0
+    sql_mode: int | None = None
+    time_zone: str | None = None
+    recorded: bool = True
+    instead: tuple[str, ...] | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What is run, one after the other."""
+        return (self.sql,) if self.instead is None else self.instead
+
+
+class DdlExecutor:
+    """Runs DDL on the target, each statement once."""
+
+    def __init__(self, connection: Connection, meta: MetaStore) -> None:
+        self._connection = connection
+        self._meta = meta
+
+    async def execute(self, ddl: DdlExecution) -> bool:
+        """Execute a statement unless its record says that it was; whether it ran just now.
+
+        Raises DdlRefusedError, and DatabaseUnavailableError (then it may be tried again).
+        """
+        if not ddl.recorded:
+            for sql in ddl.statements:
+                await self._run(ddl, sql)
+            return True
+        record = await self._record(ddl)
+        first, begun, before = 0, False, ""
+        if record is not None:
+            version, state, before = record
+            if state == "done":
+                return False
+            if state != DECIDED:
+                first, begun = _step(state), True
+                if await self._fingerprint(ddl.target) != before:
+                    first, begun = first + 1, False
+                if first >= len(ddl.statements):
+                    await self._finish(ddl, version)
+                    return False
+        else:
+            version, begun = await self._open_record(ddl), True
+        for number in range(first, len(ddl.statements)):
+            if number > first or not begun:
+                await self._begin(ddl, version, number)
+            reach(CrashPoint.DDL_RECORDED)
+            try:
+                await self._run(ddl, ddl.statements[number])
+            except DdlRefusedError:
+                again = number == first and begun and record is not None
+                if again and await self._fingerprint(ddl.target) != before:
+                    # Its former run had lost its client, and has come to its end meanwhile.
+                    continue
+                # The operator may now change the table by hand: that must not look like success.
+                await self._take_back(ddl, version)
+                raise
+            reach(CrashPoint.DDL_EXECUTED)
+        await self._finish(ddl, version)
+        reach(CrashPoint.DDL_FINISHED)
+        return True
+
+    async def _record(self, ddl: DdlExecution) -> tuple[int, str, str] | None:
+        rows = await self._connection.fetch(
+            f"SELECT version, state, fingerprint FROM {self._meta.table('ddl')}"
+            " WHERE target = %s AND owner = %s AND member = %s AND transaction_key = %s",
+            (str(ddl.target), ddl.member.source, str(ddl.member.name), ddl.transaction),
+        )
+        return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+    async def _open_record(self, ddl: DdlExecution) -> int:
+        rows = await self._connection.fetch(
+            f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table('ddl')}"
+            " WHERE target = %s",
+            (str(ddl.target),),
+        )
+        version = int(rows[0][0])
+        await self._connection.execute(
+            f"INSERT INTO {self._meta.table('ddl')} (target, version, statement, owner, member,"
+            " transaction_key, state, fingerprint, decision)"
+            " VALUES (%s, %s, %s, %s, %s, %s, 'pending', %s, '')",
+            (
+                str(ddl.target),
+                version,
+                ddl.sql,
+                ddl.member.source,
+                str(ddl.member.name),
+                ddl.transaction,
+                await self._fingerprint(ddl.target),
+            ),
+        )
+        return version
+
+    async def _begin(self, ddl: DdlExecution, version: int, number: int) -> None:
+        """Record that a statement is about to run, the first one or a later one."""
+        await self._connection.execute(
+            f"UPDATE {self._meta.table('ddl')} SET state = %s, fingerprint = %s"
+            " WHERE target = %s AND version = %s",
+            (
+                f"{PENDING}:{number}" if number else PENDING,
+                await self._fingerprint(ddl.target),
+                str(ddl.target),
+                version,
+            ),
+        )
+
+    async def _take_back(self, ddl: DdlExecution, version: int) -> None:
+        place = (str(ddl.target), version)
+        table = self._meta.table("ddl")
+        await self._connection.execute(
+            f"DELETE FROM {table} WHERE target = %s AND version = %s AND decision = ''", place
+        )
+        await self._connection.execute(
+            f"UPDATE {table} SET state = '{DECIDED}' WHERE target = %s AND version = %s", place
+        )
+
+    async def _finish(self, ddl: DdlExecution, version: int) -> None:
+        await self._connection.execute(
+            f"UPDATE {self._meta.table('ddl')} SET state = 'done'"
+            " WHERE target = %s AND version = %s",
+            (str(ddl.target), version),
+        )
+
+    async def _fingerprint(self, target: TableName) -> str:
+        if not target.table:
+            rows = await self._connection.fetch(
+                "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
+                " WHERE SCHEMA_NAME = %s",
+                (target.schema,),
+            )
+            return str(rows[0][0]) if rows else "absent"
+        table = await read_table(self._connection, target)
+        return table.fingerprint if table else "absent"
+
+    async def _run(self, ddl: DdlExecution, sql: str) -> None:
+        run = self._connection.execute
+        modes = ",".join(name for bit, name in _SQL_MODES.items() if (ddl.sql_mode or 0) & bit)
+        zone = None if ddl.time_zone in (None, "SYSTEM") else ddl.time_zone
+        try:
+            await run("SET SESSION sql_mode = %s", (modes,))
+            # 0 is the server's own clock.
+            await run("SET SESSION timestamp = %s", (ddl.timestamp,))
+            if zone is not None:
+                await run("SET SESSION time_zone = %s", (zone,))
+            if ddl.target.table and await self._schema_exists(ddl.target.schema):
+                # A foreign key may name its parent without a schema.
+                await run(f"USE {quote(ddl.target.schema)}")
+            await run(sql, patience=DDL_PATIENCE)
+        except pymysql.err.MySQLError as error:
+            code = int(error.args[0])
+            if not (ddl.tolerant and code in ALREADY_DONE):
+                raise DdlRefusedError(code, str(error.args[-1])) from error
+        finally:
+            # A fresh session for whoever comes next: cheaper than putting everything back.
+            self._connection.close()
+
+    async def _schema_exists(self, schema: str) -> bool:
+        return bool(
+            await self._connection.fetch(
+                "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (schema,)
+            )
+        )
+
+
+def _step(state: str) -> int:
+    """Which statement of a record is pending."""
+    return int(state.partition(":")[2] or 0)

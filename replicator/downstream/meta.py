@@ -1,0 +1,264 @@
+"""The meta tables of a task in the target: checkpoints, members, points, DDL records.
+
+Everything needed to go on after a crash is there, so a new host with the same task file goes on
+where the old one stopped. All names carry the task's name as a prefix; all text is compared
+byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.watermarks import CHARSET, FLOOR_BUCKET, create_point_table, point_table
+from replicator.mysql.connection import Connection, Transaction, quote
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry import MemberRecord, dump_structure, load_structure
+
+Applied = tuple[int, int, int]
+"""A point as plain numbers: version, transaction key, ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A source's saved transaction boundary, its members there, and the points known applied.
+
+    ``groups`` are the states of its groups there, as text, where DDL is coordinated, and
+    ``open_items`` is how many of their DDL items were read and are not resolved.
+    ``shard_mode`` and ``furthest`` are read, never written: the mode of the task that saved it,
+    and what the buckets say of themselves: by target, the highest of their points.
+
+    ``server_id`` is that of the server which wrote the binlog: positions of another server do
+    not compare with these.
+    """
+
+    source: str
+    file: str
+    offset: int
+    gtid: str
+    server_id: int
+    members: tuple[MemberRecord, ...]
+    floors: tuple[tuple[TableName, Applied], ...]
+    groups: tuple[tuple[TableName, str], ...] = ()
+    open_items: int = 0
+    shard_mode: str = ""
+    furthest: tuple[tuple[TableName, Applied], ...] = ()
+
+
+class MetaStore:
+    """Reads and writes the meta tables over one connection, for a task with this shard-mode."""
+
+    def __init__(
+        self, connection: Connection, schema: str, task: str, *, shard_mode: str = ""
+    ) -> None:
+        self.connection = connection
+        self.schema = schema
+        self.task = task
+        self.shard_mode = shard_mode
+        self.buckets = 0
+
+    def table(self, suffix: str) -> str:
+        """The quoted, qualified name of a meta table."""
+        return f"{quote(self.schema)}.{quote(f'{self.task}_{suffix}')}"
+
+    async def prepare(self) -> None:
+        """Create the meta schema and its tables where they do not exist."""
+        run = self.connection.execute
+        await run(f"CREATE DATABASE IF NOT EXISTS {quote(self.schema)}")
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('checkpoint')} ("
+            "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
+            " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
+            " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
+            " shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
+            f" ON UPDATE CURRENT_TIMESTAMP) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('member')} ("
+            "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+            " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+            " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
+            " since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+            f" PRIMARY KEY (source, schema_name, table_name)) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('ddl')} ("
+            "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
+            " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
+            " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
+            " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
+            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
+            " ON UPDATE CURRENT_TIMESTAMP,"
+            f" PRIMARY KEY (target, version)) {CHARSET}"
+        )
+        await run(
+            f"CREATE TABLE IF NOT EXISTS {self.table('group')} ("
+            "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
+            f" PRIMARY KEY (source, target)) {CHARSET}"
+        )
+        await run(create_point_table(self.schema, self.task))
+
+    async def remove(self) -> None:
+        """Forget the task: drop its meta tables."""
+        for suffix in (
+            "checkpoint",
+            "member",
+            "group",
+            "ddl",
+            "point",
+            "binlog_rule",
+            "chunk",
+            "copy",
+        ):
+            await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
+
+    async def settle_buckets(self, wanted: int) -> int:
+        """How many buckets to use: ``wanted``, unless points show that it must wait.
+
+        Each bucket's point speaks for the rows that fell to it. So the number may only change
+        where all buckets stand at the floor, as they do after a stop in order.
+        """
+        stored = await self.connection.fetch(f"SELECT MAX(buckets) FROM {self.table('checkpoint')}")
+        points = point_table(self.schema, self.task)
+        ahead = await self.connection.fetch(
+            f"SELECT COUNT(*) FROM {points} p LEFT JOIN {points} f"
+            " ON f.source = p.source AND f.target = p.target AND f.bucket = %s"
+            " WHERE p.bucket >= 0 AND (f.bucket IS NULL OR"
+            " (p.version, p.transaction_key, p.ordinal)"
+            " > (f.version, f.transaction_key, f.ordinal))",
+            (FLOOR_BUCKET,),
+        )
+        kept = stored[0][0] if ahead[0][0] else None
+        self.buckets = wanted if kept is None else int(kept)
+        # Of all sources, also those that the task no longer has: points of one number only.
+        await self.connection.execute(
+            f"UPDATE {self.table('checkpoint')} SET buckets = %s", (self.buckets,)
+        )
+        return self.buckets
+
+    async def load(self, source: str) -> Checkpoint | None:
+        """The saved state of a source; None when it has none."""
+        found = await self.connection.fetch(
+            "SELECT binlog_file, binlog_offset, gtid, server_id, shard_mode, open_items"
+            f" FROM {self.table('checkpoint')} WHERE source = %s",
+            (source,),
+        )
+        if not found:
+            return None
+        file, offset, gtid, server_id, shard_mode, open_items = found[0]
+        members = await self.connection.fetch(
+            "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
+            f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
+            (source,),
+        )
+        points = await self.connection.fetch(
+            "SELECT target, bucket, version, transaction_key, ordinal"
+            f" FROM {point_table(self.schema, self.task)} WHERE source = %s",
+            (source,),
+        )
+        floors: dict[TableName, Applied] = {}
+        furthest: dict[TableName, Applied] = {}
+        for target, bucket, *point in points:
+            name, applied = _table_name(target), (point[0], point[1], point[2])
+            furthest[name] = max(applied, furthest.get(name, applied))
+            if bucket == FLOOR_BUCKET:
+                floors[name] = applied
+        groups = await self.connection.fetch(
+            f"SELECT target, state FROM {self.table('group')} WHERE source = %s ORDER BY 1",
+            (source,),
+        )
+        return Checkpoint(
+            source=source,
+            groups=tuple((_table_name(target), state) for target, state in groups),
+            open_items=open_items,
+            shard_mode=shard_mode,
+            file=file,
+            offset=offset,
+            gtid=gtid,
+            server_id=server_id,
+            members=tuple(
+                MemberRecord(
+                    Member(source, TableName(schema, table)),
+                    TableName(target_schema, target_table),
+                    version,
+                    since,
+                    load_structure(structure),
+                )
+                for schema, table, target_schema, target_table, version, since, structure in members
+            ),
+            floors=tuple(floors.items()),
+            furthest=tuple(furthest.items()),
+        )
+
+    async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:
+        """Write checkpoints, all in one transaction.
+
+        ``members`` names the sources whose members and groups have changed since they were
+        saved; those of the others are left as they are.
+        """
+        async with self.connection.transaction() as transaction:
+            for checkpoint in checkpoints:
+                await self._save_one(transaction, checkpoint, checkpoint.source in members)
+            reach(CrashPoint.CHECKPOINT_OPEN)
+        reach(CrashPoint.CHECKPOINT_SAVED)
+
+    async def _save_one(
+        self, transaction: Transaction, checkpoint: Checkpoint, members: bool
+    ) -> None:
+        await transaction.fetch(
+            f"REPLACE INTO {self.table('checkpoint')}"
+            " (source, binlog_file, binlog_offset, gtid, server_id, buckets, shard_mode,"
+            " open_items) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                checkpoint.source,
+                checkpoint.file,
+                checkpoint.offset,
+                checkpoint.gtid,
+                checkpoint.server_id,
+                self.buckets,
+                self.shard_mode,
+                checkpoint.open_items,
+            ),
+        )
+        for target, (version, transaction_key, ordinal) in checkpoint.floors:
+            await transaction.fetch(
+                f"REPLACE INTO {point_table(self.schema, self.task)}"
+                " (source, target, bucket, version, transaction_key, ordinal)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                (checkpoint.source, str(target), FLOOR_BUCKET, version, transaction_key, ordinal),
+            )
+        if not members:
+            return
+        await transaction.fetch(
+            f"DELETE FROM {self.table('member')} WHERE source = %s", (checkpoint.source,)
+        )
+        await transaction.fetch(
+            f"DELETE FROM {self.table('group')} WHERE source = %s", (checkpoint.source,)
+        )
+        for target, state in checkpoint.groups:
+            await transaction.fetch(
+                f"INSERT INTO {self.table('group')} (source, target, state) VALUES (%s, %s, %s)",
+                (checkpoint.source, str(target), state),
+            )
+        for record in checkpoint.members:
+            await transaction.fetch(
+                f"INSERT INTO {self.table('member')} (source, schema_name, table_name,"
+                " target_schema, target_table, version, since, structure)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    checkpoint.source,
+                    record.member.name.schema,
+                    record.member.name.table,
+                    record.target.schema,
+                    record.target.table,
+                    record.version,
+                    record.since,
+                    dump_structure(record.structure),
+                ),
+            )
+
+
+def _table_name(text: str) -> TableName:
+    return TableName(*text.split(".", 1))

@@ -1,0 +1,199 @@
+"""The blocking connection through which executors write rows.
+
+Sessions speak the charset ``binary``, so that the bytes of a value reach the column as they are,
+run in UTC without foreign key checks, and in strict mode: a value that does not fit is an error.
+Connections are kept per process, since an executor handles batch after batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pymysql
+from pymysql.constants import COMMAND, CR
+from pymysql.err import MySQLError
+from pymysql.protocol import OKPacketWrapper
+
+from replicator.mysql.address import (
+    CONNECT_TIMEOUT,
+    NO_SELECT_LIMIT,
+    TIDB_SETTINGS,
+    DatabaseAddress,
+    is_unavailable,
+    quote,
+)
+
+Buffer = bytes | memoryview
+
+STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
+LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
+LOAD_PACKET = 1 << 20
+"""Bytes of a file that go to the server in one packet, if it takes packets of twice the size."""
+
+ANSWER_TIMEOUT = 600
+"""Seconds to wait for the answer to one statement before the connection counts as lost."""
+
+_PACKET_TOO_LARGE = 1153
+_DEADLOCK = 1213
+_LOCK_WAIT_TIMEOUT = 1205
+_INTERRUPTED = 1317
+_DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
+_REQUIRED = {
+    "time_zone": "'+00:00'",
+    "sql_mode": f"'{STRICT_MODE}'",
+    "sql_select_limit": NO_SELECT_LIMIT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server says about a statement: counts, and the text of its OK packet."""
+
+    affected: int
+    warnings: int
+    message: bytes
+
+
+class Session:
+    """One connection, set up for writing rows. Not for use by several threads at once."""
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        """Connect. Raises the driver's error when the server can't be reached or refuses."""
+        self._connection = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            password=address.password,
+            ssl=cast(Any, address.tls()),
+            connect_timeout=int(CONNECT_TIMEOUT),
+            read_timeout=ANSWER_TIMEOUT,
+            write_timeout=ANSWER_TIMEOUT,
+            charset="utf8mb4",
+            local_infile=True,
+            autocommit=True,
+        )
+        self.max_packet = 1 << 20
+        try:
+            self._prepare(address)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, address: DatabaseAddress) -> None:
+        settings = {name: _setting(value) for name, value in address.session}
+        # Whatever else the task file sets, these decide how values are read and must hold.
+        settings = {**_DEFAULTS, **settings, **_REQUIRED}
+        assignments = ",".join(f"SESSION {quote(name)}={v}" for name, v in settings.items())
+        self.run(f"SET {assignments}{TIDB_SETTINGS}".encode())
+        self.run(b"SET NAMES binary")
+        found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format")[0]
+        self.max_packet = int(found[0])
+        # Without gap locks buckets do not get in each other's way; a server that logs
+        # statements refuses to write rows so.
+        if found[1] not in (b"STATEMENT", "STATEMENT"):
+            self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+    def run(self, sql: bytes) -> Answer:
+        """Run a statement. Raises the driver's error, also for one that is too long to be sent."""
+        if len(sql) >= self.max_packet:
+            # Servers just close the connection then, which looks as if they were away.
+            raise pymysql.err.DataError(
+                _PACKET_TOO_LARGE,
+                f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
+                f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
+            )
+        affected = self._connection.query(sql)
+        # PyMySQL has the text of the OK packet only here.
+        result = cast(Any, self._connection)._result
+        return Answer(affected, result.warning_count, bytes(result.message or b""))
+
+    def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
+        """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
+
+        Raises the driver's error, or what ``blocks`` raises: the session must then be closed.
+        """
+        # PyMySQL would read a file, in pieces of 16 KiB; the server only asks for packets
+        # (MySQL internals manual, "LOCAL INFILE Request").
+        connection = cast(Any, self._connection)
+        connection._execute_command(COMMAND.COM_QUERY, sql)
+        request = connection._read_packet()
+        if not request.is_load_local_packet():
+            raise pymysql.err.OperationalError(CR.CR_COMMANDS_OUT_OF_SYNC, "no file was asked for")
+        size = min(LOAD_PACKET, self.max_packet // 2)
+        for block in blocks:
+            view = memoryview(block)
+            for start in range(0, len(view), size):
+                connection.write_packet(bytes(view[start : start + size]))
+        connection.write_packet(b"")
+        answer = OKPacketWrapper(connection._read_packet())
+        return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
+
+    def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query. Raises the driver's error."""
+        self._connection.query(sql)
+        return cast(Any, self._connection)._result.rows or ()
+
+    def warnings(self) -> list[tuple[int, str]]:
+        """Code and text of the warnings of the last statement."""
+        return [(int(code), _text(text)) for _, code, text in self.rows(b"SHOW WARNINGS")]
+
+    def close(self) -> None:
+        """Drop the connection; an open transaction is rolled back."""
+        with contextlib.suppress(MySQLError, OSError):
+            self._connection.close()
+
+
+_sessions: dict[DatabaseAddress, Session] = {}
+
+
+def session_for(address: DatabaseAddress) -> Session:
+    """This process's session with a server, opened when there is none.
+
+    It is not tried out first: a caller must be able to bear the loss of the connection at any
+    moment anyway. Raises the driver's error.
+    """
+    session = _sessions.get(address)
+    if session is None:
+        session = _sessions[address] = Session(address)
+    return session
+
+
+def forget_session(address: DatabaseAddress) -> None:
+    """Close this process's session with a server, whatever state it is in."""
+    session = _sessions.pop(address, None)
+    if session is not None:
+        session.close()
+
+
+def error_code(error: BaseException) -> int:
+    """The server's error number; 0 where there is none."""
+    args = error.args if isinstance(error, MySQLError) else ()
+    return args[0] if args and isinstance(args[0], int) else 0
+
+
+def error_text(error: BaseException) -> str:
+    """The server's words."""
+    return str(error.args[1]) if len(error.args) > 1 else str(error) or type(error).__name__
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone or unusable, so that the transaction's end is unknown."""
+    return is_unavailable(error)
+
+
+def is_contention(error: BaseException) -> bool:
+    """Whether the transaction was broken off for another one's sake: just try again."""
+    return error_code(error) in (_DEADLOCK, _LOCK_WAIT_TIMEOUT, _INTERRUPTED)
+
+
+def _setting(value: str) -> str:
+    if value.lstrip("-").isdigit():
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,203 @@
+"""Rows by multi-row statements in strict mode: slower than a load, and exact or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pymysql.err import MySQLError
+
+from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.literals import (
+    field_value,
+    identifier,
+    key_predicate,
+    row_predicate,
+    row_values,
+)
+from replicator.downstream.load_data import HARMLESS_WARNINGS
+from replicator.downstream.session import (
+    LENIENT_MODE,
+    STRICT_MODE,
+    Session,
+    error_code,
+    error_text,
+    is_contention,
+    is_lost,
+)
+
+ROWS_PER_STATEMENT = 1000
+KEYS_PER_DELETE = 500
+
+_TRUNCATED = 1265
+
+
+class RowRefusedError(Exception):
+    """The target does not take a row as it is.
+
+    ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number.
+    """
+
+    def __init__(self, code: int, text: str, line: bytes, index: int) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+        self.text = text
+        self.line = line
+        self.index = index
+
+
+def insert_rows(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    lines: Sequence[bytes],
+    *,
+    verb: bytes = b"INSERT",
+    suffix: bytes = b"",
+) -> int:
+    """Write row lines with INSERT or REPLACE statements; the affected rows as the server counts.
+
+    Raises RowRefusedError naming the row when the server refuses one or would change a value,
+    or the driver's error.
+    """
+    names = b",".join(identifier(column.name) for column in columns)
+    head = verb + b" INTO " + table_name(target) + b" (" + names + b") VALUES "
+    affected, first = 0, 0
+    rendered = (row_values(line, columns) for line in lines)
+    for values in packed(rendered, ROWS_PER_STATEMENT, session.max_packet // 2):
+        chunk = lines[first : first + len(values)]
+        try:
+            affected += _run_exactly(session, head + b",".join(values) + suffix, chunk[0], first)
+        except MySQLError as error:
+            if is_lost(error) or is_contention(error):
+                raise
+            # The server has undone this statement only; row by row tells which row it was.
+            for offset, value in enumerate(values):
+                sql = head + value + suffix
+                affected += _insert_one(session, sql, columns, chunk[offset], first + offset)
+        first += len(values)
+    return affected
+
+
+def delete_keys(
+    session: Session, target: TargetTable, columns: Sequence[TargetColumn], keys: Sequence[bytes]
+) -> int:
+    """Delete the rows with these keys; how many there were. Raises the driver's error."""
+    head = b"DELETE FROM " + table_name(target) + b" WHERE "
+    deleted = 0
+    if len(columns) == 1:
+        column = columns[0]
+        head += identifier(column.name) + b" IN ("
+        parts: Iterable[bytes] = (key_predicate(column, key) for key in keys)
+        joint, tail = b",", b")"
+    else:
+        names = [identifier(column.name) for column in columns]
+        parts = (
+            b"("
+            + b" AND ".join(
+                name + b"=" + key_predicate(column, field)
+                for name, column, field in zip(names, columns, key.split(b"\t"), strict=True)
+            )
+            + b")"
+            for key in keys
+        )
+        joint, tail = b" OR ", b""
+    for chunk in packed(parts, KEYS_PER_DELETE, session.max_packet // 2):
+        deleted += session.run(head + joint.join(chunk) + tail).affected
+    return deleted
+
+
+def delete_rows(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    counts: Mapping[bytes, int],
+) -> int:
+    """Delete as many rows as ``counts`` says of each row line; how many there were.
+
+    Raises the driver's error.
+    """
+    head = b"DELETE FROM " + table_name(target) + b" WHERE "
+    deleted = 0
+    for line, count in counts.items():
+        fields = line.split(b"\t")
+        where = b" AND ".join(map(row_predicate, columns, fields))
+        deleted += session.run(head + where + b" LIMIT %d" % count).affected
+    return deleted
+
+
+def table_name(target: TargetTable) -> bytes:
+    """The quoted, qualified name of a target."""
+    return identifier(target.schema) + b"." + identifier(target.table)
+
+
+def packed(parts: Iterable[bytes], rows: int, size: int) -> Iterator[list[bytes]]:
+    """Runs of at most ``rows`` parts and ``size`` bytes; a larger part is a run of its own."""
+    run: list[bytes] = []
+    used = 0
+    for part in parts:
+        if run and (len(run) >= rows or used + len(part) > size):
+            yield run
+            run, used = [], 0
+        run.append(part)
+        used += len(part) + 1
+    if run:
+        yield run
+
+
+def _run_exactly(session: Session, sql: bytes, line: bytes, index: int) -> int:
+    answer = session.run(sql)
+    if answer.warnings:
+        # Strict mode still rounds: a fraction of a second, the last digit of a DECIMAL.
+        serious = [w for w in session.warnings() if w[0] not in HARMLESS_WARNINGS]
+        if serious:
+            raise RowRefusedError(*serious[0], line, index)
+    return answer.affected
+
+
+def _insert_one(
+    session: Session, sql: bytes, columns: Sequence[TargetColumn], line: bytes, index: int
+) -> int:
+    try:
+        return _run_exactly(session, sql, line, index)
+    except MySQLError as error:
+        if is_lost(error) or is_contention(error):
+            raise
+        empty = _empty_enums(columns, line)
+        if error_code(error) != _TRUNCATED or not empty:
+            raise RowRefusedError(error_code(error), error_text(error), line, index) from error
+    return _insert_empty_enum(session, sql, empty, line, index)
+
+
+def _insert_empty_enum(
+    session: Session, sql: bytes, empty: Sequence[str], line: bytes, index: int
+) -> int:
+    """Write a row with the empty value that an ENUM holds after an invalid one (index 0).
+
+    Strict mode refuses it though the source holds it. Outside strict mode every warning must be
+    about one of these columns, or a value would be changed.
+    """
+    _set_mode(session, LENIENT_MODE)
+    try:
+        answer = session.run(sql)
+        warnings = session.warnings() if answer.warnings else []
+    finally:
+        _set_mode(session, STRICT_MODE)
+    for code, text in warnings:
+        if code in HARMLESS_WARNINGS:
+            continue
+        if code != _TRUNCATED or not any(f"'{name}'" in text for name in empty):
+            raise RowRefusedError(code, text, line, index)
+    return answer.affected
+
+
+def _empty_enums(columns: Sequence[TargetColumn], line: bytes) -> list[str]:
+    fields = line.split(b"\t")
+    return [
+        column.name
+        for column, field in zip(columns, fields, strict=True)
+        if column.literal is Literal.ENUM and field_value(field) == b""
+    ]
+
+
+def _set_mode(session: Session, mode: str) -> None:
+    session.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")

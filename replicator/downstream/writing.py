@@ -1,0 +1,183 @@
+"""Writing the net changes of one bucket inside a transaction that the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from replicator.downstream.columns import TargetColumn, TargetTable
+from replicator.downstream.literals import identifier
+from replicator.downstream.load_data import InexactLoadError, load_rows
+from replicator.downstream.session import Session
+from replicator.downstream.statements import (
+    RowRefusedError,
+    delete_keys,
+    delete_rows,
+    insert_rows,
+)
+
+FEW_ROWS = 50
+FEW_BYTES = 256 * 1024
+"""Up to this much a statement is at least as fast as a load, and exact in one go; and a load
+has no limit on the size of a row."""
+
+_DUPLICATE_KEY = frozenset({1062, 1586})
+
+
+@dataclass(slots=True)
+class Changes:
+    """The net changes to rows that have the same columns.
+
+    ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
+    the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
+    row lines that may be there or not, in this state or in another, ``inserts`` row lines that must
+    not be there, ``members`` the shard of each of these.
+    """
+
+    columns: tuple[TargetColumn, ...]
+    key_columns: tuple[TargetColumn, ...]
+    covers: bool
+    deletes: list[bytes] = field(default_factory=list)
+    removals: dict[bytes, int] = field(default_factory=dict)
+    overwrites: list[bytes] = field(default_factory=list)
+    upserts: list[bytes] = field(default_factory=list)
+    inserts: list[bytes] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteCounts:
+    """What was written; ``missing`` counts rows to change or delete that were not there."""
+
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+
+
+class DuplicateRowError(Exception):
+    """A row of a shard has a key that the target already holds from elsewhere.
+
+    ``text`` is the server's message (entry and constraint), ``member`` the new row's shard.
+    """
+
+    def __init__(self, text: str, member: str, line: bytes) -> None:
+        super().__init__(text)
+        self.text = text
+        self.member = member
+        self.line = line
+
+
+def write_changes(
+    session: Session,
+    target: TargetTable,
+    changes: Sequence[Changes],
+    *,
+    load_data: bool,
+    exact: bool,
+) -> WriteCounts:
+    """Deletes first, then overwrites, then inserts, so that unique values may move between rows.
+
+    With ``load_data`` many rows are loaded, else statements write them. Unless ``exact``, raises
+    InexactLoadError (roll back, and try again with ``exact`` and without ``load_data``) where
+    what the server answers does not show that all is as it should be. Raises DuplicateRowError,
+    RowRefusedError or the driver's error; after each the transaction must be rolled back.
+    """
+    counts = WriteCounts()
+    for group in changes:
+        _delete(session, target, group, counts)
+    for group in changes:
+        if group.overwrites:
+            _overwrite(session, target, group, counts, load_data, exact)
+    for group in changes:
+        if group.upserts:
+            _upsert(session, target, group, load_data)
+            counts.overwritten += len(group.upserts)
+    for group in changes:
+        if group.inserts:
+            _insert(session, target, group, load_data)
+            counts.inserted += len(group.inserts)
+    return counts
+
+
+def _delete(session: Session, target: TargetTable, group: Changes, counts: WriteCounts) -> None:
+    found = 0
+    if group.deletes:
+        found += delete_keys(session, target, group.key_columns, group.deletes)
+    if group.removals:
+        found += delete_rows(session, target, group.columns, group.removals)
+    counts.deleted += found
+    counts.missing += len(group.deletes) + sum(group.removals.values()) - found
+
+
+def _overwrite(
+    session: Session,
+    target: TargetTable,
+    group: Changes,
+    counts: WriteCounts,
+    load_data: bool,
+    exact: bool,
+) -> None:
+    lines = group.overwrites
+    counts.overwritten += len(lines)
+    if not group.covers and target.replace:
+        _update_written(session, target, group, lines)
+    elif exact:
+        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines))
+        insert_rows(session, target, group.columns, lines)
+        counts.missing += len(lines) - found
+    elif load_data and _many(lines):
+        replaced = load_rows(session, target, group.columns, lines, replace=True)
+        if replaced < len(lines):
+            raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
+    else:
+        affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE")
+        if affected < 2 * len(lines):
+            # REPLACE counts a row that is there already in this very state like one that is not.
+            raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
+
+
+def _upsert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
+    """REPLACE takes away every row that has one of the unique values; those that should stay are
+    written again by what follows in the binlog."""
+    if not group.covers and target.replace:
+        _update_written(session, target, group, group.upserts)
+    elif load_data and _many(group.upserts):
+        load_rows(session, target, group.columns, group.upserts, replace=True)
+    else:
+        insert_rows(session, target, group.columns, group.upserts, verb=b"REPLACE")
+
+
+def _update_written(
+    session: Session, target: TargetTable, group: Changes, lines: Sequence[bytes]
+) -> None:
+    # REPLACE would reset the columns that the shard does not have.
+    names = [identifier(column.name) for column in group.columns]
+    update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
+    suffix = b" ON DUPLICATE KEY UPDATE " + update
+    insert_rows(session, target, group.columns, lines, suffix=suffix)
+
+
+def _keys_of(group: Changes, lines: Sequence[bytes]) -> list[bytes]:
+    names = [column.name for column in group.columns]
+    places = [names.index(column.name) for column in group.key_columns]
+    fields = (line.split(b"\t") for line in lines)
+    return [b"\t".join([row[place] for place in places]) for row in fields]
+
+
+def _insert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
+    lines = group.inserts
+    if load_data and _many(lines):
+        load_rows(session, target, group.columns, lines, replace=False)
+        return
+    try:
+        insert_rows(session, target, group.columns, lines)
+    except RowRefusedError as error:
+        if error.code in _DUPLICATE_KEY:
+            member = group.members[error.index]
+            raise DuplicateRowError(error.text, member, error.line) from error
+        raise
+
+
+def _many(lines: Sequence[bytes]) -> bool:
+    return len(lines) > FEW_ROWS or sum(map(len, lines)) > FEW_BYTES

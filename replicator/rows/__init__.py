@@ -1,0 +1,1 @@
+"""Row images of the binlog to text, as executors need it."""

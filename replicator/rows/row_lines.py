@@ -1,0 +1,325 @@
+"""Row events to LOAD DATA lines.
+
+Source of the format: MySQL internals manual, "ROWS_EVENT"; MariaDB KB, "Rows Event V1". A line
+holds the fields of a row for ``LOAD DATA … CHARACTER SET binary FIELDS TERMINATED BY '\\t'
+ESCAPED BY '\\\\' LINES TERMINATED BY '\\n'``, read with ``sql_mode=''`` and
+``time_zone='+00:00'``; NULL is ``\\N``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from operator import itemgetter
+from typing import Protocol
+from zlib import crc32
+
+from replicator.binlog.compression import expand_rows
+from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.lengths import packed_integer
+from replicator.rows.columns import ColumnFormat
+from replicator.rows.fields import Read
+from replicator.rows.values import column_reader
+
+
+class Change(IntEnum):
+    """What a row event did to a row."""
+
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+@dataclass(slots=True)
+class RowImages:
+    """Parallel lists with one entry for each changed row, in binlog order.
+
+    ``event`` is the index into the events given; ``change`` a value of `Change`. ``before`` and
+    ``after`` are the row as a line without its newline (None: there was, there is no row);
+    ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
+    the CRC32 of the hashed columns' fields joined by tabs (0 without hashed columns or row).
+    """
+
+    event: list[int] = field(default_factory=list)
+    change: list[int] = field(default_factory=list)
+    before: list[bytes | None] = field(default_factory=list)
+    after: list[bytes | None] = field(default_factory=list)
+    before_key: list[bytes | None] = field(default_factory=list)
+    after_key: list[bytes | None] = field(default_factory=list)
+    before_hash: list[int] = field(default_factory=list)
+    after_hash: list[int] = field(default_factory=list)
+
+
+class RowsDecoder(Protocol):
+    """Decodes the row events of one table structure."""
+
+    def decode(self, events: Sequence[bytes]) -> RowImages:
+        """The changes in ``events``: whole events from their 19-byte header on, no checksum.
+
+        Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
+        BinlogError for one that does not fit the columns or lacks some of them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A row event type: its change, whether extra data follows the flags, and is compressed."""
+
+    change: Change
+    extra: bool = False
+    compressed: bool = False
+
+
+_KINDS = {
+    23: _Kind(Change.INSERT),
+    24: _Kind(Change.UPDATE),
+    25: _Kind(Change.DELETE),
+    30: _Kind(Change.INSERT, extra=True),
+    31: _Kind(Change.UPDATE, extra=True),
+    32: _Kind(Change.DELETE, extra=True),
+    166: _Kind(Change.INSERT, compressed=True),
+    167: _Kind(Change.UPDATE, compressed=True),
+    168: _Kind(Change.DELETE, compressed=True),
+    169: _Kind(Change.INSERT, extra=True, compressed=True),
+    170: _Kind(Change.UPDATE, extra=True, compressed=True),
+    171: _Kind(Change.DELETE, extra=True, compressed=True),
+}
+_PARTIAL_UPDATE_ROWS = 39
+_HEADER = 19
+
+_Row = tuple[bytes, bytes, int, int]
+"""Line, key line, hash, and the offset behind the row."""
+_ReadRow = Callable[[bytes, int], _Row]
+_Pick = Callable[[list[bytes]], bytes]
+_DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
+_HINT = (
+    "the table structure that the task knows is not the one the event was written with, "
+    "or the event is damaged"
+)
+
+
+def compile_decoder(
+    columns: tuple[ColumnFormat, ...],
+    written: tuple[int, ...],
+    key: tuple[int, ...],
+    hashed: tuple[int, ...],
+    generated: frozenset[int],
+) -> RowsDecoder:
+    """A decoder for rows of ``columns`` (in the order of the row image).
+
+    ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
+    and its hash; a row image may leave out those in ``generated``. Raises BinlogError for a
+    column that cannot be read.
+    """
+    return _Decoder(columns, written, key, hashed, generated)
+
+
+class _Decoder:
+    def __init__(
+        self,
+        columns: tuple[ColumnFormat, ...],
+        written: tuple[int, ...],
+        key: tuple[int, ...],
+        hashed: tuple[int, ...],
+        generated: frozenset[int],
+    ) -> None:
+        self._columns = columns
+        self._written = written
+        self._key = key
+        self._hashed = hashed
+        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed})
+        self._readers: list[Read] = [column_reader(column) for column in columns]
+        self._images: dict[bytes, _ReadRow] = {}
+
+    def decode(self, events: Sequence[bytes]) -> RowImages:
+        images = RowImages()
+        for index, event in enumerate(events):
+            kind = _kind(event)
+            try:
+                self._decode_event(index, event, kind, images)
+            except _DAMAGE as error:
+                raise BinlogError(
+                    f"row event {index} (type {event[4]}, {len(event)} bytes, ends at position "
+                    f"{int.from_bytes(event[13:17], 'little')} of its binlog) cannot be read: "
+                    f"{error}"
+                ) from error
+        return images
+
+    def _decode_event(self, index: int, event: bytes, kind: _Kind, images: RowImages) -> None:
+        at = _HEADER + 8
+        if kind.extra:
+            at += int.from_bytes(event[at : at + 2], "little")
+        count, at = packed_integer(event, at)
+        if count != len(self._columns):
+            raise BinlogError(
+                f"it has {count} columns, the table structure {len(self._columns)}; {_HINT}"
+            )
+        width = (count + 7) // 8
+        bitmap = event[at : at + width]
+        read = self._image(bitmap)
+        at += width
+        read_after = read
+        if kind.change is Change.UPDATE:
+            after_bitmap = event[at : at + width]
+            at += width
+            if after_bitmap != bitmap:
+                read_after = self._image(after_bitmap)
+        data = event
+        if kind.compressed:
+            data = expand_rows(event[at:])
+            at = 0
+        before = len(images.change)
+        if kind.change is Change.UPDATE:
+            self._updates(data, at, read, read_after, images)
+        elif kind.change is Change.INSERT:
+            self._inserts(data, at, read, images)
+        else:
+            self._deletes(data, at, read, images)
+        rows = len(images.change) - before
+        images.event += [index] * rows
+
+    def _inserts(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+        add_line = images.after.append
+        add_key = images.after_key.append
+        add_hash = images.after_hash.append
+        rows = 0
+        end = len(data)
+        while at < end:
+            line, key, hashed, at = read(data, at)
+            add_line(line)
+            add_key(key)
+            add_hash(hashed)
+            rows += 1
+        images.change += [int(Change.INSERT)] * rows
+        images.before += [None] * rows
+        images.before_key += [None] * rows
+        images.before_hash += [0] * rows
+
+    def _deletes(self, data: bytes, at: int, read: _ReadRow, images: RowImages) -> None:
+        add_line = images.before.append
+        add_key = images.before_key.append
+        add_hash = images.before_hash.append
+        rows = 0
+        end = len(data)
+        while at < end:
+            line, key, hashed, at = read(data, at)
+            add_line(line)
+            add_key(key)
+            add_hash(hashed)
+            rows += 1
+        images.change += [int(Change.DELETE)] * rows
+        images.after += [None] * rows
+        images.after_key += [None] * rows
+        images.after_hash += [0] * rows
+
+    def _updates(
+        self, data: bytes, at: int, read: _ReadRow, read_after: _ReadRow, images: RowImages
+    ) -> None:
+        end = len(data)
+        while at < end:
+            line, key, hashed, at = read(data, at)
+            images.before.append(line)
+            images.before_key.append(key)
+            images.before_hash.append(hashed)
+            line, key, hashed, at = read_after(data, at)
+            images.after.append(line)
+            images.after_key.append(key)
+            images.after_hash.append(hashed)
+            images.change.append(int(Change.UPDATE))
+
+    def _image(self, bitmap: bytes) -> _ReadRow:
+        """The reader of rows with the columns that ``bitmap`` says are present."""
+        read = self._images.get(bitmap)
+        if read is None:
+            bits = int.from_bytes(bitmap, "little")
+            present = tuple(i for i in range(len(self._columns)) if bits >> i & 1)
+            missing = sorted(self._needed - {*present})
+            if missing:
+                names = ", ".join(self._columns[i].name for i in missing)
+                raise BinlogError(
+                    f"binlog_row_image is not FULL: the event lacks {names}. Set "
+                    "binlog_row_image=FULL on the source, in all sessions, and start the task "
+                    "anew from a position after that"
+                )
+            read = self._images[bitmap] = self._compile(present)
+        return read
+
+    def _compile(self, present: tuple[int, ...]) -> _ReadRow:
+        readers = [self._readers[i] for i in present]
+        steps = [(reader, 1 << n) for n, reader in enumerate(readers)]
+        null_bytes = (len(present) + 7) // 8
+        null_mask = (1 << len(present)) - 1
+        rank = {column: n for n, column in enumerate(present)}
+        line_of = _picker(tuple(rank[i] for i in self._written), len(present))
+        key_of = _picker(tuple(rank[i] for i in self._key), len(present))
+        hash_of = _picker(tuple(rank[i] for i in self._hashed), len(present))
+        has_key = bool(self._key)
+        has_hash = bool(self._hashed)
+        key_is_hashed = self._key == self._hashed
+        names = tuple(self._columns[i].name for i in present)
+
+        def read_row(data: bytes, start: int) -> _Row:
+            at = start + null_bytes
+            nulls = int.from_bytes(data[start:at], "little") & null_mask
+            fields: list[bytes] = []
+            add = fields.append
+            try:
+                if nulls:
+                    for read, bit in steps:
+                        if nulls & bit:
+                            add(b"\\N")
+                        else:
+                            value, at = read(data, at)
+                            add(value)
+                else:
+                    for read in readers:
+                        value, at = read(data, at)
+                        add(value)
+            except BinlogError as error:
+                raise BinlogError(
+                    f"column {names[len(fields)]} of the row at byte {start}: {error}"
+                ) from error
+            except _DAMAGE as error:
+                raise BinlogError(
+                    f"column {names[len(fields)]} of the row at byte {start}: {error}; {_HINT}"
+                ) from error
+            if at > len(data):
+                raise BinlogError(
+                    f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
+                )
+            line = line_of(fields)
+            key = key_of(fields) if has_key else line
+            if not has_hash:
+                return line, key, 0, at
+            return line, key, crc32(key if key_is_hashed else hash_of(fields)), at
+
+        return read_row
+
+
+def _kind(event: bytes) -> _Kind:
+    code = event[4] if len(event) > _HEADER else 0
+    kind = _KINDS.get(code)
+    if kind is None:
+        hint = (
+            "set binlog_row_value_options='' on the source"
+            if code == _PARTIAL_UPDATE_ROWS
+            else "its rows would be lost"
+        )
+        raise UnsupportedEventError(f"event type {code} is no row event that can be read: {hint}")
+    return kind
+
+
+def _picker(indexes: tuple[int, ...], count: int) -> _Pick:
+    """Joins the fields at ``indexes`` by tabs."""
+    join = b"\t".join
+    if indexes == tuple(range(count)):
+        return join
+    if len(indexes) == 1:
+        return itemgetter(indexes[0])
+    if not indexes:
+        return lambda fields: b""
+    pick = itemgetter(*indexes)
+    return lambda fields: join(pick(fields))

@@ -1,0 +1,89 @@
+"""The effects of a statement that the operator has given a rule for.
+
+Pure. What a shard's statement did to the shard stays: its structure, and the text that the shards'
+statements are compared by. A rule changes what is executed on the target. Only where a statement
+has no effect that can be told, other statements take its place altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from replicator.ddl.statement import Recognised
+from replicator.mysql.names import TableName
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, Route, effects_of
+
+
+class RuleAction(StrEnum):
+    """What the operator wants done about a statement of a binlog."""
+
+    SKIP = "skip"
+    """Nothing is executed on the target."""
+    REPLACE = "replace"
+    """Other statements are executed."""
+    INJECT = "inject"
+    """Other statements are executed before it."""
+
+
+_EXECUTED = {
+    EffectKind.ALTER,
+    EffectKind.CREATE,
+    EffectKind.CREATE_SCHEMA,
+    EffectKind.ALTER_SCHEMA,
+}
+"""What may be executed on a target for an operator's rule: nothing that takes rows away."""
+
+
+def ruled_effects(
+    action: RuleAction,
+    statement: Recognised,
+    given: Sequence[Recognised],
+    route: Route,
+    members: Iterable[TableName],
+) -> tuple[tuple[Effect, ...], ...]:
+    """The effects, step by step: each step is to be taken like a statement of the source.
+
+    ``given`` are the operator's statements, written like the source's own. Raises DdlError where
+    the rule does not help, or its statements cannot be carried over either.
+    """
+    known = tuple(members)
+
+    def effects(one: Recognised) -> tuple[Effect, ...]:
+        return effects_of(one, route, known)
+
+    try:
+        own = effects(statement)
+    except DdlError as error:
+        if action is RuleAction.SKIP:
+            return ()
+        if action is RuleAction.INJECT:
+            raise DdlError(f"{error}; statements before it do not help: replace it") from error
+        return tuple(map(effects, given))
+    if action is RuleAction.SKIP:
+        return (tuple(replace(effect, instead=()) for effect in own),)
+    if action is RuleAction.INJECT:
+        return (tuple(replace(e, instead=(*_sql(given, e, effects), e.sql)) for e in own),)
+    if own and all(effect.kind is EffectKind.ALTER for effect in own):
+        return (tuple(replace(e, instead=tuple(_sql(given, e, effects))) for e in own),)
+    return tuple(map(effects, given))
+
+
+def _sql(
+    given: Sequence[Recognised],
+    original: Effect,
+    effects: Callable[[Recognised], tuple[Effect, ...]],
+) -> Iterator[str]:
+    """The given statements as they are executed on the target of a statement."""
+    if not original.sql:
+        raise DdlError("the statement is not executed on the target, nor is anything before it")
+    for statement in given:
+        found = effects(statement)
+        fitting = [e for e in found if e.kind in _EXECUTED and e.target == original.target]
+        if not found or len(fitting) != len(found):
+            raise DdlError(
+                "the operator's statement does not change the table"
+                f" {original.table} ({statement.sql[:200]!r})"
+            )
+        yield from (effect.sql for effect in fitting)

@@ -1,0 +1,117 @@
+"""Learning what a DDL does to a structure by doing it to an empty shadow table on a real server.
+
+No parser outside a server understands every DDL statement of MySQL and MariaDB, so none is
+interpreted here: the shadow is created with the structure before (or what stands in for it,
+`replicator.schema.stand_in`), the statement is run against it, and the structure after is read
+back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pymysql.err
+
+from replicator.ddl.retarget import retarget
+from replicator.ddl.statement import Recognised, StatementKind
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import TableName
+from replicator.schema.inspection import read_table
+from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
+from replicator.schema.structure import Table
+
+_CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
+
+
+class ShadowError(Exception):
+    """The server refused the structure or the statement on the shadow table."""
+
+
+async def structure_after(
+    connection: Connection,
+    shadow: TableName,
+    before: Table | None,
+    statement: Recognised,
+    instead: Sequence[Recognised] = (),
+) -> Table:
+    """The structure of a table after ``statement``, which alters or creates it.
+
+    ``before`` is its structure before, None for CREATE TABLE. ``shadow`` is created and dropped.
+    ``instead`` is run where the server refuses the statement: what an operator has given in its
+    place. Raises ShadowError with the server's error.
+    """
+    try:
+        after = await _tried(connection, shadow, before, (statement,))
+    except pymysql.err.MySQLError as error:
+        if not instead:
+            raise ShadowError(f"{error.args[-1]} ({error.args[0]})") from error
+        try:
+            after = await _tried(connection, shadow, before, instead)
+        except pymysql.err.MySQLError as second:
+            raise ShadowError(f"{second.args[-1]} ({second.args[0]})") from second
+    if before is None:
+        subject = statement.tables[0]
+        name = TableName(subject.schema, subject.table)
+    else:
+        name = TableName(before.schema, before.name)
+    return named(after, name)
+
+
+async def _tried(
+    connection: Connection,
+    shadow: TableName,
+    before: Table | None,
+    statements: Sequence[Recognised],
+) -> Table:
+    """The structure after the statements, under the shadow's name. Raises the server's error."""
+    qualified = f"{quote(shadow.schema)}.{quote(shadow.table)}"
+    text = "; ".join(statement.sql for statement in statements)
+    await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+    try:
+        standing, base = None, None
+        if before is not None:
+            standing = await _made(connection, qualified, before, text)
+            base = await read_table(connection, shadow)
+        for statement in statements:
+            sql = retarget(statement, lambda _schema, _table: (shadow.schema, shadow.table))
+            await connection.execute(sql)
+        after = await read_table(connection, shadow)
+    finally:
+        await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+    if after is None:
+        raise ShadowError(f"no table after {text[:200]!r}")
+    if before is None or base is None:
+        return after
+    return taken_over(before, base, after, text, standing)
+
+
+async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:
+    """Make the shadow; what stands in for the table where the server does not take it."""
+    try:
+        await connection.execute(_renamed(before.create_sql, qualified))
+    except pymysql.err.MySQLError as error:
+        try:
+            standing = stand_in(before, text)
+        except NoStandInError:
+            raise error from None
+        await connection.execute(_renamed(standing.create_sql, qualified))
+        return standing
+    return None
+
+
+def _renamed(create_sql: str, name: str) -> str:
+    # Not by a template: a name may hold what means something there.
+    return _CREATE_NAME.sub(lambda match: f"{match[1]} {name}", create_sql, count=1)
+
+
+def named(table: Table, name: TableName) -> Table:
+    """The same structure under another name."""
+    create = _renamed(table.create_sql, quote(name.table))
+    return replace(table, schema=name.schema, name=name.table, create_sql=create)
+
+
+def is_like(statement: Recognised) -> bool:
+    """Whether a CREATE TABLE takes its structure from another table that exists already."""
+    return statement.kind is StatementKind.CREATE_TABLE and len(statement.tables) > 1

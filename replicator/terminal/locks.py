@@ -1,0 +1,81 @@
+"""The open locks of a task on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
+from replicator.terminal.figures import number, seconds, size
+
+_BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
+_LOCKS: TypeAdapter[tuple[LockStatus, ...]] = TypeAdapter(tuple[LockStatus, ...])
+
+
+def render_locks(locks: Sequence[LockStatus]) -> RenderableType:
+    """One panel for each lock."""
+    if not locks:
+        return Text("no open locks")
+    return Group(*map(lock_panel, locks))
+
+
+def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
+    """The documented JSON text: ``task`` and ``locks``, each as in the status."""
+    values = {"task": task, "locks": _LOCKS.dump_python(tuple(locks), mode="json")}
+    return json.dumps(values, indent=2, ensure_ascii=False)
+
+
+def lock_panel(lock: LockStatus) -> Panel:
+    """One lock: the statement, who has it, what waits, and the ways out."""
+    text = Text("\n").join(_lines(lock))
+    title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
+    return Panel(text, title=title, title_align="left", border_style=_BORDER[lock.state])
+
+
+def _lines(lock: LockStatus) -> Iterator[Text]:
+    yield Text(lock.ddl)
+    age = max(0.0, (datetime.now(UTC) - lock.since).total_seconds())
+    yield Text(
+        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},"
+        f" for {seconds(age)}, {number(lock.rows_held)} row events held",
+        style="dim",
+    )
+    for source in lock.sources:
+        yield _source(source)
+    if lock.conflict is not None:
+        yield Text(f"conflict on item {lock.conflict.version}:", style="bold red")
+        yield _claim(lock.conflict.ours)
+        yield _claim(lock.conflict.theirs)
+    if lock.ways_out:
+        yield Text("ways out:", style="bold")
+    for way in lock.ways_out:
+        yield Text(f"  • {way}")
+
+
+def _source(source: LockSource) -> Text:
+    if source.ready:
+        line = f"source {source.source}: ready"
+    elif source.missing:
+        line = f"source {source.source}: missing {', '.join(source.missing)}"
+    else:
+        line = f"source {source.source}: reading"
+    return Text(f"{line}; saved at {source.saved_position or '-'}{_distance(source.distance)}")
+
+
+def _distance(distance: BinlogDistance | None) -> str:
+    if distance is None:
+        return ""
+    return (
+        f", {distance.files_behind} files and {size(distance.bytes_behind)} before the end,"
+        f" {distance.files_left} files from being purged"
+    )
+
+
+def _claim(claim: LockClaim) -> Text:
+    return Text(f"  {claim.source}, {claim.member}: {'; then '.join(claim.statements)}")

@@ -1,0 +1,133 @@
+"""What a statement does to a shard is learned on the target, whatever that lacks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from replicator.ddl.recognise import recognise
+from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.inspection import read_table
+from replicator.schema.scratch_table import ShadowError, structure_after
+from replicator.schema.structure import Column, Table
+
+pytestmark = pytest.mark.also_tidb
+
+ODD = """(
+    id INT PRIMARY KEY AUTO_INCREMENT,
+    u UUID NOT NULL,
+    a VARCHAR(20) CHARACTER SET utf16,
+    b VARCHAR(20000) CHARACTER SET latin1,
+    c CHAR(9),
+    e ENUM('é', 'b') CHARACTER SET latin1,
+    g POINT,
+    m INT,
+    n INT AS (m + 1) PERSISTENT,
+    at DATETIME DEFAULT current_timestamp() ON UPDATE current_timestamp(),
+    z0 TEXT COMPRESSED,
+    t TEXT,
+    KEY by_a (a), UNIQUE KEY by_c (c) USING HASH, KEY by_t (t(10))
+) PAGE_CHECKSUM=1 CHARSET=cp1251"""
+
+Learn = Callable[..., Awaitable[Table]]
+
+
+def address(server: DatabaseServer) -> DatabaseAddress:
+    return DatabaseAddress(server.host, server.port, server.user, server.password)
+
+
+@pytest.fixture
+async def before(mariadb_source: DatabaseServer, database_name: str) -> Table:
+    mariadb_source.execute(
+        f"CREATE DATABASE {database_name}", f"CREATE TABLE {database_name}.t {ODD}"
+    )
+    return await structure_of(mariadb_source, database_name)
+
+
+async def structure_of(server: DatabaseServer, database: str) -> Table:
+    connection = Connection(address(server))
+    try:
+        found = await read_table(connection, TableName(database, "t"))
+    finally:
+        connection.close()
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+async def learn(target_server: DatabaseServer, database_name: str) -> AsyncIterator[Learn]:
+    """Learns what statements do, on the target."""
+    target_server.execute(f"CREATE DATABASE {database_name}_meta")
+    connection = Connection(address(target_server))
+
+    async def after(before: Table, *statements: str, instead: tuple[str, ...] = ()) -> Table:
+        table = before
+        for sql in statements:
+            table = await structure_after(
+                connection,
+                TableName(f"{database_name}_meta", "shadow"),
+                table,
+                recognise(sql, default_schema=database_name),
+                [recognise(sql, default_schema=database_name) for sql in instead],
+            )
+        return table
+
+    yield after
+    connection.close()
+
+
+def shapes(table: Table) -> list[tuple[str, str, str, bool]]:
+    return [(c.name, c.type.split(" /*")[0], c.charset, c.generated) for c in table.columns]
+
+
+STATEMENTS = (
+    "ALTER TABLE t ADD d INT UNSIGNED AFTER u, DROP e",
+    "ALTER TABLE t ADD x VARCHAR(30) FIRST, ADD y VARCHAR(30) CHARACTER SET utf8mb4",
+    "ALTER TABLE t RENAME COLUMN u TO v",
+    "ALTER TABLE t MODIFY b VARCHAR(20)",
+    "ALTER TABLE t MODIFY y VARCHAR(31) CHARACTER SET utf8mb4 AFTER x",
+    "ALTER TABLE t MODIFY c CHAR(9) NOT NULL",
+    "DROP INDEX by_a ON t",
+    "ALTER TABLE t ADD z TEXT, COMMENT='text'",
+)
+
+
+async def test_a_shard_of_types_and_charsets_that_the_target_lacks(
+    mariadb_source: DatabaseServer, database_name: str, before: Table, learn: Learn
+) -> None:
+    table = before
+    for sql in STATEMENTS:
+        mariadb_source.execute(sql, database=database_name)
+        table = await learn(table, sql)
+        really = await structure_of(mariadb_source, database_name)
+        assert shapes(table) == shapes(really), sql
+        assert [key.columns for key in table.keys] == [key.columns for key in really.keys]
+        assert (table.schema, table.name) == (database_name, "t")
+
+
+async def test_what_the_operator_gave_is_learned_where_the_statement_is_refused(
+    before: Table, learn: Learn
+) -> None:
+    refused = "ALTER TABLE t ADD w NO_SUCH_TYPE"
+    with pytest.raises(ShadowError):
+        await learn(before, refused)
+    table = await learn(before, refused, instead=("ALTER TABLE t ADD w INT",))
+    assert shapes(table) == [*shapes(before), ("w", "int(11)", "", False)]
+
+
+async def test_a_table_whose_charsets_are_those_of_the_target(
+    mariadb_source: DatabaseServer, database_name: str, learn: Learn
+) -> None:
+    mariadb_source.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {database_name}.t (id INT PRIMARY KEY, v VARCHAR(9)) CHARSET=utf8mb4"
+        " COLLATE=utf8mb4_general_ci",
+    )
+    before = await structure_of(mariadb_source, database_name)
+    table = await learn(before, "ALTER TABLE t ADD w VARCHAR(9), ADD n INT")
+    assert table.column("w") == Column("w", "varchar(9)", "utf8mb4", "utf8mb4_general_ci")
+    assert shapes(table)[-1] == ("n", "int(11)", "", False)

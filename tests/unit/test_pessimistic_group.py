@@ -1,0 +1,98 @@
+"""The coordinated group actor: what others see of it while it is in the middle of a chunk."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import anyio
+
+from actors.mailbox import Mailbox
+from actors.messages import Part, TargetRows, WriterMessage
+from actors.schema_tracker import StructureLearner
+from actors.sharding.lock_messages import LockMessage
+from actors.sharding.pessimistic_group import CoordinatedGroup, GroupTools
+from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.table_map import OptionalMetadata, TableMap
+from replicator.ddl.recognise import recognise
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.schema.ddl_effects import Effect, effects_of
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import At, GroupState, MemberState, boundary
+from replicator.sharding.lock import TargetLock
+
+TARGET = TableName("m", "t")
+
+
+class SlowLearner:
+    """Learns when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+
+    async def learn(self, source: str, effect: Effect, at: int) -> None:
+        await self.go.wait()
+
+
+async def test_a_turn_in_the_middle_of_a_chunk_stands_behind_the_rows_of_that_chunk() -> None:
+    registry = SchemaRegistry()
+    number = registry.join(Member("a", TableName("s", "t1")), TARGET)
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    coordinator: Mailbox[LockMessage] = Mailbox(1)
+    learner = SlowLearner()
+    lock = TargetLock("m.t", ["a"])
+    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, At(0, 0))),)), boundary(1))
+    tools = GroupTools(
+        registry,
+        writer,
+        coordinator,
+        cast(StructureLearner, learner),
+        cast(Connection, None),
+        {},
+    )
+    actor = CoordinatedGroup("a", registry.target(TARGET), group, None, tools)
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    sql = "ALTER TABLE s.t1 ADD c INT"
+    message = TargetRows(
+        0,
+        7,
+        RowEvents([number], [table_map], [5], [1], [b"event"]),
+        effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, []),
+        Statement("s", sql, 9, 0),
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(actor.on_message, message)
+        await anyio.wait_all_tasks_blocked()
+        # The item is recorded, and the lock may already be resolved; the rows are not forwarded.
+        lock.resolve({"a": boundary(1)})
+        assert lock.may_execute
+        assert len(writer) == 0
+        assert actor.turned() == 7
+        learner.go.set()
+    part = await writer.get()
+    assert isinstance(part, Part)
+    assert (part.chunk, part.version, len(part.rows or ())) == (7, 0, 1)
+
+
+async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transaction() -> None:
+    registry = SchemaRegistry()
+    known = registry.join(Member("a", TableName("s", "t1")), TARGET)
+    lock = TargetLock("m.t", ["a"])
+    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, At(0, 0))),)), boundary(1))
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    tools = GroupTools(
+        registry,
+        writer,
+        Mailbox(1),
+        cast(StructureLearner, SlowLearner()),
+        cast(Connection, None),
+        {},
+    )
+    actor = CoordinatedGroup("a", registry.target(TARGET), group, None, tools)
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    # The transaction at 5 is cut; the table of its second part was dropped long ago.
+    await actor.on_message(TargetRows(0, 0, RowEvents([known], [table_map], [5], [1], [b"e"])))
+    met = registry.join(Member("a", TableName("s", "gone")), TARGET)
+    await actor.on_message(TargetRows(0, 1, RowEvents([met], [table_map], [5], [2], [b"e"])))
+    parts = [await writer.get() for _ in range(2)]
+    assert [len(part.rows or ()) for part in parts if isinstance(part, Part)] == [1, 1]

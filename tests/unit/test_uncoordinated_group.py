@@ -1,0 +1,159 @@
+"""The group actor for DDL that is not coordinated: what it passes on, and what it leaves out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from actors.mailbox import Mailbox
+from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
+from actors.sharding.coordination import Uncoordinated, Unit
+from actors.sharding.uncoordinated_group import ShardingGroup
+from actors.writing.segment_tracker import BookState
+from replicator.binlog.position import Point
+from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.table_map import OptionalMetadata, TableMap
+from replicator.ddl.recognise import recognise
+from replicator.mysql.names import Member, TableName
+from replicator.schema.ddl_effects import Effect, effects_of
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import GroupState
+
+TARGET = TableName("m", "t")
+TABLE_MAP = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+
+
+def saved(version: int, *members: tuple[int, int]) -> GroupSaved:
+    return GroupSaved(members, GroupState(version, ()))
+
+
+def route(name: TableName) -> TableName | None:
+    return TARGET if name.schema == "s" and name.table else None
+
+
+class Bench:
+    """A group with members t1 and t2 of source a, and a mailbox in the writer's place."""
+
+    def __init__(self, floor: Point | None = None, others: bool = False) -> None:
+        self.registry = SchemaRegistry()
+        for table in ("t1", "t2") if others else ("t1",):
+            self.registry.join(Member("a", TableName("s", table)), TARGET)
+        self.writer: Mailbox[WriterMessage] = Mailbox(100)
+        self.group = ShardingGroup(
+            "a",
+            self.registry.target(TARGET),
+            self.registry,
+            self.writer,
+            version=0,
+            keep_databases=False,
+            floor=floor,
+        )
+
+    async def rows(self, *places: tuple[int, int]) -> Part:
+        count = len(places)
+        events = RowEvents(
+            [0] * count,
+            [TABLE_MAP] * count,
+            [transaction for transaction, _ in places],
+            [ordinal for _, ordinal in places],
+            [b"event"] * count,
+        )
+        return await self._send(TargetRows(0, 0, events))
+
+    async def ddl(self, sql: str) -> Part:
+        effects = effects_of(
+            recognise(sql, default_schema="s"),
+            route,
+            [self.registry.member(n).name for n in self.registry.members_in("a")],
+        )
+        mine: tuple[Effect, ...] = tuple(e for e in effects if e.target == TARGET)
+        return await self._send(TargetRows(0, 0, None, mine, Statement("s", sql, 9, 0)))
+
+    async def _send(self, message: TargetRows) -> Part:
+        await self.group.on_message(message)
+        part = await self.writer.get()
+        assert isinstance(part, Part)
+        return part
+
+
+async def test_rows_are_passed_on_with_the_version_they_belong_to() -> None:
+    bench = Bench()
+    assert (await bench.rows((5, 1))).version == 0
+    altered = await bench.ddl("ALTER TABLE t1 ADD c INT")
+    assert altered.ddl is not None
+    assert altered.ddl.version == 1
+    assert altered.saved == saved(1, (0, 1))
+    assert (await bench.rows((12, 1))).version == 1
+
+
+@pytest.mark.parametrize(
+    ("floor", "left"),
+    [
+        (None, [(5, 1), (5, 2), (8, 1)]),
+        (Point(0, 4, 9), [(5, 1), (5, 2), (8, 1)]),
+        (Point(0, 5, 1), [(5, 2), (8, 1)]),
+        (Point(0, 5, 2), [(8, 1)]),
+        (Point(0, 8, 1), []),
+    ],
+)
+async def test_rows_up_to_the_floor_are_left_out(
+    floor: Point | None, left: list[tuple[int, int]]
+) -> None:
+    part = await Bench(floor).rows((5, 1), (5, 2), (8, 1))
+    found = part.rows
+    assert list(zip(found.transaction, found.ordinal, strict=True) if found else []) == left
+
+
+async def test_the_floor_of_an_older_version_leaves_nothing_out() -> None:
+    bench = Bench(Point(0, 100, 1))
+    await bench.ddl("ALTER TABLE t1 ADD c INT")
+    assert (await bench.rows((12, 1))).rows is not None
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE t1", "TRUNCATE TABLE t1"])
+@pytest.mark.parametrize("others", [False, True])
+async def test_rows_of_other_shards_are_never_dropped(sql: str, others: bool) -> None:
+    part = await Bench(others=others).ddl(sql)
+    # Recorded and counted either way: another reading must not decide anew.
+    assert part.ddl is not None
+    assert (part.ddl.version, part.ddl.effect.skipped) == (1, others)
+
+
+async def test_dropped_and_created_members_leave_and_join() -> None:
+    bench = Bench(others=True)
+    assert (await bench.ddl("DROP TABLE t1")).saved == saved(1, (1, 1))
+    assert (await bench.ddl("CREATE TABLE t3 (a INT)")).saved == saved(2, (1, 2), (2, 2))
+
+
+async def test_a_renamed_member_keeps_its_version_and_structure() -> None:
+    bench = Bench()
+    await bench.ddl("ALTER TABLE t1 ADD c INT")
+    part = await bench.ddl("RENAME TABLE t1 TO t9")
+    assert part.ddl is None
+    assert part.saved == saved(1, (1, 1))
+    assert bench.registry.member(1).name.table == "t9"
+
+
+def started(bench: Bench, groups: dict[int, GroupSaved], floor: Point | None) -> int:
+    """The version that a group starts with, from a checkpoint."""
+    floors = {bench.group.target: floor} if floor else {}
+    state = BookState(None, groups)
+    unit = SimpleNamespace(source="a", state=state, floors=floors)
+    group = Uncoordinated(bench.registry, bench.writer).make_group(
+        cast(Unit, unit), bench.group.target
+    )
+    return group.version
+
+
+async def test_a_group_that_lost_its_last_member_goes_on_counting_where_it_was() -> None:
+    bench = Bench()
+    part = await bench.ddl("DROP TABLE t1")
+    assert part.saved is not None
+    assert started(bench, {bench.group.target: part.saved}, Point(0, 5, 1)) == 1
+
+
+def test_statements_that_will_be_read_again_are_not_counted_before() -> None:
+    # CREATE TABLE … SELECT, saved at its beginning: some of its rows are applied, as version 1.
+    assert started(Bench(), {}, Point(1, 5, 3)) == 0
