@@ -265,13 +265,13 @@ def inject(
 
 @binlog.command(name="list")
 def list_rules(task: TaskName, as_json: AsJson = False) -> None:
-    """Show the rules that were given, until what they are for is saved."""
+    """Show the overrides that were given, until what they are for is saved."""
     with _expected_errors():
         reply = anyio.run(command, _task_name(task), "binlog", {"action": "list"})
     if as_json:
         typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
     else:
-        _print_rules(reply.body["rules"])
+        _print_overrides(reply.body["overrides"])
 
 
 @app.command()
@@ -292,15 +292,15 @@ def _give_rule(task: str, action: str, statements: list[str], source: str, posit
         name = _task_name(task)
         given = {"statements": statements, "source": source, "position": position}
         reply = anyio.run(command, name, "binlog", {"action": action, **given})
-        _print_rules(reply.body["rules"])
+        _print_overrides(reply.body["overrides"])
         if anyio.run(status_of, name).state == "paused":
             out.print(f"the task is paused: replicator resume {name}", markup=False)
 
 
-def _print_rules(rules: list[dict[str, Any]]) -> None:
-    for rule in rules:
-        place = f"{rule['source']} {rule['position']} {rule['action']}"
-        typer.echo(" ".join([place, *map(shlex.quote, rule["statements"])]))
+def _print_overrides(overrides: list[dict[str, Any]]) -> None:
+    for override in overrides:
+        place = f"{override['source']} {override['position']} {override['action']}"
+        typer.echo(" ".join([place, *map(shlex.quote, override["statements"])]))
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ from pydantic import TypeAdapter
 from replicator.binlog.segment import Statement
 from replicator.downstream.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
-from replicator.sharding.items import At, GroupState, Item, Past, Turn
+from replicator.sharding.items import Cutover, GroupState, Item, Past
 from replicator.sharding.lock import Resolution
+from replicator.watermark import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Decision:
     """What a decision record holds besides its columns."""
 
     past: Past
-    turns: dict[str, Turn]
+    cutovers: dict[str, Cutover]
     ordinal: int
     statement: Statement | None
 
@@ -29,7 +30,7 @@ class LockHistory:
     """What the meta tables say of one target's items."""
 
     history: list[Past] = field(default_factory=list)
-    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     pending: Resolution | None = None
     statement: Statement | None = None
     """The event that the pending item comes from."""
@@ -54,7 +55,7 @@ def record_of(
 ) -> DecisionRecord:
     """A resolution as it is saved before it is executed, with the event it comes from."""
     item = resolution.item
-    decision = Decision(resolution.past, dict(resolution.turns), item.at.ordinal, statement)
+    decision = Decision(resolution.past, dict(resolution.cutovers), item.at.ordinal, statement)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -72,8 +73,8 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
     for record in records:
         history = found.setdefault(record.target, LockHistory())
         decision = _DECISION.validate_json(record.decision)
-        for source, turn in decision.turns.items():
-            history.turns.setdefault(source, []).append(turn)
+        for source, cutover in decision.cutovers.items():
+            history.cutovers.setdefault(source, []).append(cutover)
         if record.done:
             history.history.append(decision.past)
         else:
@@ -88,6 +89,6 @@ def _resolution(record: DecisionRecord, decision: Decision) -> Resolution:
         text=decision.past.text,
         statements=tuple(statements),
         member=str(record.member.name),
-        at=At(record.transaction, decision.ordinal),
+        at=Place(record.transaction, decision.ordinal),
     )
-    return Resolution(record.version, record.member.source, item, decision.past, decision.turns)
+    return Resolution(record.version, record.member.source, item, decision.past, decision.cutovers)

@@ -16,13 +16,13 @@ from replicator.sharding.items import GroupState
 
 @dataclass(frozen=True, slots=True)
 class TargetRows:
-    """Reader to group: the part of a chunk that concerns one target.
+    """Reader to group: the part of a segment that concerns one target.
 
-    The effects of the chunk's statement on the target's members come after its rows.
+    The effects of the segment's statement on the target's members come after its rows.
     """
 
     epoch: int
-    chunk: int
+    segment: int
     rows: RowEvents | None
     effects: tuple[Effect, ...] = ()
     statement: Statement | None = None
@@ -36,16 +36,16 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkEnd:
-    """Reader to writer: the chunk has one `Part` for each of ``targets``, and ends at ``end``.
+class SegmentEnd:
+    """Reader to writer: the segment has one `Part` for each of ``targets``, and ends at ``end``.
 
-    ``complete`` is False where the chunk was cut inside a transaction; ``end`` then is the
+    ``complete`` is False where the segment was cut inside a transaction; ``end`` then is the
     boundary before that transaction.
     """
 
     source: str
     epoch: int
-    chunk: int
+    segment: int
     targets: frozenset[int]
     end: SourcePosition
     complete: bool
@@ -71,7 +71,7 @@ class DdlItem:
 
 @dataclass(frozen=True, slots=True)
 class GroupSaved:
-    """A group after a chunk, as a checkpoint there keeps it.
+    """A group after a segment, as a checkpoint there keeps it.
 
     ``members`` are the numbers and versions of its members; ``state`` is the rest, for a group
     whose DDL is coordinated.
@@ -83,16 +83,17 @@ class GroupSaved:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Group to writer: what is to be done for one target in one chunk.
+    """Group to writer: what is to be done for one target in one segment.
 
     All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``saved`` is None where
-    the group is as it was before the chunk. ``renamed``: a member got another name, so rows before
-    and behind do not belong into one batch, which tells rows apart by the names of their members.
+    the group is as it was before the segment. ``renamed``: a member got another name, so rows
+    before and behind do not belong into one batch, which tells rows apart by the names of their
+    members.
     """
 
     source: str
     epoch: int
-    chunk: int
+    segment: int
     target: int
     rows: RowEvents | None
     version: int
@@ -143,9 +144,9 @@ GroupMessage = TargetRows | Drain
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Coordinator to writer: set ``done`` when all rows up to these chunks are applied and saved.
+    """Coordinator to writer: set ``done`` when all rows up to these segments are applied and saved.
 
-    ``after``: by source, the incarnation and the chunk.
+    ``after``: by source, the incarnation and the segment.
     """
 
     after: Mapping[str, tuple[int, int]]
@@ -159,4 +160,4 @@ class Forget:
     target: int
 
 
-WriterMessage = ChunkEnd | Part | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget
+WriterMessage = SegmentEnd | Part | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget

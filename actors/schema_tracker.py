@@ -10,19 +10,21 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_table import ShadowError, is_like, named, structure_after
+from replicator.schema.scratch_table import ScratchTableError, is_like, named, structure_after
 from replicator.schema.structure import Table
 
 log = structlog.get_logger()
 
 
-class StructureLearner:
-    """Learns structures from a shadow table on the target, and notes them in the registry."""
+class SchemaTracker:
+    """Learns structures from a scratch table on the target, and notes them in the registry."""
 
-    def __init__(self, registry: SchemaRegistry, connection: Connection, shadow: TableName) -> None:
+    def __init__(
+        self, registry: SchemaRegistry, connection: Connection, scratch: TableName
+    ) -> None:
         self._registry = registry
         self._connection = connection
-        self._shadow = shadow
+        self._scratch = scratch
         self._lock = anyio.Lock()
 
     async def learn(self, source: str, effect: Effect, at: int) -> Table | None:
@@ -41,12 +43,12 @@ class StructureLearner:
             assert effect.renamed_to is not None
             after = self._copy(source, effect.renamed_to, effect.table, at)
         elif effect.kind is EffectKind.CREATE and is_like(effect.statement):
-            like = effect.statement.tables[1]
-            after = self._copy(source, TableName(like.schema, like.table), effect.table, at)
+            template = effect.statement.tables[1]
+            after = self._copy(source, TableName(template.schema, template.table), effect.table, at)
         elif effect.kind is EffectKind.CREATE:
-            after = await self._shadowed(source, effect, None)
+            after = await self._on_scratch_table(source, effect, None)
         elif effect.kind is EffectKind.ALTER and before is not None:
-            after = await self._shadowed(source, effect, before)
+            after = await self._on_scratch_table(source, effect, before)
         registry.learn(number, at, after)
         return after
 
@@ -55,18 +57,20 @@ class StructureLearner:
         copied = None if number is None else self._registry.structure(number, at)
         return None if copied is None else named(copied, name)
 
-    async def _shadowed(self, source: str, effect: Effect, before: Table | None) -> Table | None:
+    async def _on_scratch_table(
+        self, source: str, effect: Effect, before: Table | None
+    ) -> Table | None:
         # What it comes to on a server that refuses the shard's own statement.
         given = effect.instead or ()
         try:
             async with self._lock:
                 return await structure_after(
                     self._connection,
-                    self._shadow,
+                    self._scratch,
                     before,
                     effect.statement,
                     [recognise(sql, default_schema=effect.target.schema) for sql in given],
                 )
-        except ShadowError as error:
+        except ScratchTableError as error:
             log.warning("schema.unknown", source=source, member=str(effect.table), error=str(error))
             return None

@@ -12,11 +12,11 @@ from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
 
-CHUNK_TARGET_BYTES = 1 << 20
-"""A chunk ends at the first transaction boundary after so many bytes."""
+SEGMENT_TARGET_BYTES = 1 << 20
+"""A segment ends at the first transaction boundary after so many bytes."""
 
-CHUNK_MAX_BYTES = 4 << 20
-"""A larger transaction is cut into chunks of this size."""
+SEGMENT_MAX_BYTES = 4 << 20
+"""A larger transaction is cut into segments of this size."""
 
 
 @dataclass(frozen=True, slots=True)

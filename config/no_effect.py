@@ -48,7 +48,7 @@ _LOADER = {
 _SYNCER = {
     "worker-count": "`writer.buckets` says how many transactions write at the same time",
     "batch": _BATCHES,
-    "queue-size": "`writer.mailbox-chunks` says how much waits",
+    "queue-size": "`writer.mailbox-segments` says how much waits",
     "compact": _ALWAYS,
     "multiple-rows": "rows are always written many at a time",
     "enable-ansi-quotes": _SQL_MODE,

@@ -104,6 +104,6 @@ class Writer(Section):
     """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
     like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster
     when far behind, and takes more memory and larger transactions."""
-    mailbox_chunks: Annotated[Whole, Field(ge=1, le=1024)] = 8
+    mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
     """Chunks of events that wait between a source and the writer before the source stops
     reading, 1 to 1024. More smooths out bursts and takes more memory."""

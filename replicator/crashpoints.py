@@ -1,9 +1,9 @@
 """Named steps between reading and checkpoint at which tests kill the process.
 
 `reach` is called at each of them; it does nothing unless the environment variable
-``REPLICATOR_CRASH_AT`` names the point, optionally as ``name:n`` for the n-th time it is reached.
-Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if it
-names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
+``REPLICATOR_CRASH_AT`` names the watermark, optionally as ``name:n`` for the n-th time it is
+reached. Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if
+it names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from enum import StrEnum
 class CrashPoint(StrEnum):
     """Every step at which the process may die; a test hits each."""
 
-    CHUNK_READ = "chunk-read"
+    SEGMENT_READ = "segment-read"
     """A chunk was read from the binlog, nothing is known of it elsewhere."""
     BATCH_SUBMITTED = "batch-submitted"
     """The Spark job of a batch is about to run."""
     ROWS_WRITTEN = "rows-written"
-    """In an executor: a bucket's rows are written, its points are not."""
-    POINTS_WRITTEN = "points-written"
-    """In an executor: rows and points are written, the transaction is not committed."""
+    """In an executor: a bucket's rows are written, its watermarks are not."""
+    WATERMARKS_WRITTEN = "watermarks-written"
+    """In an executor: rows and watermarks are written, the transaction is not committed."""
     BUCKET_COMMITTED = "bucket-committed"
     """In an executor: one bucket is committed, the others may not be."""
     BATCH_APPLIED = "batch-applied"
@@ -67,13 +67,13 @@ _reached: dict[str, int] = {}
 _lock = threading.Lock()
 
 
-def reach(point: CrashPoint) -> None:
+def reach(watermark: CrashPoint) -> None:
     """Die here if the environment asks for it; otherwise do nothing."""
     wanted = os.environ.get("REPLICATOR_CRASH_AT")
     if not wanted:
         return
     name, _, count = wanted.partition(":")
-    if name != point.value:
+    if name != watermark.value:
         return
     with _lock:
         _reached[name] = _reached.get(name, 0) + 1
@@ -84,10 +84,10 @@ def reach(point: CrashPoint) -> None:
             os.kill(int(process), signal.SIGKILL)
 
 
-def take_settings(point: str, process: str) -> None:
+def take_settings(watermark: str, process: str) -> None:
     """In an executor: die where the driver's environment asks for it, and take the driver along."""
-    if point:
-        os.environ["REPLICATOR_CRASH_AT"] = point
+    if watermark:
+        os.environ["REPLICATOR_CRASH_AT"] = watermark
         os.environ["REPLICATOR_CRASH_PID"] = process
     else:
         os.environ.pop("REPLICATOR_CRASH_AT", None)

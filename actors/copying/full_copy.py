@@ -14,7 +14,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from pyspark.sql import SparkSession
 
 from actors.copying.jobs import CopyJobs
-from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkGroup, CopyPlanner, SegmentLimits, read_sizes
 from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember, begin_copy, binlog_end
 from actors.copying.targets import make_targets
@@ -157,7 +157,7 @@ class FullCopy:
         self.progress.expected += sum(sizes[m.name].rows for m in members if m.name in sizes)
         self.progress.expected = max(self.progress.expected, self.progress.rows)
         dump = self._dump[source]
-        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
+        limits = SegmentLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
         return CopyPlanner(
             setup,
             members,

@@ -57,7 +57,7 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkLimits:
+class SegmentLimits:
     """A chunk has at most so many rows, and about so many bytes."""
 
     rows: int
@@ -93,7 +93,7 @@ class CopyPlanner:
         store: CopyStore,
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
-        limits: ChunkLimits,
+        limits: SegmentLimits,
         progress: CopyProgress,
         *,
         followed: bool,
@@ -109,13 +109,13 @@ class CopyPlanner:
         for record in records:
             self._records.setdefault(record.member, []).append(record)
         self._stream: SourceStream | None = None
-        self._settled = not followed
+        self._place_is_exact = not followed
         self._upstream = Connection(setup.address)
 
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
-            self._settled |= await self._run(_tells_place)
+            self._place_is_exact |= await self._run(_tells_place)
             waiting: list[CopyChunk] = []
             rows = 0
             for member in self._members:
@@ -152,7 +152,7 @@ class CopyPlanner:
         if planned and all(record.done for record in records):
             return
         copy = await self._plan(member)
-        await self._settle(copy)
+        await self._wait_for_writers(copy)
         table = self._sizes.get(member.name, TableSize(0, 0))
         rows = self._limits.rows_of(table)
         for record in records:
@@ -195,14 +195,14 @@ class CopyPlanner:
                 ),
             ) from error
 
-    async def _settle(self, copy: TableCopy) -> None:
+    async def _wait_for_writers(self, copy: TableCopy) -> None:
         """Wait until all that the binlog has before the copy's start can be seen in the table.
 
         A server writes a transaction to its binlog, and counts it in its position, before others
         see it. MariaDB tells a position for which that holds; elsewhere whoever is writing to the
         table at the start is waited for.
         """
-        if not self._settled:
+        if not self._place_is_exact:
             await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
 
     async def _bound(self, copy: TableCopy, lower: Bound, rows: int) -> Bound:

@@ -167,5 +167,5 @@ async def _fresh(
         gtid=gtid,
         server_id=server_id,
         members=tuple(members),
-        floors=(),
+        low_watermarks=(),
     )

@@ -1,4 +1,4 @@
-"""The source reader: follows one binlog and deals its chunks out to the groups."""
+"""The source reader: follows one binlog and deals its segments out to the groups."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import structlog
 from actors.actor import Actor
 from actors.faults import FatalError
 from actors.mailbox import Mailbox
-from actors.messages import ChunkEnd, TargetRows, WriterMessage
-from actors.reading.ddl_overrides import RuleBook
+from actors.messages import SegmentEnd, TargetRows, WriterMessage
+from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.sharding.group import GroupActor
-from replicator.binlog.assembler import RowPosition
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import Chunk, RouteSlot, RowEvents, Statement
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment import RouteSlot, RowEvents, Segment, Statement
+from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
 from replicator.mysql.names import Member, TableName
 from replicator.routing.router import Router
 from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Place
 
 RETRY_WAIT = (0.1, 15.0)
 """Seconds before the first and, at most, before any later attempt to reconnect."""
@@ -43,7 +43,7 @@ class SourceSettings:
     source: str
     address: SourceAddress
     server_id: int
-    limits: ChunkLimits
+    limits: SegmentLimits
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class ReaderProgress:
 
 
 class SourceReader(Actor[Never]):
-    """Reads chunks in a thread and sends each part to its group, the chunk's end to the writer.
+    """Reads segments in a thread and sends each part to its group, the segment's end to the writer.
 
     A lost connection is opened again for ever, with growing pauses, and reading goes on behind
     the last event that was dealt out. Whatever cannot be read is fatal.
@@ -84,7 +84,7 @@ class SourceReader(Actor[Never]):
         start: SourcePosition | GtidStart,
         router: Router,
         registry: SchemaRegistry,
-        rules: RuleBook,
+        overrides: DdlOverrides,
         writer: Mailbox[WriterMessage],
         group_of: Callable[[int], GroupActor],
         members: Iterable[TableName],
@@ -95,13 +95,13 @@ class SourceReader(Actor[Never]):
         self.settings = settings
         self.progress = ReaderProgress()
         self._start = start
-        self._statements = StatementReader(settings.source, router, registry, rules, members)
+        self._statements = StatementReader(settings.source, router, registry, overrides, members)
         self._registry = registry
         self._writer = writer
         self._group_of = group_of
         self._epoch = epoch
-        self._next_chunk = 0
-        self._resume_after: RowPosition | None = None
+        self._next_segment = 0
+        self._resume_after: Place | None = None
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
         self._limiter = anyio.CapacityLimiter(1)
@@ -125,7 +125,7 @@ class SourceReader(Actor[Never]):
             self._finished.set()
 
     async def finish(self) -> None:
-        """Stop reading between two chunks; returns when the last one is dealt out."""
+        """Stop reading between two segments; returns when the last one is dealt out."""
         self._finishing = True
         self._waiting.cancel()
         await self._finished.wait()
@@ -171,72 +171,72 @@ class SourceReader(Actor[Never]):
     async def _follow(self) -> None:
         assert self._stream is not None
         while not self._finishing:
-            chunk: Chunk | None = None
+            segment: Segment | None = None
             try:
                 with anyio.CancelScope() as self._waiting:
-                    chunk = await anyio.to_thread.run_sync(
-                        self._stream.read_chunk, limiter=self._limiter, abandon_on_cancel=True
+                    segment = await anyio.to_thread.run_sync(
+                        self._stream.read_segment, limiter=self._limiter, abandon_on_cancel=True
                     )
             except BinlogError as error:
                 raise self._fault(error) from error
-            if chunk is None:
+            if segment is None:
                 return
-            reach(CrashPoint.CHUNK_READ)
-            await self._deal(chunk)
+            reach(CrashPoint.SEGMENT_READ)
+            await self._deal(segment)
 
-    async def _deal(self, chunk: Chunk) -> None:
-        statement = chunk.statement
+    async def _deal(self, segment: Segment) -> None:
+        statement = segment.statement
         if statement == self._unfinished:
             # Dealt out before the connection was lost inside its transaction: it counts once.
             statement = None
-        steps = self._statements.steps(chunk, statement) if statement else [NOTHING]
+        steps = self._statements.steps(segment, statement) if statement else [NOTHING]
         for step in steps:
             first, last = step is steps[0], step is steps[-1]
             await self._deal_step(
                 step,
-                chunk.rows if first else {},
-                ChunkEnd(
+                segment.rows if first else {},
+                SegmentEnd(
                     source=self.settings.source,
                     epoch=self._epoch,
-                    chunk=self._next_chunk,
-                    targets=frozenset(chunk.rows if first else ()) | frozenset(step.effects),
-                    end=chunk.end,
-                    complete=chunk.complete and last,
-                    timestamp=chunk.timestamp,
-                    bytes=chunk.bytes if first else 0,
+                    segment=self._next_segment,
+                    targets=frozenset(segment.rows if first else ()) | frozenset(step.effects),
+                    end=segment.end,
+                    complete=segment.complete and last,
+                    timestamp=segment.timestamp,
+                    bytes=segment.bytes if first else 0,
                 ),
             )
-        self._note(chunk)
+        self._note(segment)
 
-    async def _deal_step(self, step: Step, rows: Mapping[int, RowEvents], end: ChunkEnd) -> None:
-        self._next_chunk += 1
+    async def _deal_step(self, step: Step, rows: Mapping[int, RowEvents], end: SegmentEnd) -> None:
+        self._next_segment += 1
         await self._writer.put(end)
         for target in sorted(end.targets):
             group = self._group_of(target)
             await group.mailbox.put(
                 TargetRows(
                     epoch=self._epoch,
-                    chunk=end.chunk,
+                    segment=end.segment,
                     rows=rows.get(target),
                     effects=step.effects.get(target, ()),
                     statement=step.statement,
                 )
             )
 
-    def _note(self, chunk: Chunk) -> None:
-        self._start = chunk.end
-        dealt = [(r.transaction[-1], r.ordinal[-1]) for r in chunk.rows.values() if r]
-        if chunk.complete:
+    def _note(self, segment: Segment) -> None:
+        self._start = segment.end
+        dealt = [(r.transaction[-1], r.ordinal[-1]) for r in segment.rows.values() if r]
+        if segment.complete:
             self._resume_after = self._unfinished = None
         else:
-            self._resume_after = RowPosition(*max(dealt)) if dealt else self._resume_after
-            self._unfinished = chunk.statement or self._unfinished
+            self._resume_after = Place(*max(dealt)) if dealt else self._resume_after
+            self._unfinished = segment.statement or self._unfinished
         progress = self.progress
-        progress.position = chunk.end
-        progress.timestamp = chunk.timestamp or progress.timestamp
-        progress.behind = not chunk.caught_up
-        progress.rows += sum(map(len, chunk.rows.values()))
-        progress.bytes += chunk.bytes
+        progress.position = segment.end
+        progress.timestamp = segment.timestamp or progress.timestamp
+        progress.behind = not segment.caught_up
+        progress.rows += sum(map(len, segment.rows.values()))
+        progress.bytes += segment.bytes
 
     def _route(self, schema: str, table: str) -> RouteSlot | None:
         """For the stream, in its thread: where the rows of a table go."""

@@ -1,4 +1,4 @@
-"""What a statement of a binlog means for the targets, by itself or by the operator's rule."""
+"""What a statement of a binlog means for the targets, by itself or by the operator's override."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import chain
 import structlog
 
 from actors.faults import DdlEvent, FatalError
-from actors.reading.ddl_overrides import RuleBook
-from replicator.binlog.segment import Chunk, Statement
+from actors.reading.ddl_overrides import DdlOverrides
+from replicator.binlog.segment import Segment, Statement
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised
 from replicator.mysql.names import TableName
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
-from replicator.schema.overridden_effects import RuleAction, ruled_effects
+from replicator.schema.overridden_effects import OverrideAction, overridden_effects
 from replicator.schema.registry import SchemaRegistry
 
 ANSI_QUOTES = 0x4
@@ -46,14 +46,14 @@ class StatementReader:
         source: str,
         router: Router,
         registry: SchemaRegistry,
-        rules: RuleBook,
+        overrides: DdlOverrides,
         members: Iterable[TableName],
     ) -> None:
         self.members = set(members)
         self._source = source
         self._router = router
         self._registry = registry
-        self._rules = rules
+        self._overrides = overrides
         self._log = structlog.get_logger().bind(source=source)
 
     def target(self, name: TableName) -> TableName | None:
@@ -64,31 +64,33 @@ class StatementReader:
         target = self._router.route(name.schema, name.table)
         return None if target is None else TableName(target.schema, target.table)
 
-    def steps(self, chunk: Chunk, statement: Statement) -> list[Step]:
-        """The statement that ends a chunk, or those that the operator has put in its place.
+    def steps(self, segment: Segment, statement: Statement) -> list[Step]:
+        """The statement that ends a segment, or those that the operator has put in its place.
 
         There is always one step. Raises FatalError for what cannot be carried over.
         """
         recognised = _recognised(statement, statement.sql)
-        rule = self._rules.find(self._source, statement)
+        override = self._overrides.find(self._source, statement)
         try:
             found: tuple[tuple[Effect, ...], ...]
-            if rule is None:
+            if override is None:
                 found = (effects_of(recognised, self.target, self.members),)
             else:
                 subject = recognised.tables[0].schema if recognised.tables else statement.schema
                 session = replace(statement, schema=subject)
-                given = [_recognised(session, text) for text in rule.statements]
-                found = ruled_effects(rule.action, recognised, given, self.target, self.members)
+                given = [_recognised(session, text) for text in override.statements]
+                found = overridden_effects(
+                    override.action, recognised, given, self.target, self.members
+                )
         except DdlError as error:
-            raise _unsupported(self._source, chunk, statement, error) from error
-        if rule is not None:
+            raise _unsupported(self._source, segment, statement, error) from error
+        if override is not None:
             self._log.warning(
-                "binlog.rule",
+                "ddl.override",
                 position=str(statement.position),
-                action=rule.action.value,
+                action=override.action.value,
                 statement=statement.sql[:500],
-                given=rule.statements,
+                given=override.statements,
             )
         for effect in chain.from_iterable(found):
             self._note(effect)
@@ -133,14 +135,16 @@ def _recognised(statement: Statement, sql: str) -> Recognised:
     )
 
 
-def _unsupported(source: str, chunk: Chunk, statement: Statement, error: DdlError) -> FatalError:
-    file, offset = chunk.end.binlog.file, chunk.end.binlog.offset
-    if chunk.complete:
-        where = f"at {statement.position}, before {chunk.end}"
+def _unsupported(
+    source: str, segment: Segment, statement: Statement, error: DdlError
+) -> FatalError:
+    file, offset = segment.end.binlog.file, segment.end.binlog.offset
+    if segment.complete:
+        where = f"at {statement.position}, before {segment.end}"
         start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
     else:
         # Inside a transaction: its end is not known yet.
-        where = f"at {statement.position}, in the transaction that begins at {chunk.end}"
+        where = f"at {statement.position}, in the transaction that begins at {segment.end}"
         start = (
             "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
             f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
@@ -155,6 +159,6 @@ def _unsupported(source: str, chunk: Chunk, statement: Statement, error: DdlErro
             " `replicator status --json` tells",
         ),
         ddl_event=DdlEvent(
-            source, statement.position, (RuleAction.SKIP.value, RuleAction.REPLACE.value)
+            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
         ),
     )

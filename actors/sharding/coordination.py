@@ -8,11 +8,10 @@ from typing import Protocol
 from actors.mailbox import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.group import GroupActor
-from actors.sharding.uncoordinated_group import ShardingGroup
-from actors.writing.segment_tracker import BookState
-from replicator.binlog.position import Point
+from actors.sharding.uncoordinated_group import UncoordinatedGroup
+from actors.writing.segment_tracker import SourceState
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import At
+from replicator.watermark import Place, Watermark
 
 
 class Unit(Protocol):
@@ -20,9 +19,9 @@ class Unit(Protocol):
 
     source: str
     epoch: int
-    state: BookState
-    floors: dict[int, Point]
-    furthest: dict[int, Point]
+    state: SourceState
+    low_watermarks: dict[int, Watermark]
+    high_watermarks: dict[int, Watermark]
     groups: dict[int, GroupActor]
 
     @property
@@ -52,7 +51,7 @@ class Coordination(Protocol):
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
 
-    def open_items(self, source: str) -> Collection[At]:
+    def open_items(self, source: str) -> Collection[Place]:
         """The places of open DDL items: the source is not saved behind any of them."""
 
 
@@ -78,16 +77,17 @@ class Uncoordinated:
         saved = unit.state.groups.get(target)
         version = 0
         if saved is not None:
-            # Not from the floor: it may be behind statements that are going to be read again.
+            # Not from the low watermark: it may be behind statements that are going to be read
+            # again.
             versions = [version for _, version in saved.members]
             version = saved.state.base if saved.state else max(versions, default=0)
-        return ShardingGroup(
+        return UncoordinatedGroup(
             unit.source,
             target,
             self._registry,
             self._writer,
             version=version,
-            floor=unit.floors.get(target),
+            low_watermark=unit.low_watermarks.get(target),
             keep_databases=self._keep_databases,
         )
 
@@ -97,6 +97,6 @@ class Uncoordinated:
     def ended(self, unit: Unit) -> None:
         """Nothing is kept."""
 
-    def open_items(self, source: str) -> Collection[At]:
+    def open_items(self, source: str) -> Collection[Place]:
         """No DDL is ever left open."""
         return ()

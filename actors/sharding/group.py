@@ -10,19 +10,19 @@ import structlog
 from actors.actor import Actor
 from actors.mailbox import Mailbox
 from actors.messages import Drain, GroupMessage, Part, TargetRows, WriterMessage
-from replicator.binlog.position import Point
 from replicator.binlog.segment import RowEvents
 from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
-"""Chunks that may wait at a group: the reader is to be held up rather than memory filled."""
+"""Segments that may wait at a group: the reader is to be held up rather than memory filled."""
 
 
 class GroupActor(Actor[GroupMessage]):
-    """All members of one target in one source: passes a chunk's part on to the writer.
+    """All members of one target in one source: passes a segment's part on to the writer.
 
-    ``floor`` is the point up to which the target is known to have the rows: those are left out.
-    Subclasses decide what a part holds.
+    ``low_watermark`` is the watermark up to which the target is known to have the rows: those are
+    left out. Subclasses decide what a part holds.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class GroupActor(Actor[GroupMessage]):
         target: int,
         registry: SchemaRegistry,
         writer: Mailbox[WriterMessage],
-        floor: Point | None,
+        low_watermark: Watermark | None,
     ) -> None:
         super().__init__(f"group {source} {registry.target_name(target)}", capacity=GROUP_CAPACITY)
         self.source = source
@@ -41,7 +41,7 @@ class GroupActor(Actor[GroupMessage]):
             source=source, target=str(registry.target_name(target))
         )
         self._writer = writer
-        self._floor = floor
+        self._low_watermark = low_watermark
 
     @property
     def version(self) -> int:
@@ -49,11 +49,11 @@ class GroupActor(Actor[GroupMessage]):
         raise NotImplementedError
 
     async def decide(self, message: TargetRows) -> Part:
-        """What is to be done for the target in one chunk."""
+        """What is to be done for the target in one segment."""
         raise NotImplementedError
 
     async def on_message(self, message: GroupMessage) -> None:
-        """Decide a chunk and pass the part on, or say that everything before was."""
+        """Decide a segment and pass the part on, or say that everything before was."""
         if isinstance(message, Drain):
             message.done.set()
         else:
@@ -73,20 +73,20 @@ class GroupActor(Actor[GroupMessage]):
         ]
         return part_of(rows, places) if places else None
 
-    def after_floor(self, rows: RowEvents) -> RowEvents | None:
+    def after_low_watermark(self, rows: RowEvents) -> RowEvents | None:
         """The rows, all of the present version, that the target may not have yet."""
-        floor = self._floor
-        if floor is None or floor.version < self.version:
+        low_watermark = self._low_watermark
+        if low_watermark is None or low_watermark.version < self.version:
             return rows
-        if floor.version > self.version:
+        if low_watermark.version > self.version:
             return None
         applied = bisect_right(
             range(len(rows)),
-            (floor.transaction, floor.ordinal),
+            (low_watermark.transaction, low_watermark.ordinal),
             key=lambda i: (rows.transaction[i], rows.ordinal[i]),
         )
         if applied == 0:
-            self._floor = None
+            self._low_watermark = None
             return rows
         return None if applied == len(rows) else part_of(rows, range(applied, len(rows)))
 

@@ -10,11 +10,11 @@ import structlog
 
 from actors.actor import Actor
 from actors.lock_state import LockHistory, record_of
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Uncoordinated, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
-from actors.sharding.pessimistic_group import CoordinatedGroup, GroupTools
+from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
 from replicator.binlog.segment import Statement
@@ -24,8 +24,9 @@ from replicator.downstream.decisions import DecisionStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import At, Conflict, GroupState, MemberState, boundary
+from replicator.sharding.items import Conflict, GroupState, MemberState
 from replicator.sharding.lock import LockView, Resolution, TargetLock, UnlockError
+from replicator.watermark import Place, boundary
 
 COORDINATOR_CAPACITY = 1
 """The coordinator has no row lane: all of its messages are control."""
@@ -43,7 +44,7 @@ class LockCoordinator(Actor[LockMessage]):
         self,
         registry: SchemaRegistry,
         writer: BatchedWriter,
-        learner: StructureLearner,
+        learner: SchemaTracker,
         target: Connection,
         runner: DdlRunner,
         store: DecisionStore,
@@ -74,21 +75,23 @@ class LockCoordinator(Actor[LockMessage]):
             return self._plain.make_group(unit, target)
         new = target not in self.locks
         lock = self._lock(target)
-        furthest = unit.furthest.get(target)
+        high_watermarks = unit.high_watermarks.get(target)
         position = unit.state.position
         group = lock.start(
             unit.source,
             self._state(unit, target, lock),
             boundary(position.binlog.key if position else 0),
-            At(furthest.transaction, furthest.ordinal)
-            if furthest is not None and furthest.version == lock.version
+            Place(high_watermarks.transaction, high_watermarks.ordinal)
+            if high_watermarks is not None and high_watermarks.version == lock.version
             else None,
         )
         if new:
             for other in self._units.values():
                 if other is not unit and other.running:
                     other.group(target)
-        return CoordinatedGroup(unit.source, target, group, unit.floors.get(target), self._tools)
+        return PessimisticGroup(
+            unit.source, target, group, unit.low_watermarks.get(target), self._tools
+        )
 
     def _state(self, unit: Unit, target: int, lock: TargetLock) -> GroupState:
         """The group's saved state; one that begins now has the version of its target."""
@@ -96,10 +99,10 @@ class LockCoordinator(Actor[LockMessage]):
         if saved is not None and saved.state is not None:
             return saved.state
         past = self._histories.get(self._registry.target_name(target), LockHistory())
-        turns = past.turns.get(unit.source)
-        base = turns[0].version - 1 if turns else len(past.history)
+        cutovers = past.cutovers.get(unit.source)
+        base = cutovers[0].version - 1 if cutovers else len(past.history)
         names = [str(self._registry.member(m).name) for m, _ in saved.members] if saved else []
-        members = ((name, MemberState(base, At(0, 0))) for name in sorted(names))
+        members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
         return GroupState(base, tuple(members))
 
     def began(self, unit: Unit) -> None:
@@ -115,7 +118,7 @@ class LockCoordinator(Actor[LockMessage]):
             if unit.source in lock.groups:
                 lock.stop(unit.source)
 
-    def open_items(self, source: str) -> Collection[At]:
+    def open_items(self, source: str) -> Collection[Place]:
         """The places of the open items of a source: it is not saved behind any of them."""
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
@@ -131,7 +134,7 @@ class LockCoordinator(Actor[LockMessage]):
             name = self._registry.target_name(target)
             past = self._histories.get(name, LockHistory())
             lock = self.locks[target] = TargetLock(
-                str(name), tuple(self._units), past.history, past.turns, past.pending
+                str(name), tuple(self._units), past.history, past.cutovers, past.pending
             )
         return lock
 
@@ -148,9 +151,9 @@ class LockCoordinator(Actor[LockMessage]):
         if isinstance(message, Unlock):
             await self._unlock(message)
         else:
-            await self._settle(message.target)
+            await self._advance(message.target)
 
-    async def _settle(self, target: int) -> None:
+    async def _advance(self, target: int) -> None:
         """Decide what is agreed, and execute what is decided, as far as possible now."""
         lock = self.locks[target]
         lock.look()
@@ -166,8 +169,8 @@ class LockCoordinator(Actor[LockMessage]):
         name = self._registry.target_name(target)
         for unit in self._units.values():
             group = unit.groups.get(target)
-            if isinstance(group, CoordinatedGroup):
-                group.turned()
+            if isinstance(group, PessimisticGroup):
+                group.cutover_segment()
         statement = self._tools.statements.get((resolution.owner, resolution.item.at))
         reach(CrashPoint.LOCK_AGREED)
         await self._store.decide(record_of(name, resolution, statement))
@@ -195,7 +198,7 @@ class LockCoordinator(Actor[LockMessage]):
         resolution = lock.pending
         assert resolution is not None
         if not await self._older_rows_applied(target, lock):
-            # The source that has restarted tells when it is behind its turn again.
+            # The source that has restarted tells when it is behind its cutover again.
             self._executing.discard(target)
             return
         name = self._registry.target_name(target)
@@ -217,15 +220,16 @@ class LockCoordinator(Actor[LockMessage]):
         self.mailbox.tell(GroupChanged(target))
 
     async def _older_rows_applied(self, target: int, lock: TargetLock) -> bool:
-        """Wait for the rows that were forwarded before the turns; False if they are not all there.
+        """Wait for the rows that were forwarded before the cutovers; False if they are not all
+        there.
 
         A source may restart meanwhile, which may leave a part of a transaction to be read again.
         """
         while lock.may_execute:
             after = {
-                source: (unit.epoch, group.turned())
+                source: (unit.epoch, group.cutover_segment())
                 for source, unit in self._units.items()
-                if isinstance(group := unit.groups.get(target), CoordinatedGroup)
+                if isinstance(group := unit.groups.get(target), PessimisticGroup)
             }
             await self._writer.passed(after)
             if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
@@ -240,15 +244,15 @@ class LockCoordinator(Actor[LockMessage]):
     def _tell(self, unit: Unit, target: int) -> None:
         """A source hears of the target's new version."""
         group = unit.groups.get(target)
-        if not isinstance(group, CoordinatedGroup) or unit.restarting:
+        if not isinstance(group, PessimisticGroup) or unit.restarting:
             return
         if group.group.known < self.locks[target].version and group.group.can_adopt:
             group.group.adopt()
         elif group.group.known < self.locks[target].version:
             unit.restart()
 
-    def _resumes(self) -> dict[str, At]:
-        return {source: self._writer.book(source).resume_at for source in self._units}
+    def _resumes(self) -> dict[str, Place]:
+        return {source: self._writer.tracker(source).resume_at for source in self._units}
 
     # The operator.
 
@@ -289,7 +293,7 @@ class LockCoordinator(Actor[LockMessage]):
             return
         await self._decided(target, resolution)
         message.answer("")
-        await self._settle(target)
+        await self._advance(target)
 
     def _watch_conflict(self, target: int, lock: TargetLock) -> None:
         conflict = lock.conflict()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
-    """Group to coordinator: an item was recorded, a member came or went, a turn was passed."""
+    """Group to coordinator: an item was recorded, a member came or went, a cutover was passed."""
 
     target: int
 

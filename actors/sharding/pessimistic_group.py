@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from actors.faults import DdlEvent, FatalError
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor, part_of
 from actors.sharding.lock_messages import GroupChanged, LockMessage
-from replicator.binlog.position import Point
 from replicator.binlog.segment import RowEvents, Statement
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.normalise import normalise
@@ -19,11 +18,12 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
-from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table, differences
 from replicator.sharding.group import Group
-from replicator.sharding.items import At, Decision, HistoryError, Item
+from replicator.sharding.items import Decision, HistoryError, Item
+from replicator.watermark import Place, Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,15 @@ class GroupTools:
     registry: SchemaRegistry
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
-    learner: StructureLearner
+    learner: SchemaTracker
     target: Connection
-    statements: dict[tuple[str, At], Statement]
+    statements: dict[tuple[str, Place], Statement]
     """The statements of open items, by source and place, for when they are executed."""
-    instead: dict[tuple[str, At], tuple[str, ...] | None] = field(default_factory=dict)
+    instead: dict[tuple[str, Place], tuple[str, ...] | None] = field(default_factory=dict)
     """What the operator wants executed in their place, if anything."""
 
 
-class CoordinatedGroup(GroupActor):
+class PessimisticGroup(GroupActor):
     """Takes rows and DDL to the version rule (`replicator.sharding.group`), and acts on it.
 
     Rows of the target's version go to the writer; rows of a later one are held: nothing of them
@@ -49,13 +49,18 @@ class CoordinatedGroup(GroupActor):
     """
 
     def __init__(
-        self, source: str, target: int, group: Group, floor: Point | None, tools: GroupTools
+        self,
+        source: str,
+        target: int,
+        group: Group,
+        low_watermark: Watermark | None,
+        tools: GroupTools,
     ) -> None:
-        super().__init__(source, target, tools.registry, tools.writer, floor)
+        super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
-        self._turned = (group.base, -1)
+        self._cutover_segment = (group.base, -1)
         self._tools = tools
-        self._chunk = -1
+        self._segment = -1
         # Not those that the registry has now: reading again, they have other names, or are back.
         name = tools.registry.target_name(target)
         self._numbers = {
@@ -68,33 +73,33 @@ class CoordinatedGroup(GroupActor):
         """The version of the target that the group knows."""
         return self.group.known
 
-    def turned(self) -> int:
-        """The last chunk that the group had begun to decide when it passed its newest turn.
+    def cutover_segment(self) -> int:
+        """The last segment that the group had begun to decide when it passed its newest cutover.
 
-        Up to it rows of the older version may have been forwarded. Looks and remembers: a turn may
-        be passed in the middle of a chunk, while the group waits for something else.
+        Up to it rows of the older version may have been forwarded. Looks and remembers: a cutover
+        may be passed in the middle of a segment, while the group waits for something else.
         """
-        if self._turned[0] != self.group.base:
-            self._turned = (self.group.base, self._chunk)
-        return self._turned[1]
+        if self._cutover_segment[0] != self.group.base:
+            self._cutover_segment = (self.group.base, self._segment)
+        return self._cutover_segment[1]
 
     async def decide(self, message: TargetRows) -> Part:
-        """Apply, hold or skip the rows of a chunk; record its DDL, or take members in and out."""
-        self._chunk = message.chunk
+        """Apply, hold or skip the rows of a segment; record its DDL, or take members in and out."""
+        self._segment = message.segment
         base, version = self.group.base, self.version
         rows = self._decide_rows(message.rows) if message.rows else None
         ddl: DdlItem | None = None
         for effect in message.effects:
             assert message.statement is not None
             ddl = await self._take(effect, message.statement) or ddl
-        self.turned()
+        self.cutover_segment()
         changed = bool(message.effects) or base != self.group.base
         if changed:
             self._tools.coordinator.tell(GroupChanged(self.target))
         return Part(
             source=self.source,
             epoch=message.epoch,
-            chunk=message.chunk,
+            segment=message.segment,
             target=self.target,
             rows=rows,
             version=version,
@@ -109,14 +114,14 @@ class CoordinatedGroup(GroupActor):
         for member in set(rows.member) - set(self._numbers.values()):
             self._meet(member, rows)
         names = {number: name for name, number in self._numbers.items()}
-        last = At(rows.transaction[-1], rows.ordinal[-1])
-        turn = group.next_turn
-        if turn is not None and turn < last:
+        last = Place(rows.transaction[-1], rows.ordinal[-1])
+        cutover = group.next_cutover
+        if cutover is not None and cutover < last:
             # The version changes between these rows: each is decided by itself.
             places = [
                 i
                 for i in range(len(rows))
-                if group.row(names[rows.member[i]], At(rows.transaction[i], rows.ordinal[i]))
+                if group.row(names[rows.member[i]], Place(rows.transaction[i], rows.ordinal[i]))
                 is Decision.APPLY
             ]
         else:
@@ -125,23 +130,23 @@ class CoordinatedGroup(GroupActor):
                 for member, count in Counter(rows.member).items()
             }
             if all(decision is Decision.APPLY for decision in decisions.values()):
-                return self.after_floor(rows)
+                return self.after_low_watermark(rows)
             places = [
                 i for i, member in enumerate(rows.member) if decisions[member] is Decision.APPLY
             ]
-        return self.after_floor(part_of(rows, places)) if places else None
+        return self.after_low_watermark(part_of(rows, places)) if places else None
 
     def _meet(self, member: int, rows: RowEvents) -> None:
         """Rows of a table that was there before the source was first looked at, and is gone."""
         name = str(self.registry.member(member).name)
         self.log.warning("member.unknown", member=name)
-        # Not before what was decided already: its transaction may have begun in another chunk.
-        self.group.join(name, At(rows.transaction[0], rows.ordinal[0] - 1), None)
+        # Not before what was decided already: its transaction may have begun in another segment.
+        self.group.join(name, Place(rows.transaction[0], rows.ordinal[0] - 1), None)
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Take an effect in; the statement to execute at once, if there is one."""
-        name, at = str(effect.table), At(statement.transaction, 0)
+        name, at = str(effect.table), Place(statement.transaction, 0)
         group = self.group
         match effect.kind:
             case EffectKind.ALTER:
@@ -162,7 +167,7 @@ class CoordinatedGroup(GroupActor):
                     f" target {effect.target}: rows that it holds would move between targets",
                     where=where,
                     ways_out=ways,
-                    ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
+                    ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 group.leave(name, at)
@@ -176,7 +181,7 @@ class CoordinatedGroup(GroupActor):
         )
         return None
 
-    async def _record(self, effect: Effect, statement: Statement, at: At) -> None:
+    async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = str(effect.table)
         if name not in self.group.members:
             number = self.registry.join(Member(self.source, effect.table), effect.target)
@@ -195,7 +200,7 @@ class CoordinatedGroup(GroupActor):
                     str(error),
                     where=where,
                     ways_out=ways,
-                    ddl_event=self._event(statement, RuleAction.SKIP),
+                    ddl_event=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # It counts as what the others brought in its place.
             recorded = self.group.ddl(replace(item, text=error.past.text))
@@ -211,7 +216,7 @@ class CoordinatedGroup(GroupActor):
             awaited=recorded.awaited,
         )
 
-    async def _join(self, effect: Effect, statement: Statement, at: At) -> DdlItem | None:
+    async def _join(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
         name = str(effect.table)
         if name in self.group.members:
             return None
@@ -219,11 +224,11 @@ class CoordinatedGroup(GroupActor):
         structure = await self._tools.learner.learn(self.source, effect, statement.transaction)
         present = await read_table(self._tools.target, effect.target)
         found: list[str] = []
-        for version, like in self.group.likes(at):
-            known = present if like is None else self._structure(like, at)
+        for version, template in self.group.templates(at):
+            known = present if template is None else self._structure(template, at)
             found = differences(known, structure) if known and structure else []
             if not found or effect.skipped:
-                self.group.join(name, at, like)
+                self.group.join(name, at, template)
                 self._numbers[name] = number
                 self.log.info("member.joined", member=name, version=version)
                 return self._creation(effect, statement) if present is None else None
@@ -234,16 +239,16 @@ class CoordinatedGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             ways_out=ways,
-            ddl_event=self._event(statement, RuleAction.SKIP, RuleAction.REPLACE),
+            ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
         return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
 
-    def _structure(self, name: str, at: At) -> Table | None:
+    def _structure(self, name: str, at: Place) -> Table | None:
         return self.registry.structure(self._numbers[name], at.transaction)
 
-    def _rename(self, effect: Effect, statement: Statement, at: At) -> None:
+    def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
         if len(effect.statement.renames) > 1:
             where, ways = self._details(statement)
@@ -253,7 +258,7 @@ class CoordinatedGroup(GroupActor):
                 " shards cannot do the same at one moment",
                 where=where,
                 ways_out=ways,
-                ddl_event=self._event(statement, RuleAction.REPLACE),
+                ddl_event=self._event(statement, OverrideAction.REPLACE),
             )
         old, new = str(effect.table), str(effect.renamed_to)
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
@@ -271,7 +276,7 @@ class CoordinatedGroup(GroupActor):
             self.group.state,
         )
 
-    def _event(self, statement: Statement, *actions: RuleAction) -> DdlEvent:
+    def _event(self, statement: Statement, *actions: OverrideAction) -> DdlEvent:
         names = tuple(action.value for action in actions)
         return DdlEvent(self.source, statement.position, names)
 

@@ -8,19 +8,19 @@ from actors.faults import DdlEvent, FatalError
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.group import GroupActor
-from replicator.binlog.position import Point
 from replicator.binlog.segment import Statement
 from replicator.mysql.names import Member
 from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.watermark import Watermark
 
 _SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
 """Effects that would take the rows of other members along."""
 
 
-class ShardingGroup(GroupActor):
+class UncoordinatedGroup(GroupActor):
     """Passes the rows of a target on to the writer, tagged with the version they belong to.
 
     The version counts the DDL items of this source that were executed on the target. DDL is not
@@ -36,10 +36,10 @@ class ShardingGroup(GroupActor):
         writer: Mailbox[WriterMessage],
         *,
         version: int,
-        floor: Point | None,
+        low_watermark: Watermark | None,
         keep_databases: bool,
     ) -> None:
-        super().__init__(source, target, registry, writer, floor)
+        super().__init__(source, target, registry, writer, low_watermark)
         self._version = version
         self._keep_databases = keep_databases
 
@@ -49,8 +49,8 @@ class ShardingGroup(GroupActor):
         return self._version
 
     async def decide(self, message: TargetRows) -> Part:
-        """Forward the rows of a chunk, and its DDL as a barrier behind them."""
-        rows = self.after_floor(message.rows) if message.rows else None
+        """Forward the rows of a segment, and its DDL as a barrier behind them."""
+        rows = self.after_low_watermark(message.rows) if message.rows else None
         version = self.version
         ddl: DdlItem | None = None
         for effect in message.effects:
@@ -63,7 +63,7 @@ class ShardingGroup(GroupActor):
         return Part(
             source=self.source,
             epoch=message.epoch,
-            chunk=message.chunk,
+            segment=message.segment,
             target=self.target,
             rows=rows,
             version=version,
@@ -142,5 +142,5 @@ class ShardingGroup(GroupActor):
                 "run the statement's parts by hand on the target, then start the task behind it"
                 " (meta: binlog-pos) with remove-meta",
             ),
-            ddl_event=DdlEvent(self.source, statement.position, (RuleAction.REPLACE.value,)),
+            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )

@@ -17,7 +17,8 @@ from replicator.downstream.decisions import DecisionRecord
 from replicator.downstream.meta import Checkpoint
 from replicator.mysql.names import TableName
 from replicator.schema.registry import MemberRecord
-from replicator.sharding.items import At, MemberState
+from replicator.sharding.items import MemberState
+from replicator.watermark import Place
 
 PESSIMISTIC = "pessimistic"
 
@@ -68,8 +69,8 @@ def refuse_missed(checkpoint: Checkpoint, decided: Sequence[DecisionRecord]) -> 
             continue
         history, base = past[name], load_group(text).base
         last = len(history.history) + (history.pending is not None)
-        turns = {turn.version for turn in history.turns.get(checkpoint.source, ())}
-        missed = sorted(set(range(base + 1, last + 1)) - turns)
+        cutovers = {cutover.version for cutover in history.cutovers.get(checkpoint.source, ())}
+        missed = sorted(set(range(base + 1, last + 1)) - cutovers)
         if not missed:
             continue
         raise FatalError(
@@ -135,7 +136,7 @@ def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
         version, there = 0, states.get(move.to)
         if there is not None:
             version = there.base
-            member = MemberState(version, At(move.record.since, 0))
+            member = MemberState(version, Place(move.record.since, 0))
             members = (*there.members, (str(move.record.member.name), member))
             states[move.to] = replace(there, members=tuple(sorted(members)))
         records.append(replace(move.record, target=move.to, version=version))
@@ -152,8 +153,8 @@ def _open(checkpoint: Checkpoint, versions: Mapping[TableName, int]) -> str:
         behind = [m for m, saved in state.members if saved.version < versions.get(name, 0)]
         if behind:
             return f"{behind[0]} has not come to the newest schema change of {name}"
-    floors = dict(checkpoint.floors)
-    if any(floors.get(name) != point for name, point in checkpoint.furthest):
+    low_watermarks = dict(checkpoint.low_watermarks)
+    if any(low_watermarks.get(name) != watermark for name, watermark in checkpoint.high_watermarks):
         return "the last run did not end in order, so that rows will be read again"
     return ""
 

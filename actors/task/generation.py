@@ -17,18 +17,18 @@ from pyspark.sql import SparkSession
 from actors.copying.full_copy import FullCopy
 from actors.lock_state import histories
 from actors.messages import Flush
-from actors.reading.ddl_overrides import RuleBook
+from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_reader import SourceReader, SourceSettings
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, Uncoordinated
 from actors.sharding.lock_coordinator import LockCoordinator, lock_id
 from actors.task.copy_overlap import hand_over
 from actors.task.source_start import SourceStart, load_start
 from actors.task.source_unit import SourceUnit
 from actors.task_setup import (
-    CHUNK_MAX_BYTES,
-    CHUNK_TARGET_BYTES,
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
     SourceSetup,
     address_of,
     source_setups,
@@ -37,24 +37,24 @@ from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
-from actors.writing.segment_tracker import BookState, SourceBook
+from actors.writing.segment_tracker import SegmentTracker, SourceState
 from config.models import Task
 from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment_builder import SegmentLimits
 from replicator.downstream.ddl_execution import DdlExecutor
-from replicator.downstream.ddl_overrides import BinlogRuleStore
+from replicator.downstream.ddl_overrides import DdlOverrideStore
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.session import Session
-from replicator.downstream.watermarks import point_table
+from replicator.downstream.watermarks import watermark_table
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import At
+from replicator.watermark import Place
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -77,7 +77,7 @@ class Generation:
         self.writer: BatchedWriter | None = None
         self.coordinator: LockCoordinator | None = None
         self.watch: PurgeWatch | None = None
-        self.rules = RuleBook()
+        self.overrides = DdlOverrides()
         self.copy: FullCopy | None = None
         self.finished = False
         self._safe_until: dict[str, int] = {}
@@ -89,7 +89,7 @@ class Generation:
         self._meta = MetaStore(
             self._meta_connection, task.meta_schema, task.name, shard_mode=task.shard_mode
         )
-        self._learner = StructureLearner(
+        self._learner = SchemaTracker(
             self.registry,
             self._learner_connection,
             TableName(task.meta_schema, f"{task.name}_shadow"),
@@ -112,7 +112,7 @@ class Generation:
         """
         try:
             await self._meta.prepare()
-            await self._settle_buckets()
+            await self._choose_buckets()
             self._load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(self.task.target_database), self.task.meta_schema
             )
@@ -125,7 +125,7 @@ class Generation:
                 source: await load_start(setup, self.registry, self._meta)
                 for source, setup in self._setups.items()
             }
-            await self._load_rules(starts)
+            await self._load_overrides(starts)
             instances = self.task.mysql_instances
             self._safe_until = await hand_over(
                 self._meta,
@@ -177,7 +177,7 @@ class Generation:
         return await self.copy.run(stop)
 
     def _need(self, writer: BatchedWriter, source: str) -> BinlogNeed | None:
-        position = writer.book(source).resume.position
+        position = writer.tracker(source).resume.position
         if position is None:
             return None
         if self.coordinator is None or not self.coordinator.open_items(source):
@@ -185,9 +185,9 @@ class Generation:
         locks = tuple(map(lock_id, self.coordinator.views()))
         return BinlogNeed(position.binlog, "locks are open", locks)
 
-    async def _settle_buckets(self) -> None:
+    async def _choose_buckets(self) -> None:
         wanted = self.task.writer.buckets
-        buckets = await self._meta.settle_buckets(wanted)
+        buckets = await self._meta.choose_buckets(wanted)
         if buckets != wanted:
             self._log.warning(
                 "buckets.kept",
@@ -196,13 +196,13 @@ class Generation:
                 reason="the last run did not end in order; stop the task once, then start it",
             )
 
-    async def _load_rules(self, starts: Mapping[str, SourceStart]) -> None:
-        store = BinlogRuleStore(self._meta)
+    async def _load_overrides(self, starts: Mapping[str, SourceStart]) -> None:
+        store = DdlOverrideStore(self._meta)
         await store.prepare()
         for source, start in starts.items():
             if start.resume is not None:
                 await store.forget(source, start.resume.binlog.key)
-        self.rules = RuleBook(await store.load())
+        self.overrides = DdlOverrides(await store.load())
 
     async def _coordination(self, writer: BatchedWriter) -> Coordination:
         if self.task.shard_mode != "pessimistic":
@@ -224,19 +224,19 @@ class Generation:
         address = address_of(task.target_database)
         instance = task.mysql_instances[0]
         syncer = task.syncer_of(instance)
-        books = {
-            source: SourceBook(
+        trackers = {
+            source: SegmentTracker(
                 source,
                 0,
-                BookState(start.resume, start.groups),
-                dict(start.floors),
+                SourceState(start.resume, start.groups),
+                dict(start.low_watermarks),
                 partial(self._open_items, source),
             )
             for source, start in starts.items()
         }
         settings = ApplySettings(
             address=address,
-            point_table=point_table(task.meta_schema, task.name),
+            watermark_table=watermark_table(task.meta_schema, task.name),
             load_data=self._load_data,
             safe_until=self._safe_until,
             patience=TARGET_PATIENCE,
@@ -245,10 +245,10 @@ class Generation:
             WriterSettings(
                 batch_bytes=task.writer.batch_bytes,
                 checkpoint_interval=syncer.checkpoint_flush_interval,
-                mailbox_chunks=task.writer.mailbox_chunks,
+                mailbox_segments=task.writer.mailbox_segments,
             ),
             self.registry,
-            books,
+            trackers,
             {source: start.server_id for source, start in starts.items()},
             self._meta,
             BatchPlanner(self.registry, self._meta_connection, self._meta.buckets),
@@ -256,7 +256,7 @@ class Generation:
             self._runner,
         )
 
-    def _open_items(self, source: str) -> Collection[At]:
+    def _open_items(self, source: str) -> Collection[Place]:
         return self.coordinator.open_items(source) if self.coordinator else ()
 
     def _make_reader(self, unit: SourceUnit, start: SourcePosition | GtidStart) -> SourceReader:
@@ -276,12 +276,14 @@ class Generation:
                     else None,
                 ),
                 server_id=setup.server_id,
-                limits=ChunkLimits(target_bytes=CHUNK_TARGET_BYTES, max_bytes=CHUNK_MAX_BYTES),
+                limits=SegmentLimits(
+                    target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES
+                ),
             ),
             start,
             setup.router,
             self.registry,
-            self.rules,
+            self.overrides,
             self.writer.mailbox,
             unit.group,
             [
@@ -300,7 +302,7 @@ class Generation:
                 with anyio.move_on_after(STOP_LOOK):
                     await done.wait()
         if not done.is_set():
-            # What is not saved is read again at the next start; the points keep it exact.
+            # What is not saved is read again at the next start; the watermarks keep it exact.
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 

@@ -65,7 +65,7 @@ def _lock(
 
 def _source(generation: Generation, view: LockView, source: str) -> LockSource:
     assert generation.writer is not None
-    position = generation.writer.book(source).resume.position
+    position = generation.writer.tracker(source).resume.position
     return LockSource(
         source=source,
         ready=source in view.ready or view.resolving,

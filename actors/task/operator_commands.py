@@ -1,4 +1,5 @@
-"""What the operator asks of a running task beside its life: forcing locks, rules for statements."""
+"""What the operator asks of a running task beside its life: forcing locks, overrides for
+statements."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import structlog
 
 from actors.control.protocol import Reply
 from actors.faults import DdlEvent
-from actors.reading.ddl_overrides import RuleBook
+from actors.reading.ddl_overrides import DdlOverrides
 from actors.sharding.lock_messages import Unlock
 from actors.task.generation import Generation
 from actors.task_setup import address_of
@@ -20,10 +21,10 @@ from config.models import Task
 from replicator.binlog.position import BinlogPosition
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import StatementKind
-from replicator.downstream.ddl_overrides import BinlogRule, BinlogRuleStore
+from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
-from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.overridden_effects import OverrideAction
 
 _DDL = {
     StatementKind.CREATE_TABLE,
@@ -69,83 +70,88 @@ async def unlock(generation: Generation | None, arguments: Mapping[str, Any]) ->
 
 
 def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
-    """The rules that help against a fault, as commands to type."""
+    """The overrides that help against a fault, as commands to type."""
     place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
     name = shlex.quote(task)
     meanings = {
-        RuleAction.SKIP: "nothing of it is executed on the target: do there by hand what is needed",
-        RuleAction.REPLACE: "these statements, written like the shard's own, take its place",
-        RuleAction.INJECT: "these statements, written like the shard's own, are executed before it",
+        OverrideAction.SKIP: "nothing of it is executed on the target: do there by hand what is"
+        " needed",
+        OverrideAction.REPLACE: "these statements, written like the shard's own, take its place",
+        OverrideAction.INJECT: "these statements, written like the shard's own, are executed"
+        " before it",
     }
     found = []
     for action, meaning in meanings.items():
         if action.value in event.actions:
-            given = "" if action is RuleAction.SKIP else " 'STATEMENT' …"
+            given = "" if action is OverrideAction.SKIP else " 'STATEMENT' …"
             command = f"replicator binlog {action.value} {name}{given} {place}"
             found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
     return tuple(found)
 
 
-async def give_rule(
-    task: Task, event: DdlEvent | None, rules: RuleBook | None, arguments: Mapping[str, Any]
+async def give_override(
+    task: Task, event: DdlEvent | None, overrides: DdlOverrides | None, arguments: Mapping[str, Any]
 ) -> Reply:
-    """Save a rule for a statement; ``rules`` are those of the running generation.
+    """Save an override for a statement; ``overrides`` are those of the running generation.
 
     ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
     ``event``, the statement that has paused the task. With a position alone, every source gets
-    the rule.
+    the override.
     """
     try:
-        made = _rules(task, event, arguments)
+        made = _overrides(task, event, arguments)
     except ValueError as error:
         return Reply(ok=False, error=str(error))
-    async with _rule_store(task) as store:
-        for rule in made:
-            await store.put(rule)
-            if rules is not None:
-                rules.add(rule)
-    for rule in made:
+    async with _override_store(task) as store:
+        for override in made:
+            await store.put(override)
+            if overrides is not None:
+                overrides.add(override)
+    for override in made:
         structlog.get_logger().info(
-            "binlog.rule-given",
-            source=rule.source,
-            position=f"{rule.file}:{rule.offset}",
-            action=rule.action.value,
-            given=rule.statements,
+            "ddl.override-given",
+            source=override.source,
+            position=f"{override.file}:{override.offset}",
+            action=override.action.value,
+            given=override.statements,
         )
-    return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in made]})
+    return Reply(ok=True, body={"overrides": [_as_dict(override) for override in made]})
 
 
-async def list_rules(task: Task) -> Reply:
-    """All rules that may still be needed: those behind the saved positions go at the next start."""
-    async with _rule_store(task) as store:
-        return Reply(ok=True, body={"rules": [_as_dict(rule) for rule in await store.load()]})
+async def list_overrides(task: Task) -> Reply:
+    """All overrides that may still be needed: those behind the saved positions go at the next
+    start."""
+    async with _override_store(task) as store:
+        return Reply(
+            ok=True, body={"overrides": [_as_dict(override) for override in await store.load()]}
+        )
 
 
 @asynccontextmanager
-async def _rule_store(task: Task) -> AsyncIterator[BinlogRuleStore]:
+async def _override_store(task: Task) -> AsyncIterator[DdlOverrideStore]:
     connection = Connection(address_of(task.target_database))
     try:
-        store = BinlogRuleStore(MetaStore(connection, task.meta_schema, task.name))
+        store = DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name))
         await store.prepare()
         yield store
     finally:
         connection.close()
 
 
-def _as_dict(rule: BinlogRule) -> dict[str, object]:
+def _as_dict(override: DdlOverride) -> dict[str, object]:
     return {
-        "source": rule.source,
-        "position": f"{rule.file}:{rule.offset}",
-        "action": rule.action.value,
-        "statements": list(rule.statements),
+        "source": override.source,
+        "position": f"{override.file}:{override.offset}",
+        "action": override.action.value,
+        "statements": list(override.statements),
     }
 
 
-def _rules(
+def _overrides(
     task: Task, event: DdlEvent | None, arguments: Mapping[str, Any]
-) -> tuple[BinlogRule, ...]:
-    """The rules that are asked for. Raises ValueError with what is wrong with them."""
-    action = RuleAction(str(arguments.get("action")))
+) -> tuple[DdlOverride, ...]:
+    """The overrides that are asked for. Raises ValueError with what is wrong with them."""
+    action = OverrideAction(str(arguments.get("action")))
     statements = tuple(map(str, arguments.get("statements") or ()))
     source, text = str(arguments.get("source") or ""), str(arguments.get("position") or "")
     known = [instance.source_id for instance in task.mysql_instances]
@@ -170,7 +176,7 @@ def _rules(
         if action.value not in event.actions:
             raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
     return tuple(
-        BinlogRule(s, position.file, position.offset, position.key, action, statements)
+        DdlOverride(s, position.file, position.offset, position.key, action, statements)
         for s in sources
     )
 

@@ -21,7 +21,7 @@ from actors.task.changed_task import (
 )
 from actors.task_setup import SourceSetup
 from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, Point, SourcePosition
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.connection import Connection
@@ -29,6 +29,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Watermark
 
 log = structlog.get_logger()
 
@@ -38,7 +39,7 @@ class SourceStart:
     """The state that a source starts from.
 
     ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
-    that is known. ``groups``, ``floors`` and ``furthest`` (the highest point
+    that is known. ``groups``, ``low_watermarks`` and ``high_watermarks`` (the highest watermark
     of any bucket): by target.
     """
 
@@ -46,8 +47,8 @@ class SourceStart:
     resume: SourcePosition | None
     server_id: int
     groups: dict[int, GroupSaved]
-    floors: dict[int, Point]
-    furthest: dict[int, Point]
+    low_watermarks: dict[int, Watermark]
+    high_watermarks: dict[int, Watermark]
 
 
 async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
@@ -130,8 +131,14 @@ def _from_checkpoint(
             target: GroupSaved(tuple(members.get(target, {}).items()), states.get(target))
             for target in {*members, *states}
         },
-        floors={registry.target(name): Point(*point) for name, point in checkpoint.floors},
-        furthest={registry.target(name): Point(*point) for name, point in checkpoint.furthest},
+        low_watermarks={
+            registry.target(name): Watermark(*watermark)
+            for name, watermark in checkpoint.low_watermarks
+        },
+        high_watermarks={
+            registry.target(name): Watermark(*watermark)
+            for name, watermark in checkpoint.high_watermarks
+        },
     )
 
 
@@ -157,8 +164,8 @@ async def _fresh(
         resume=start if isinstance(start, SourcePosition) else None,
         server_id=server_id,
         groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
-        floors={},
-        furthest={},
+        low_watermarks={},
+        high_watermarks={},
     )
 
 

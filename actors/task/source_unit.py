@@ -1,6 +1,6 @@
 """One source of a running task: its reader and its groups, from incarnation to incarnation.
 
-A restart is how a source reads again what it held: the reader stops between two chunks, the
+A restart is how a source reads again what it held: the reader stops between two segments, the
 groups hand over what they have, the writer applies and saves it, and a new reader with new groups
 starts from what is saved. Crash recovery and resuming do the same, from the meta tables.
 """
@@ -19,10 +19,11 @@ from actors.sharding.coordination import Coordination
 from actors.sharding.group import GroupActor
 from actors.task.source_start import SourceStart
 from actors.writing.batched_writer import BatchedWriter
-from actors.writing.segment_tracker import BookState
+from actors.writing.segment_tracker import SourceState
 from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import Point, SourcePosition
+from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
+from replicator.watermark import Watermark
 
 
 class SourceUnit:
@@ -41,9 +42,9 @@ class SourceUnit:
     ) -> None:
         self.source = source
         self.epoch = 0
-        self.state = BookState(start.resume, start.groups)
-        self.floors: dict[int, Point] = dict(start.floors)
-        self.furthest: dict[int, Point] = dict(start.furthest)
+        self.state = SourceState(start.resume, start.groups)
+        self.low_watermarks: dict[int, Watermark] = dict(start.low_watermarks)
+        self.high_watermarks: dict[int, Watermark] = dict(start.high_watermarks)
         self.groups: dict[int, GroupActor] = {}
         self._read_from = start.read_from
         self._writer = writer
@@ -101,13 +102,13 @@ class SourceUnit:
         await self._writer.flush(self.source)
 
     def _renew(self) -> None:
-        book = self._writer.book(self.source)
+        tracker = self._writer.tracker(self.source)
         self.epoch += 1
-        self.state, self.floors = book.resume, dict(book.floors)
-        self.furthest = book.furthest
+        self.state, self.low_watermarks = tracker.resume, dict(tracker.low_watermarks)
+        self.high_watermarks = tracker.high_watermarks
         self._coordination.ended(self)
         self.groups = {}
         self._restart = anyio.Event()
-        self._writer.renew(self.source, self.epoch, self.state, self.floors)
+        self._writer.renew(self.source, self.epoch, self.state, self.low_watermarks)
         position = self.state.position
         self.reader = self._make_reader(self, self._read_from if position is None else position)

@@ -247,9 +247,11 @@ class TaskSupervisor:
     async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             if arguments.get("action") == "list":
-                return await operator_commands.list_rules(self._task)
-            rules = self._generation.rules if self._generation else None
-            return await operator_commands.give_rule(self._task, self._ddl_event, rules, arguments)
+                return await operator_commands.list_overrides(self._task)
+            overrides = self._generation.overrides if self._generation else None
+            return await operator_commands.give_override(
+                self._task, self._ddl_event, overrides, arguments
+            )
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"the target can't be written to: {error}")
 
@@ -261,10 +263,10 @@ class TaskSupervisor:
     def _fail(self, error: FatalError) -> None:
         self._failed = True
         self._ddl_event = error.ddl_event
-        rules = (
+        overrides = (
             operator_commands.ways_of(self._task.name, error.ddl_event) if error.ddl_event else ()
         )
-        ways = (*rules, *error.ways_out)
+        ways = (*overrides, *error.ways_out)
         self._fault = Fault(error.event, error.message, error.where, ways, now())
         self._log.error(error.event, error=error.message, where=error.where, ways=ways)
 

@@ -1,4 +1,4 @@
-"""From chunks to a batch: which plan each row event is decoded and written by."""
+"""From segments to a batch: which plan each row event is decoded and written by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from actors.faults import FatalError
 from actors.messages import Part
-from actors.writing.segment_tracker import PendingChunk
+from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
 from replicator.mysql.connection import Connection
@@ -37,13 +37,13 @@ class BatchPlanner:
         registry = self._registry
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
 
-    async def batch(self, chunks: Iterable[PendingChunk]) -> Batch:
-        """The rows of whole chunks as one batch. Raises FatalError where rows have no plan."""
+    async def batch(self, segments: Iterable[PendingSegment]) -> Batch:
+        """The rows of whole segments as one batch. Raises FatalError where rows have no plan."""
         plans: dict[TablePlan, int] = {}
         sources: dict[str, int] = {}
         batch = Batch((), ())
-        for chunk in chunks:
-            for part in chunk.parts.values():
+        for segment in segments:
+            for part in segment.parts.values():
                 if part.rows:
                     source = sources.setdefault(part.source, len(sources))
                     await self._add(batch, plans, source, part, part.rows)
@@ -72,7 +72,7 @@ class BatchPlanner:
 
     def _plan(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
         assert part.rows is not None
-        # A chunk ends at a statement, so a member's structure is the same for all its rows.
+        # A segment ends at a statement, so a member's structure is the same for all its rows.
         at = part.rows.transaction[0]
         key = (member, self._registry.since(member, at), table_map)
         plan = self._plans.get(key)

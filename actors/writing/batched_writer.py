@@ -16,7 +16,6 @@ from actors.lock_state import dump_group
 from actors.messages import (
     BatchCut,
     BatchDone,
-    ChunkEnd,
     DdlDone,
     DdlItem,
     Flush,
@@ -24,20 +23,22 @@ from actors.messages import (
     GroupSaved,
     Part,
     Passed,
+    SegmentEnd,
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
-from actors.writing.segment_tracker import BookState, PendingChunk, SourceBook
-from replicator.binlog.position import Point, SourcePosition
+from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
+from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.pipeline.batch import Batch
 from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Watermark
 
 QUEUE_FACTOR = 2
-"""Batches' worth of bytes that may wait in the books before the writer takes no more rows."""
+"""Batches' worth of bytes that may wait in the trackers before the writer takes no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class WriterSettings:
 
     batch_bytes: int
     checkpoint_interval: float
-    mailbox_chunks: int
+    mailbox_segments: int
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class WriterProgress:
 
 
 class BatchedWriter(Actor[WriterMessage]):
-    """Gathers whole chunks into batches, applies them, executes barriers, saves checkpoints.
+    """Gathers whole segments into batches, applies them, executes barriers, saves checkpoints.
 
     A batch is submitted at once when none is running; while one runs, the next fills. A DDL
     waits for the batch that touches its target, and its target is left out of new batches until
@@ -83,25 +84,25 @@ class BatchedWriter(Actor[WriterMessage]):
         self,
         settings: WriterSettings,
         registry: SchemaRegistry,
-        books: dict[str, SourceBook],
+        trackers: dict[str, SegmentTracker],
         server_ids: Mapping[str, int],
         meta: MetaStore,
         planner: BatchPlanner,
         jobs: JobRunner,
         ddl: DdlRunner,
     ) -> None:
-        super().__init__("writer", capacity=settings.mailbox_chunks)
+        super().__init__("writer", capacity=settings.mailbox_segments)
         self.settings = settings
         self.progress = WriterProgress()
         self.jobs = jobs
         self.ddl_running: dict[int, DdlItem] = {}
         self._registry = registry
-        self._books = books
+        self._trackers = trackers
         self._server_ids = server_ids
         self._meta = meta
         self._planner = planner
         self._ddl = ddl
-        self._running: list[tuple[SourceBook, list[PendingChunk]]] = []
+        self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
         self._flushes: list[Flush] = []
@@ -112,11 +113,11 @@ class BatchedWriter(Actor[WriterMessage]):
     @property
     def queued_bytes(self) -> int:
         """Bytes of row events that have arrived and are not finished."""
-        return sum(book.queued_bytes for book in self._books.values())
+        return sum(tracker.queued_bytes for tracker in self._trackers.values())
 
     def applied(self, source: str) -> SourcePosition | None:
         """The boundary up to which everything of a source is applied; None before it is known."""
-        return self._books[source].reached.position
+        return self._trackers[source].reached.position
 
     async def on_start(self) -> None:
         """Save the start itself, so that a crash before the first checkpoint changes nothing."""
@@ -147,14 +148,14 @@ class BatchedWriter(Actor[WriterMessage]):
         return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
 
     def _receive(self, message: WriterMessage) -> None:
-        if isinstance(message, Part | ChunkEnd):
-            book = self._books[message.source]
-            if message.epoch != book.epoch:
+        if isinstance(message, Part | SegmentEnd):
+            tracker = self._trackers[message.source]
+            if message.epoch != tracker.epoch:
                 return
             if isinstance(message, Part):
-                book.add_part(message)
+                tracker.add_part(message)
             else:
-                book.add_end(message)
+                tracker.add_end(message)
         elif isinstance(message, BatchDone):
             self._batch_done(message)
         elif isinstance(message, BatchCut):
@@ -162,7 +163,7 @@ class BatchedWriter(Actor[WriterMessage]):
         elif isinstance(message, DdlDone):
             del self.ddl_running[message.item.target]
             self._planner.forget(message.item.target)
-            self._books[message.item.source].executed(message.item)
+            self._trackers[message.item.source].executed(message.item)
         elif isinstance(message, Passed):
             self._barriers.append(message)
         elif isinstance(message, Forget):
@@ -171,7 +172,7 @@ class BatchedWriter(Actor[WriterMessage]):
             self._flushes.append(message)
 
     async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
-        waiting = [item for book in self._books.values() for item in book.barriers()]
+        waiting = [item for tracker in self._trackers.values() for item in tracker.barriers()]
         self._ddl_waiting = {item.target for item in waiting}
         for item in waiting:
             if item.target in self.ddl_running or item.target in self._batch_targets:
@@ -182,29 +183,29 @@ class BatchedWriter(Actor[WriterMessage]):
         if self._running:
             return
         taken = self._take()
-        for book, chunks in taken:
-            with_rows = [chunk for chunk in chunks if chunk.has_rows]
-            book.applied([chunk for chunk in chunks if not chunk.has_rows])
+        for tracker, segments in taken:
+            with_rows = [segment for segment in segments if segment.has_rows]
+            tracker.applied([segment for segment in segments if not segment.has_rows])
             if with_rows:
-                self._running.append((book, with_rows))
+                self._running.append((tracker, with_rows))
         if self._running:
-            running = [chunk for _, chunks in self._running for chunk in chunks]
-            self._batch_targets = {target for chunk in running for target in chunk.parts}
+            running = [segment for _, segments in self._running for segment in segments]
+            self._batch_targets = {target for segment in running for target in segment.parts}
             batch = await self._planner.batch(running)
             reach(CrashPoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
-            # Chunks without rows are finished at once; what stood behind them may go now.
+            # Segments without rows are finished at once; what stood behind them may go now.
             await self._submit(jobs)
 
-    def _take(self) -> list[tuple[SourceBook, list[PendingChunk]]]:
+    def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
         room = self.settings.batch_bytes
         taken = []
-        for book in self._books.values():
-            chunks = book.take(room, self._ddl_waiting)
-            room -= sum(chunk.end.bytes for chunk in chunks if chunk.end)
-            if chunks:
-                taken.append((book, chunks))
+        for tracker in self._trackers.values():
+            segments = tracker.take(room, self._ddl_waiting)
+            room -= sum(segment.end.bytes for segment in segments if segment.end)
+            if segments:
+                taken.append((tracker, segments))
         return taken
 
     async def _run_batch(self, batch: Batch) -> None:
@@ -212,7 +213,7 @@ class BatchedWriter(Actor[WriterMessage]):
         try:
             result = await self.jobs.run(batch)
         except FatalError as error:
-            cut = any(book.cut_short(chunks) for book, chunks in self._running)
+            cut = any(tracker.cut_short(segments) for tracker, segments in self._running)
             if error.event != DUPLICATE_ROWS or not cut:
                 raise
             self.mailbox.tell(BatchCut(error.message))
@@ -225,8 +226,8 @@ class BatchedWriter(Actor[WriterMessage]):
         self.mailbox.tell(DdlDone(item))
 
     def _batch_done(self, done: BatchDone) -> None:
-        for book, chunks in self._running:
-            book.applied(chunks)
+        for tracker, segments in self._running:
+            tracker.applied(segments)
         self._running = []
         self._batch_targets = set()
         self.progress.batches += 1
@@ -249,18 +250,18 @@ class BatchedWriter(Actor[WriterMessage]):
     def _batch_cut(self, message: BatchCut) -> None:
         """Take the batch again together with the rest of its transactions.
 
-        What some buckets have committed of it their points leave out then.
+        What some buckets have committed of it their watermarks leave out then.
         """
         self._log.info("batch.extended", reason=message.reason)
-        for book, chunks in self._running:
-            book.put_back(chunks)
+        for tracker, segments in self._running:
+            tracker.put_back(segments)
         self._running = []
         self._batch_targets = set()
 
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
-        """Wait until all rows up to these chunks (by source: incarnation, chunk) are applied.
+        """Wait until all rows up to these segments (by source: incarnation, segment) are applied.
 
-        What the buckets then have is saved too, in the floors.
+        What the buckets then have is saved too, in the low watermarks.
         """
         done = anyio.Event()
         self.mailbox.tell(Passed(after, done))
@@ -274,10 +275,11 @@ class BatchedWriter(Actor[WriterMessage]):
         passed = [
             barrier
             for barrier in self._barriers
-            if all(self._books[s].passed(*place) for s, place in barrier.after.items())
+            if all(self._trackers[s].passed(*place) for s, place in barrier.after.items())
         ]
         if passed:
-            # Behind a DDL, older rows could not even be planned: the floors must cover them all.
+            # Behind a DDL, older rows could not even be planned: the low watermarks must cover them
+            # all.
             await self.save()
             self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
             for barrier in passed:
@@ -295,7 +297,7 @@ class BatchedWriter(Actor[WriterMessage]):
         if len(self.mailbox):
             return False
         if flush.source is not None:
-            return self._books[flush.source].idle
+            return self._trackers[flush.source].idle
         return not (self._running or self.ddl_running)
 
     async def flush(self, source: str | None = None) -> None:
@@ -304,17 +306,19 @@ class BatchedWriter(Actor[WriterMessage]):
         self.mailbox.tell(Flush(done, source))
         await done.wait()
 
-    def book(self, source: str) -> SourceBook:
-        """The book of a source."""
-        return self._books[source]
+    def tracker(self, source: str) -> SegmentTracker:
+        """The tracker of a source."""
+        return self._trackers[source]
 
-    def renew(self, source: str, epoch: int, state: BookState, floors: Mapping[int, Point]) -> None:
-        """A new incarnation of a source begins: its chunks are counted from 0 again."""
-        self._books[source] = self._books[source].renewed(epoch, state, floors)
+    def renew(
+        self, source: str, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
+    ) -> None:
+        """A new incarnation of a source begins: its segments are counted from 0 again."""
+        self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
         """Save the checkpoint of every source, and its groups where they have changed."""
-        states = {source: book.resume for source, book in self._books.items()}
+        states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
         checkpoints = [
             self._checkpoint(source, state.position, state.groups)
@@ -346,9 +350,9 @@ class BatchedWriter(Actor[WriterMessage]):
                 for target, group in groups.items()
                 if group.state is not None
             ),
-            open_items=self._books[source].open_items,
-            floors=tuple(
-                (name_of(target), (point.version, point.transaction, point.ordinal))
-                for target, point in self._books[source].floors.items()
+            open_items=self._trackers[source].open_items,
+            low_watermarks=tuple(
+                (name_of(target), watermark)
+                for target, watermark in self._trackers[source].low_watermarks.items()
             ),
         )

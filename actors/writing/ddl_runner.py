@@ -7,12 +7,12 @@ import structlog
 
 from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segment import Statement
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
-from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.lock import Resolution
 
@@ -27,7 +27,7 @@ class DdlRunner:
         self,
         registry: SchemaRegistry,
         executor: DdlExecutor,
-        learner: StructureLearner,
+        learner: SchemaTracker,
         time_zone: str | None,
     ) -> None:
         self._registry = registry
@@ -118,7 +118,7 @@ class DdlRunner:
                 ddl_event=DdlEvent(
                     ddl.member.source,
                     statement.position,
-                    tuple(action.value for action in RuleAction),
+                    tuple(action.value for action in OverrideAction),
                 )
                 if statement
                 else None,

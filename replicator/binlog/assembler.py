@@ -1,4 +1,4 @@
-"""From events to chunks: transactions, ordinals, routes, cuts. No I/O.
+"""From events to segments: transactions, ordinals, routes, cuts. No I/O.
 
 A *group* is what the source commits at once: a transaction or a single statement. Its boundaries
 are the only positions from which a binlog can be read again. How the servers mark groups (MySQL
@@ -13,7 +13,6 @@ internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import NoReturn
 from zlib import crc32
@@ -42,9 +41,10 @@ from replicator.binlog.query_event import (
     sql_offset,
     transaction_control,
 )
-from replicator.binlog.segment import Chunk, RouteSlot, Statement
-from replicator.binlog.segment_builder import ChunkBuilder, ChunkLimits
+from replicator.binlog.segment import RouteSlot, Segment, Statement
+from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
 from replicator.binlog.table_routes import TABLE_ID, TableRoutes
+from replicator.watermark import Place
 
 _EVERY_ROW = 1 << 62
 _WHOLE_POST_HEADER = slice(HEADER_SIZE, HEADER_SIZE + 13)
@@ -67,16 +67,8 @@ _BETWEEN_GROUPS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RowPosition:
-    """The last row event that was handed on: key of its transaction, and its ordinal there."""
-
-    transaction: int
-    ordinal: int
-
-
-class ChunkAssembler:
-    """Consumes events and fills chunks. One thread only."""
+class SegmentAssembler:
+    """Consumes events and fills segments. One thread only."""
 
     def __init__(
         self,
@@ -84,8 +76,8 @@ class ChunkAssembler:
         *,
         gtids: MariaDBGtids | MySQLGtids | None,
         route: Callable[[str, str], RouteSlot | None],
-        limits: ChunkLimits,
-        resume_after: RowPosition | None = None,
+        limits: SegmentLimits,
+        resume_after: Place | None = None,
         checksums: bool = True,
     ) -> None:
         """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
@@ -96,7 +88,7 @@ class ChunkAssembler:
         self._files = FileState(start, gtids, checksums=checksums)
         self._position = self._files.position
         self._tables = TableRoutes(route)
-        self._chunk = ChunkBuilder(limits)
+        self._segment = SegmentBuilder(limits)
         self._resume = resume_after
         self._located = start is not None
         self._open = False
@@ -119,14 +111,14 @@ class ChunkAssembler:
     @property
     def moved(self) -> bool:
         """Whether there is anything to hand on."""
-        return self._chunk.moved
+        return self._segment.moved
 
     def push(self, events: list[bytes]) -> None:
         """Give the next events, each with its checksum; `run` must have consumed the former."""
         self._events = iter(events)
 
     def run(self) -> bool:
-        """Consume events until the chunk is to end (True) or they are used up (False).
+        """Consume events until the segment is to end (True) or they are used up (False).
 
         Raises BinlogError or one of its kinds, which names the position; the state is of no
         use after that.
@@ -140,9 +132,9 @@ class ChunkAssembler:
             raise type(error)(f"Binlog {self._position}: {error}") from error
         return False
 
-    def take(self) -> Chunk:
-        """The chunk read since the last call."""
-        return self._chunk.take(self._files.boundary, complete=not self._open)
+    def take(self) -> Segment:
+        """The segment read since the last call."""
+        return self._segment.take(self._files.boundary, complete=not self._open)
 
     def _consume(self) -> bool:
         """The loop over events: the only code that runs for each of them."""
@@ -150,23 +142,23 @@ class ChunkAssembler:
         handlers = self._handlers
         files = self._files
         position = files.position
-        chunk = self._chunk
+        segment = self._segment
         for event in self._events:
             kind, size, end = head(event)
-            chunk.bytes += size
-            chunk.events += 1
+            segment.bytes += size
+            segment.events += 1
             position.before = position.offset
             position.offset += size
             if files.cut and crc32(event) != CRC_RESIDUE:
                 files.check_failed(event)
             if end != position.offset:
-                position.settle(end)
+                position.end_event(end)
             if handlers[kind](event):
                 return True
         return False
 
     def _build_handlers(self) -> list[Callable[[bytes], bool]]:
-        """A method for each event type; its result tells whether the chunk is to end."""
+        """A method for each event type; its result tells whether the segment is to end."""
         table: list[Callable[[bytes], bool]] = [self._on_unknown] * 256
         table[EventType.TABLE_MAP] = self._on_table_map
         table[EventType.XID] = self._on_xid
@@ -208,8 +200,8 @@ class ChunkAssembler:
             self._refuse(refusals.NOT_A_BOUNDARY)
         self._routed += 1
         whole = event[: self._files.cut]
-        if self._chunk.add(table, self._transaction, self._ordinal, whole):
-            self._chunk.timestamp = TIMESTAMP.unpack_from(event)[0]
+        if self._segment.add(table, self._transaction, self._ordinal, whole):
+            self._segment.timestamp = TIMESTAMP.unpack_from(event)[0]
             return True
         return False
 
@@ -245,13 +237,13 @@ class ChunkAssembler:
         self._files.executed(self._gtid)
         self._gtid = None
         self._open = False
-        self._chunk.timestamp = TIMESTAMP.unpack_from(event)[0]
+        self._segment.timestamp = TIMESTAMP.unpack_from(event)[0]
         self._pass_boundary()
-        return self._chunk.is_full()
+        return self._segment.is_full()
 
     def _pass_boundary(self) -> None:
         self._position.pass_boundary()
-        self._chunk.moved = True
+        self._segment.moved = True
 
     def _discard_unfinished(self) -> None:
         """A server that crashed may leave the beginning of a transaction at a file's end."""
@@ -259,7 +251,7 @@ class ChunkAssembler:
             return
         self._open = False
         self._gtid = None
-        if self._chunk.discard(self._transaction) != self._routed:
+        if self._segment.discard(self._transaction) != self._routed:
             self._refuse(refusals.UNFINISHED)
 
     def _on_mariadb_gtid(self, event: bytes) -> bool:
@@ -303,13 +295,13 @@ class ChunkAssembler:
         self._tables.forget()
         if self._without_effect or self._ordinal < self._skip:
             return full
-        self._chunk.timestamp = TIMESTAMP.unpack_from(event)[0]
-        self._chunk.moved = True
-        self._chunk.statement = Statement(
+        self._segment.timestamp = TIMESTAMP.unpack_from(event)[0]
+        self._segment.moved = True
+        self._segment.statement = Statement(
             schema=query.schema,
             sql=query.sql,
             transaction=self._transaction,
-            timestamp=self._chunk.timestamp,
+            timestamp=self._segment.timestamp,
             sql_mode=query.sql_mode,
             time_zone=query.time_zone,
             file=self._position.file,
@@ -362,7 +354,7 @@ class ChunkAssembler:
     def _on_rotate(self, event: bytes) -> bool:
         self._discard_unfinished()
         if self._files.on_rotate(event) and self._located:
-            self._chunk.moved = True
+            self._segment.moved = True
         return False
 
     def _on_heartbeat(self, event: bytes) -> bool:
@@ -373,7 +365,7 @@ class ChunkAssembler:
         # While it leaves groups out at the start, a source reports where it is on its way; when it
         # reports the same position again, it has arrived.
         self._located = self._located or repeated
-        self._chunk.caught_up = self._located
+        self._segment.caught_up = self._located
         return self._located
 
     def _on_previous_gtids(self, event: bytes) -> bool:

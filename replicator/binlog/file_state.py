@@ -94,7 +94,7 @@ class FileState:
             return False
         if self.content(event).decode("utf-8", "replace") != position.file:
             return False
-        position.settle(end)
+        position.end_event(end)
         position.pass_boundary()
         return position.offset == position.before
 

@@ -1,4 +1,4 @@
-"""Where something stands in a binlog: positions, row positions and points.
+"""Where something stands in a binlog file.
 
 A *binlog position* is a file and a byte offset. Within one server's binlog files the order of
 positions is the order of (sequence number of the file, offset): the server numbers its files
@@ -50,21 +50,3 @@ class SourcePosition:
 
     def __str__(self) -> str:
         return f"{self.binlog} ({self.gtid})" if self.gtid else str(self.binlog)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Point:
-    """Up to where a source's rows for a target have been applied; compared lexicographically.
-
-    ``version`` counts the DDL items executed before; ``transaction`` is the key
-    (`BinlogPosition.key`) of the position at which the transaction begins; ``ordinal`` numbers
-    the row events of a transaction from 1, those of all tables.
-    """
-
-    version: int
-    transaction: int
-    ordinal: int
-
-
-ORIGIN = Point(0, 0, 0)
-"""Before every row."""

@@ -14,7 +14,7 @@ class ReadPosition:
     """The file and offset that were read up to, and the last boundary of an event group.
 
     ``before`` and ``offset`` are the ends of the current event. `advance` is spelled out in the
-    loop over events, for speed: ``before = offset; offset += size``, then `settle` when the
+    loop over events, for speed: ``before = offset; offset += size``, then `end_event` when the
     event's own end position differs.
     """
 
@@ -29,7 +29,7 @@ class ReadPosition:
         if start is not None:
             self.rotate(start.file, start.offset)
 
-    def settle(self, end: int) -> None:
+    def end_event(self, end: int) -> None:
         """Take an event's written end position, unless it is missing (0).
 
         It has 32 bits, so it wraps in files beyond 4 GiB. MariaDB 11.4+ writes 0 inside

@@ -62,12 +62,12 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Segment:
     """A run of one source's binlog.
 
     ``rows`` maps the number of a target (`RouteSlot.target`) to its row events. ``end`` is the
-    last transaction boundary reached: the end of the chunk when ``complete``, else the beginning
-    of the transaction that the chunk was cut in. A ``statement`` ends its chunk: it comes after
+    last transaction boundary reached: the end of the segment when ``complete``, else the beginning
+    of the transaction that the segment was cut in. A ``statement`` ends its segment: it comes after
     all the rows, and ``end`` is the boundary after it. ``timestamp`` is the source's clock, in
     seconds, of the newest event (0: none). ``caught_up``: the source has said, by a heartbeat,
     that it has no more.

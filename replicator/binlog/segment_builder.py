@@ -1,17 +1,17 @@
-"""A chunk while it is being filled, and when it is full."""
+"""A segment while it is being filled, and when it is full."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import Chunk, RowEvents, Statement
+from replicator.binlog.segment import RowEvents, Segment, Statement
 from replicator.binlog.table_routes import RoutedTable
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkLimits:
-    """When a chunk ends: bytes are those of all binlog events, events only row events handed on.
+class SegmentLimits:
+    """When a segment ends: bytes are those of all binlog events, events only row events handed on.
 
     At the first boundary after a target; inside a transaction only after a maximum.
     """
@@ -22,8 +22,8 @@ class ChunkLimits:
     max_events: int = 80_000
 
 
-class ChunkBuilder:
-    """Collects what `Chunk` holds. ``bytes`` and ``events`` are counted by its user.
+class SegmentBuilder:
+    """Collects what `Segment` holds. ``bytes`` and ``events`` are counted by its user.
 
     ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary.
     """
@@ -40,7 +40,7 @@ class ChunkBuilder:
         "timestamp",
     )
 
-    def __init__(self, limits: ChunkLimits) -> None:
+    def __init__(self, limits: SegmentLimits) -> None:
         self._limits = limits
         self._clear()
 
@@ -55,7 +55,7 @@ class ChunkBuilder:
         self.caught_up = False
 
     def add(self, table: RoutedTable, transaction: int, ordinal: int, event: bytes) -> bool:
-        """Take a row event; True when the chunk must end even inside a transaction."""
+        """Take a row event; True when the segment must end even inside a transaction."""
         slot = table.slot
         rows = self._rows.get(slot.target)
         if rows is None:
@@ -70,7 +70,7 @@ class ChunkBuilder:
         return self.bytes >= self._limits.max_bytes or self._row_events >= self._limits.max_events
 
     def is_full(self) -> bool:
-        """Whether the chunk should end at the boundary that was just reached."""
+        """Whether the segment should end at the boundary that was just reached."""
         limits = self._limits
         return self.bytes >= limits.target_bytes or self._row_events >= limits.target_events
 
@@ -86,9 +86,9 @@ class ChunkBuilder:
         self._row_events -= dropped
         return dropped
 
-    def take(self, end: SourcePosition, *, complete: bool) -> Chunk:
-        """The finished chunk; the next one begins empty."""
-        chunk = Chunk(
+    def take(self, end: SourcePosition, *, complete: bool) -> Segment:
+        """The finished segment; the next one begins empty."""
+        segment = Segment(
             rows={target: rows for target, rows in self._rows.items() if rows.event},
             end=end,
             complete=complete,
@@ -99,4 +99,4 @@ class ChunkBuilder:
             caught_up=self.caught_up,
         )
         self._clear()
-        return chunk
+        return segment

@@ -1,25 +1,26 @@
-"""One source's binlog as a sequence of chunks. Blocking: give it a thread of its own."""
+"""One source's binlog as a sequence of segments. Blocking: give it a thread of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from replicator.binlog.assembler import ChunkAssembler, RowPosition
+from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.framing import EventSplitter
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import Chunk, RouteSlot
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment import RouteSlot, Segment
+from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
+from replicator.watermark import Place
 
 
 class BinlogStream:
     """Reads from ``start`` on, over one connection; `close` it in any case.
 
-    After StreamLostError make a new one that starts at the ``end`` of the last chunk; when that
-    chunk was not complete, with ``resume_after`` at the last row event that was handed on (of any
+    After StreamLostError make a new one that starts at the ``end`` of the last segment; when that
+    segment was not complete, with ``resume_after`` at the last row event that was handed on (of any
     target), so that none comes twice. A statement inside an unfinished transaction may come
     again: its `Statement.transaction` tells.
     """
@@ -31,8 +32,8 @@ class BinlogStream:
         *,
         server_id: int,
         route: Callable[[str, str], RouteSlot | None],
-        limits: ChunkLimits,
-        resume_after: RowPosition | None = None,
+        limits: SegmentLimits,
+        resume_after: Place | None = None,
         heartbeat: float = 2.0,
         read_timeout: float = 20.0,
     ) -> None:
@@ -50,7 +51,7 @@ class BinlogStream:
         self._limits = limits
         self._resume = resume_after
         self._splitter = EventSplitter()
-        self._assembler: ChunkAssembler | None = None
+        self._assembler: SegmentAssembler | None = None
         self._connection = BinlogConnection(
             address, start, server_id=server_id, heartbeat=heartbeat, read_timeout=read_timeout
         )
@@ -61,7 +62,7 @@ class BinlogStream:
         Raises StreamLostError when trying again can help, BinlogError when it cannot.
         """
         info, gtid = self._connection.open()
-        self._assembler = ChunkAssembler(
+        self._assembler = SegmentAssembler(
             self._start if isinstance(self._start, SourcePosition) else None,
             gtids=self._known_gtids(info, gtid),
             route=self._route,
@@ -71,11 +72,11 @@ class BinlogStream:
         )
         return info
 
-    def read_chunk(self) -> Chunk:
-        """The next chunk; waits until there is one.
+    def read_segment(self) -> Segment:
+        """The next segment; waits until there is one.
 
-        A chunk ends at a statement, at its limits, or as soon as the source has no more data at
-        a boundary. An idle source gives an empty chunk per heartbeat.
+        A segment ends at a statement, at its limits, or as soon as the source has no more data at
+        a boundary. An idle source gives an empty segment per heartbeat.
 
         Raises StreamLostError when the connection was lost, was silent for the read timeout, or
         `close` was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) when
@@ -96,7 +97,7 @@ class BinlogStream:
         return assembler.take()
 
     def close(self) -> None:
-        """End the stream, from any thread; a `read_chunk` under way raises StreamLostError."""
+        """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""
         self._connection.close()
 
     def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:

@@ -1,4 +1,4 @@
-"""The operator's rules for statements of binlogs, in a meta table."""
+"""The operator's overrides for statements of binlogs, in a meta table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.watermarks import CHARSET
-from replicator.schema.overridden_effects import RuleAction
+from replicator.schema.overridden_effects import OverrideAction
 
 
 @dataclass(frozen=True, slots=True)
-class BinlogRule:
+class DdlOverride:
     """What to do about the statement at one position of a source.
 
     ``key`` is that of the position (`replicator.binlog.position.BinlogPosition.key`).
@@ -22,16 +22,16 @@ class BinlogRule:
     file: str
     offset: int
     key: int
-    action: RuleAction
+    action: OverrideAction
     statements: tuple[str, ...] = ()
 
 
-class BinlogRuleStore:
-    """Reads and writes the rules."""
+class DdlOverrideStore:
+    """Reads and writes the overrides."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._connection = meta.connection
-        self._table = meta.table("binlog_rule")
+        self._table = meta.table("ddl_override")
 
     async def prepare(self) -> None:
         """Create the table where it does not exist."""
@@ -43,34 +43,34 @@ class BinlogRuleStore:
             f" PRIMARY KEY (source, position_key)) {CHARSET}"
         )
 
-    async def load(self) -> list[BinlogRule]:
-        """All rules, by source and position."""
+    async def load(self) -> list[DdlOverride]:
+        """All overrides, by source and position."""
         rows = await self._connection.fetch(
             "SELECT source, binlog_file, binlog_offset, position_key, action, statements"
             f" FROM {self._table} ORDER BY source, position_key"
         )
         return [
-            BinlogRule(source, file, offset, key, RuleAction(action), tuple(json.loads(texts)))
+            DdlOverride(source, file, offset, key, OverrideAction(action), tuple(json.loads(texts)))
             for source, file, offset, key, action, texts in rows
         ]
 
-    async def put(self, rule: BinlogRule) -> None:
-        """Save a rule, in place of another one for the same position."""
+    async def put(self, override: DdlOverride) -> None:
+        """Save an override, in place of another one for the same position."""
         await self._connection.execute(
             f"REPLACE INTO {self._table} (source, binlog_file, binlog_offset, position_key,"
             " action, statements) VALUES (%s, %s, %s, %s, %s, %s)",
             (
-                rule.source,
-                rule.file,
-                rule.offset,
-                rule.key,
-                rule.action.value,
-                json.dumps(rule.statements, ensure_ascii=False),
+                override.source,
+                override.file,
+                override.offset,
+                override.key,
+                override.action.value,
+                json.dumps(override.statements, ensure_ascii=False),
             ),
         )
 
     async def forget(self, source: str, before: int) -> None:
-        """Remove the rules of a source for positions before this key: they will not be read."""
+        """Remove the overrides of a source for positions before this key: they will not be read."""
         await self._connection.execute(
             f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s", (source, before)
         )

@@ -1,4 +1,4 @@
-"""The meta tables of a task in the target: checkpoints, members, points, DDL records.
+"""The meta tables of a task in the target: checkpoints, members, watermarks, DDL records.
 
 Everything needed to go on after a crash is there, so a new host with the same task file goes on
 where the old one stopped. All names carry the task's name as a prefix; all text is compared
@@ -11,23 +11,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.watermarks import CHARSET, FLOOR_BUCKET, create_point_table, point_table
+from replicator.downstream.watermarks import (
+    CHARSET,
+    LOW_WATERMARK_BUCKET,
+    create_watermark_table,
+    watermark_table,
+)
 from replicator.mysql.connection import Connection, Transaction, quote
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
-
-Applied = tuple[int, int, int]
-"""A point as plain numbers: version, transaction key, ordinal."""
+from replicator.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A source's saved transaction boundary, its members there, and the points known applied.
+    """A source's saved transaction boundary, its members there, and the watermarks known applied.
 
     ``groups`` are the states of its groups there, as text, where DDL is coordinated, and
-    ``open_items`` is how many of their DDL items were read and are not resolved.
-    ``shard_mode`` and ``furthest`` are read, never written: the mode of the task that saved it,
-    and what the buckets say of themselves: by target, the highest of their points.
+    ``open_items`` is how many of their DDL items were read and are not resolved. ``shard_mode`` and
+    ``high_watermarks`` are read, never written: the mode of the task that saved it, and what the
+    buckets say of themselves: by target, the highest of their watermarks.
 
     ``server_id`` is that of the server which wrote the binlog: positions of another server do
     not compare with these.
@@ -39,11 +42,11 @@ class Checkpoint:
     gtid: str
     server_id: int
     members: tuple[MemberRecord, ...]
-    floors: tuple[tuple[TableName, Applied], ...]
+    low_watermarks: tuple[tuple[TableName, Watermark], ...]
     groups: tuple[tuple[TableName, str], ...] = ()
     open_items: int = 0
     shard_mode: str = ""
-    furthest: tuple[tuple[TableName, Applied], ...] = ()
+    high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
 
 
 class MetaStore:
@@ -98,7 +101,7 @@ class MetaStore:
             "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
             f" PRIMARY KEY (source, target)) {CHARSET}"
         )
-        await run(create_point_table(self.schema, self.task))
+        await run(create_watermark_table(self.schema, self.task))
 
     async def remove(self) -> None:
         """Forget the task: drop its meta tables."""
@@ -107,32 +110,32 @@ class MetaStore:
             "member",
             "group",
             "ddl",
-            "point",
-            "binlog_rule",
+            "watermark",
+            "ddl_override",
             "chunk",
             "copy",
         ):
             await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
 
-    async def settle_buckets(self, wanted: int) -> int:
-        """How many buckets to use: ``wanted``, unless points show that it must wait.
+    async def choose_buckets(self, wanted: int) -> int:
+        """How many buckets to use: ``wanted``, unless watermarks show that it must wait.
 
-        Each bucket's point speaks for the rows that fell to it. So the number may only change
-        where all buckets stand at the floor, as they do after a stop in order.
+        Each bucket's watermark speaks for the rows that fell to it. So the number may only change
+        where all buckets stand at the low watermark, as they do after a stop in order.
         """
         stored = await self.connection.fetch(f"SELECT MAX(buckets) FROM {self.table('checkpoint')}")
-        points = point_table(self.schema, self.task)
+        watermarks = watermark_table(self.schema, self.task)
         ahead = await self.connection.fetch(
-            f"SELECT COUNT(*) FROM {points} p LEFT JOIN {points} f"
+            f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
             " ON f.source = p.source AND f.target = p.target AND f.bucket = %s"
             " WHERE p.bucket >= 0 AND (f.bucket IS NULL OR"
             " (p.version, p.transaction_key, p.ordinal)"
             " > (f.version, f.transaction_key, f.ordinal))",
-            (FLOOR_BUCKET,),
+            (LOW_WATERMARK_BUCKET,),
         )
         kept = stored[0][0] if ahead[0][0] else None
         self.buckets = wanted if kept is None else int(kept)
-        # Of all sources, also those that the task no longer has: points of one number only.
+        # Of all sources, also those that the task no longer has: watermarks of one number only.
         await self.connection.execute(
             f"UPDATE {self.table('checkpoint')} SET buckets = %s", (self.buckets,)
         )
@@ -153,18 +156,18 @@ class MetaStore:
             f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
-        points = await self.connection.fetch(
+        watermarks = await self.connection.fetch(
             "SELECT target, bucket, version, transaction_key, ordinal"
-            f" FROM {point_table(self.schema, self.task)} WHERE source = %s",
+            f" FROM {watermark_table(self.schema, self.task)} WHERE source = %s",
             (source,),
         )
-        floors: dict[TableName, Applied] = {}
-        furthest: dict[TableName, Applied] = {}
-        for target, bucket, *point in points:
-            name, applied = _table_name(target), (point[0], point[1], point[2])
-            furthest[name] = max(applied, furthest.get(name, applied))
-            if bucket == FLOOR_BUCKET:
-                floors[name] = applied
+        low_watermarks: dict[TableName, Watermark] = {}
+        high_watermarks: dict[TableName, Watermark] = {}
+        for target, bucket, *watermark in watermarks:
+            name, applied = _table_name(target), Watermark(*watermark)
+            high_watermarks[name] = max(applied, high_watermarks.get(name, applied))
+            if bucket == LOW_WATERMARK_BUCKET:
+                low_watermarks[name] = applied
         groups = await self.connection.fetch(
             f"SELECT target, state FROM {self.table('group')} WHERE source = %s ORDER BY 1",
             (source,),
@@ -188,8 +191,8 @@ class MetaStore:
                 )
                 for schema, table, target_schema, target_table, version, since, structure in members
             ),
-            floors=tuple(floors.items()),
-            furthest=tuple(furthest.items()),
+            low_watermarks=tuple(low_watermarks.items()),
+            high_watermarks=tuple(high_watermarks.items()),
         )
 
     async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:
@@ -222,12 +225,19 @@ class MetaStore:
                 checkpoint.open_items,
             ),
         )
-        for target, (version, transaction_key, ordinal) in checkpoint.floors:
+        for target, (version, transaction_key, ordinal) in checkpoint.low_watermarks:
             await transaction.fetch(
-                f"REPLACE INTO {point_table(self.schema, self.task)}"
+                f"REPLACE INTO {watermark_table(self.schema, self.task)}"
                 " (source, target, bucket, version, transaction_key, ordinal)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
-                (checkpoint.source, str(target), FLOOR_BUCKET, version, transaction_key, ordinal),
+                (
+                    checkpoint.source,
+                    str(target),
+                    LOW_WATERMARK_BUCKET,
+                    version,
+                    transaction_key,
+                    ordinal,
+                ),
             )
         if not members:
             return

@@ -1,8 +1,8 @@
 """Points: up to where each bucket of a target has the rows of each source.
 
-A bucket's points are written in the transaction that writes its rows, so after a crash each
+A bucket's watermarks are written in the transaction that writes its rows, so after a crash each
 bucket knows exactly what it has. Points are plain tuples (version, transaction key, ordinal)
-that compare as `replicator.binlog.position.Point` does.
+that compare as `replicator.binlog.position.Watermark` does.
 """
 
 from __future__ import annotations
@@ -11,38 +11,36 @@ from collections.abc import Iterable, Mapping
 
 from replicator.downstream.session import Session
 from replicator.mysql.address import quote
+from replicator.watermark import NOTHING_APPLIED, Watermark
 
-FLOOR_BUCKET = -1
-"""The bucket number of the point that all buckets of a target are known to have reached."""
+LOW_WATERMARK_BUCKET = -1
+"""The bucket number of the watermark that all buckets of a target are known to have reached."""
 
 CHARSET = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 """What every meta table ends with."""
 
-POINT_TABLE_SQL = f"""CREATE TABLE IF NOT EXISTS {{table}} (
+WATERMARK_TABLE_SQL = f"""CREATE TABLE IF NOT EXISTS {{table}} (
 source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, bucket SMALLINT NOT NULL,
 version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,
 PRIMARY KEY (source, target, bucket)
 ) {CHARSET}"""
 
-AppliedPoint = tuple[int, int, int]
-NOTHING_APPLIED: AppliedPoint = (0, 0, 0)
 
-
-def point_table(meta_schema: str, task: str) -> str:
-    """The quoted, qualified name of a task's point table."""
+def watermark_table(meta_schema: str, task: str) -> str:
+    """The quoted, qualified name of a task's watermark table."""
     return f"{quote(meta_schema)}.{quote(f'{task}_point')}"
 
 
-def create_point_table(meta_schema: str, task: str) -> str:
-    """The statement that creates a task's point table where it does not exist."""
-    return POINT_TABLE_SQL.format(table=point_table(meta_schema, task))
+def create_watermark_table(meta_schema: str, task: str) -> str:
+    """The statement that creates a task's watermark table where it does not exist."""
+    return WATERMARK_TABLE_SQL.format(table=watermark_table(meta_schema, task))
 
 
-def lock_points(
+def lock_watermarks(
     session: Session, table: str, target: str, bucket: int, sources: Iterable[str]
-) -> dict[str, AppliedPoint]:
-    """The points of a bucket, locked until the transaction ends; for each source the later of
-    its own and the floor.
+) -> dict[str, Watermark]:
+    """The watermarks of a bucket, locked until the transaction ends; for each source the later of
+    its own and the low watermark.
 
     The lock keeps out a writer of the same task that is still running elsewhere. Raises the
     server's error.
@@ -54,29 +52,33 @@ def lock_points(
         rows = {source: NOTHING_APPLIED for source in wanted if source not in own}
         _write(session, table, target, bucket, rows, b"bucket=bucket")
         own = _read(session, table, target, bucket, wanted, b" FOR UPDATE")
-    floors = _read(session, table, target, FLOOR_BUCKET, wanted, b"")
-    return {s: max(own.get(s, NOTHING_APPLIED), floors.get(s, NOTHING_APPLIED)) for s in wanted}
+    low_watermarks = _read(session, table, target, LOW_WATERMARK_BUCKET, wanted, b"")
+    return {
+        s: max(own.get(s, NOTHING_APPLIED), low_watermarks.get(s, NOTHING_APPLIED)) for s in wanted
+    }
 
 
-def save_points(
-    session: Session, table: str, target: str, bucket: int, points: Mapping[str, AppliedPoint]
+def save_watermarks(
+    session: Session, table: str, target: str, bucket: int, watermarks: Mapping[str, Watermark]
 ) -> None:
-    """Move points of a bucket. The caller holds their lock and never moves one back."""
+    """Move watermarks of a bucket. The caller holds their lock and never moves one back."""
     update = (
         b"version=VALUES(version),transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal)"
     )
-    _write(session, table, target, bucket, points, update)
+    _write(session, table, target, bucket, watermarks, update)
 
 
 def _read(
     session: Session, table: str, target: str, bucket: int, sources: list[str], lock: bytes
-) -> dict[str, AppliedPoint]:
+) -> dict[str, Watermark]:
     sql = b"SELECT HEX(source),version,transaction_key,ordinal FROM %s WHERE source IN (%s)"
     sql += b" AND target=%s AND bucket=%d%s"
     names = b",".join(_text(source) for source in sources)
     rows = session.rows(sql % (table.encode(), names, _text(target), bucket, lock))
     return {
-        bytes.fromhex(_ascii(name)).decode(): (int(version), int(transaction), int(ordinal))
+        bytes.fromhex(_ascii(name)).decode(): Watermark(
+            int(version), int(transaction), int(ordinal)
+        )
         for name, version, transaction, ordinal in rows
     }
 
@@ -86,12 +88,12 @@ def _write(
     table: str,
     target: str,
     bucket: int,
-    points: Mapping[str, AppliedPoint],
+    watermarks: Mapping[str, Watermark],
     update: bytes,
 ) -> None:
     values = b",".join(
-        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), _text(target), bucket, *points[source])
-        for source in sorted(points)
+        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), _text(target), bucket, *watermarks[source])
+        for source in sorted(watermarks)
     )
     sql = b"INSERT INTO %s (source,target,bucket,version,transaction_key,ordinal) VALUES %s"
     session.run((sql + b" ON DUPLICATE KEY UPDATE %s") % (table.encode(), values, update))

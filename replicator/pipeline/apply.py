@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Point
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
 from replicator.pipeline.job import (
     OUTCOME_SCHEMA,
     SLICE_SCHEMA,
@@ -19,6 +19,7 @@ from replicator.pipeline.job import (
     decode_to_slots,
     pack_events,
 )
+from replicator.watermark import NOTHING_APPLIED, Watermark
 
 SMALL_BYTES = 256 * 1024
 SMALL_EVENTS = 500
@@ -26,7 +27,7 @@ SMALL_EVENTS = 500
 
 
 def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) -> BatchResult:
-    """Decode the events, work out their net effect, write it with the points it reaches.
+    """Decode the events, work out their net effect, write it with the watermarks it reaches.
 
     Blocks until all buckets are committed or have failed; failures are outcomes in the result.
     Applying the same batch again changes nothing. Raises what Spark raises when the job itself
@@ -59,18 +60,18 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
     return BatchResult(tuple(pickle.loads(outcome) for outcome in outcomes))
 
 
-def _ends(batch: Batch) -> dict[tuple[int, int], Point]:
-    ends: dict[tuple[int, int], Point] = {}
+def _ends(batch: Batch) -> dict[tuple[int, int], Watermark]:
+    ends: dict[tuple[int, int], Watermark] = {}
     heads = zip(
         batch.source,
         batch.plan,
-        zip(batch.version, batch.transaction, batch.ordinal, strict=True),
+        map(Watermark, batch.version, batch.transaction, batch.ordinal),
         strict=True,
     )
-    for source, plan, point in heads:
-        place = (source, batch.plans[plan].target.number)
-        if point > ends.get(place, (0, 0, 0)):
-            ends[place] = point
+    for source, plan, watermark in heads:
+        of = (source, batch.plans[plan].target.number)
+        if watermark > ends.get(of, NOTHING_APPLIED):
+            ends[of] = watermark
     return ends
 
 

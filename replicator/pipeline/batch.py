@@ -8,9 +8,7 @@ from enum import StrEnum
 
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.plan import TablePlan
-
-Point = tuple[int, int, int]
-"""(version, transaction key, ordinal), as `replicator.binlog.position.Point` compares."""
+from replicator.watermark import Watermark
 
 
 @dataclass(slots=True)
@@ -43,7 +41,7 @@ class Batch:
 class ApplySettings:
     """How to write to the target.
 
-    ``point_table`` is the quoted name (`replicator.downstream.watermarks`). ``load_data``
+    ``watermark_table`` is the quoted name (`replicator.downstream.watermarks`). ``load_data``
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
@@ -52,14 +50,14 @@ class ApplySettings:
     """
 
     address: DatabaseAddress
-    point_table: str
+    watermark_table: str
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
 
-    def safe(self, source: str, point: Point) -> bool:
+    def safe(self, source: str, watermark: Watermark) -> bool:
         """Whether a row event is applied in safe mode."""
-        return point[1] < self.safe_until.get(source, 0)
+        return watermark.transaction < self.safe_until.get(source, 0)
 
 
 class Outcome(StrEnum):
@@ -81,7 +79,7 @@ class BucketOutcome:
     """What became of one bucket of a target (``bucket`` is -1 when it concerns all of them).
 
     ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
-    ``skipped``: rows left out since the bucket's point covers them. ``code`` is the server's
+    ``skipped``: rows left out since the bucket's watermark covers them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards and
     ``row`` the key or row concerned, as far as known.
     """

@@ -1,4 +1,5 @@
-"""One bucket of one target: its rows and its points in one transaction, tried until it holds."""
+"""One bucket of one target: its rows and its watermarks in one transaction, tried until it
+holds."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ from replicator.downstream.session import (
     session_for,
 )
 from replicator.downstream.statements import RowRefusedError
-from replicator.downstream.watermarks import lock_points, save_points
+from replicator.downstream.watermarks import lock_watermarks, save_watermarks
 from replicator.downstream.writing import DuplicateRowError, write_changes
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
+from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
+from replicator.watermark import Watermark
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 2.0
@@ -48,10 +50,10 @@ page "TiDB Configuration File"), by error code."""
 
 
 class EventHead(NamedTuple):
-    """Where an event comes from: its source's name, its point, and the plan that reads it."""
+    """Where an event comes from: its source's name, its watermark, and the plan that reads it."""
 
     source: str
-    point: Point
+    watermark: Watermark
     plan: TablePlan
 
 
@@ -60,21 +62,21 @@ class BucketWork:
     """The rows of a batch for one bucket, in the order of arrival.
 
     ``heads`` has at least the events that ``entries`` name by their numbers; ``ends`` are the
-    points, by source, that the batch brings the target to.
+    watermarks, by source, that the batch brings the target to.
     """
 
     target: TargetTable
     bucket: int
     entries: Sequence[Entry]
     heads: Mapping[int, EventHead]
-    ends: Mapping[str, Point]
+    ends: Mapping[str, Watermark]
 
 
 def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
     """Write a bucket, exactly once however often it is called with the same rows.
 
     A lost connection, also one that is lost during COMMIT, is answered by doing the bucket
-    again: its points tell what it has. What the target refuses comes back as an outcome.
+    again: its watermarks tell what it has. What the target refuses comes back as an outcome.
     """
     exact = False
     deadline = time.monotonic() + settings.patience
@@ -123,10 +125,10 @@ def _write(
 ) -> BucketOutcome:
     sources = {work.heads[entry[0]].source for entry in work.entries}
     name = str(work.target)
-    points = lock_points(session, settings.point_table, name, work.bucket, sources)
+    watermarks = lock_watermarks(session, settings.watermark_table, name, work.bucket, sources)
     heads = work.heads
-    fresh = [e for e in work.entries if (h := heads[e[0]]).point > points[h.source]]
-    safe = {number for number, h in heads.items() if settings.safe(h.source, h.point)}
+    fresh = [e for e in work.entries if (h := heads[e[0]]).watermark > watermarks[h.source]]
+    safe = {number for number, h in heads.items() if settings.safe(h.source, h.watermark)}
     changes = net_effect(fresh, lambda event: heads[event].plan, safe.__contains__)
     counts = write_changes(
         session,
@@ -138,10 +140,10 @@ def _write(
     if safe:
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
-    moved = {s: work.ends[s] for s in sources if work.ends[s] > points[s]}
+    moved = {s: work.ends[s] for s in sources if work.ends[s] > watermarks[s]}
     if moved:
-        save_points(session, settings.point_table, name, work.bucket, moved)
-    reach(CrashPoint.POINTS_WRITTEN)
+        save_watermarks(session, settings.watermark_table, name, work.bucket, moved)
+    reach(CrashPoint.WATERMARKS_WRITTEN)
     session.run(b"COMMIT")
     reach(CrashPoint.BUCKET_COMMITTED)
     return BucketOutcome(

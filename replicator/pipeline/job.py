@@ -16,11 +16,12 @@ import pyarrow as pa
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.crashpoints import take_settings
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome, Point
+from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
 from replicator.pipeline.plan import TablePlan
 from replicator.rows.row_lines import RowsDecoder, compile_decoder
+from replicator.watermark import Watermark
 
 OUTCOME_SCHEMA = "outcome binary"
 SLICE_SCHEMA = "slot int, slice binary"
@@ -33,14 +34,14 @@ _SLICE = pa.schema([("slot", pa.int32()), ("slice", pa.binary())])
 class Job:
     """What the functions of one batch know besides the rows.
 
-    ``ends`` are the points the batch brings targets to, by (source index, target number);
+    ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
     ``slots`` the number of partitions; ``crash`` the values of REPLICATOR_CRASH_AT and of
     REPLICATOR_CRASH_PID for `replicator.crashpoints`.
     """
 
     plans: tuple[TablePlan, ...]
     sources: tuple[str, ...]
-    ends: Mapping[tuple[int, int], Point]
+    ends: Mapping[tuple[int, int], Watermark]
     slots: int
     settings: ApplySettings
     crash: tuple[str, str]
@@ -54,11 +55,11 @@ class Job:
 class DecodedSlice:
     """The rows of a run of events, by (target number, bucket), and the heads of these events.
 
-    ``first`` is the number of the first event. A head is (source index, point, plan index).
+    ``first`` is the number of the first event. A head is (source index, watermark, plan index).
     """
 
     first: int
-    heads: dict[int, tuple[int, Point, int]] = field(default_factory=dict)
+    heads: dict[int, tuple[int, Watermark, int]] = field(default_factory=dict)
     entries: dict[tuple[int, int], list[Entry]] = field(default_factory=dict)
     failures: list[BucketOutcome] = field(default_factory=list)
 
@@ -107,8 +108,8 @@ def decode_slice(job: Job, batch: pa.RecordBatch) -> DecodedSlice:
         column.to_pylist() for column in batch.columns
     )
     decoded = DecodedSlice(number[0])
-    points = zip(version, transaction, ordinal, strict=True)
-    decoded.heads = dict(zip(number, zip(source, points, plan, strict=True), strict=True))
+    watermarks = map(Watermark, version, transaction, ordinal)
+    decoded.heads = dict(zip(number, zip(source, watermarks, plan, strict=True), strict=True))
     by_plan: dict[int, list[int]] = {}
     for index, plan_index in enumerate(plan):
         by_plan.setdefault(plan_index, []).append(index)
@@ -196,7 +197,7 @@ def _find_failure(
 def _cut(job: Job, decoded: DecodedSlice) -> dict[int, DecodedSlice]:
     parts: dict[int, DecodedSlice] = {}
     targets = {plan.target.number: plan for plan in job.plans}
-    # Every partition must know of a failure, or it would move points past the event.
+    # Every partition must know of a failure, or it would move watermarks past the event.
     slots = range(job.slots) if decoded.failures else ()
     for slot in slots:
         parts[slot] = DecodedSlice(decoded.first, failures=decoded.failures)
@@ -222,8 +223,8 @@ def _outcomes(
     heads: dict[int, EventHead] = {}
     merged: dict[tuple[int, int], list[Entry]] = {}
     for part in slices:
-        for number, (source, point, plan) in part.heads.items():
-            heads[number] = EventHead(job.sources[source], point, job.plans[plan])
+        for number, (source, watermark, plan) in part.heads.items():
+            heads[number] = EventHead(job.sources[source], watermark, job.plans[plan])
         for place, entries in part.entries.items():
             merged.setdefault(place, []).extend(entries)
     targets = {plan.target.number: plan.target for plan in job.plans}
@@ -231,8 +232,8 @@ def _outcomes(
         if target in unreadable:
             continue
         ends = {
-            job.sources[source]: point
-            for (source, number), point in job.ends.items()
+            job.sources[source]: watermark
+            for (source, number), watermark in job.ends.items()
             if number == target
         }
         work = BucketWork(targets[target], bucket, entries, heads, ends)

@@ -1,10 +1,10 @@
 """The net effect of a run of row events: what is to be written for each key, once.
 
 Rows are told apart by the target's row key. An update that changes the key is a delete and an
-insert. Per key and shard only the first and the last event count: the first tells whether the
-shard had a row before, the last whether it has one now. So the writes of different keys commute,
-except where a table has further unique keys: then all old rows go before any new one comes.
-Tables without a usable key are bags of rows: what counts is how many copies of a row come or go.
+insert. Per key and shard only the first and the last event count: the first tells whether the shard
+had a row before, the last whether it has one now. So the writes of different keys commute, except
+where a table has further unique keys: then all old rows go before any new one comes. Tables without
+a usable key are multisets of rows: what counts is how many copies of a row come or go.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def net_effect(
                 _note(rows, new_key, plan, False, None, after)
     groups = _Groups()
     for key, row in rows.items():
-        _settle(groups, key, row, key in safe_keys)
-    for plan, bag in counts.items():
-        _settle_bag(groups.of(plan), plan.member, bag)
+        _add_row(groups, key, row, key in safe_keys)
+    for plan, multiset in counts.items():
+        _add_multiset(groups.of(plan), plan.member, multiset)
     return groups.changes()
 
 
@@ -138,7 +138,7 @@ def _note(
     row.plan, row.line = plan, after
 
 
-def _settle(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
+def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
     plan, line = row.plan, row.line
     if row.others:
         holders = [(p, text) for p, text in row.others.values() if text is not None]
@@ -172,15 +172,15 @@ def _count(
     before: bytes | None,
     after: bytes | None,
 ) -> None:
-    bag = counts.setdefault(plan, {})
+    multiset = counts.setdefault(plan, {})
     if before is not None:
-        bag[before] = bag.get(before, 0) - 1
+        multiset[before] = multiset.get(before, 0) - 1
     if after is not None:
-        bag[after] = bag.get(after, 0) + 1
+        multiset[after] = multiset.get(after, 0) + 1
 
 
-def _settle_bag(group: Changes, member: str, bag: dict[bytes, int]) -> None:
-    for line, count in bag.items():
+def _add_multiset(group: Changes, member: str, multiset: dict[bytes, int]) -> None:
+    for line, count in multiset.items():
         if count > 0:
             group.inserts.extend([line] * count)
             group.members.extend([member] * count)

@@ -1,8 +1,8 @@
-"""The effects of a statement that the operator has given a rule for.
+"""The effects of a statement that the operator has given an override for.
 
 Pure. What a shard's statement did to the shard stays: its structure, and the text that the shards'
-statements are compared by. A rule changes what is executed on the target. Only where a statement
-has no effect that can be told, other statements take its place altogether.
+statements are compared by. An override changes what is executed on the target. Only where a
+statement has no effect that can be told, other statements take its place altogether.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, Route, effects_of
 
 
-class RuleAction(StrEnum):
+class OverrideAction(StrEnum):
     """What the operator wants done about a statement of a binlog."""
 
     SKIP = "skip"
@@ -33,11 +33,11 @@ _EXECUTED = {
     EffectKind.CREATE_SCHEMA,
     EffectKind.ALTER_SCHEMA,
 }
-"""What may be executed on a target for an operator's rule: nothing that takes rows away."""
+"""What may be executed on a target for an operator's override: nothing that takes rows away."""
 
 
-def ruled_effects(
-    action: RuleAction,
+def overridden_effects(
+    action: OverrideAction,
     statement: Recognised,
     given: Sequence[Recognised],
     route: Route,
@@ -46,7 +46,7 @@ def ruled_effects(
     """The effects, step by step: each step is to be taken like a statement of the source.
 
     ``given`` are the operator's statements, written like the source's own. Raises DdlError where
-    the rule does not help, or its statements cannot be carried over either.
+    the override does not help, or its statements cannot be carried over either.
     """
     known = tuple(members)
 
@@ -56,14 +56,14 @@ def ruled_effects(
     try:
         own = effects(statement)
     except DdlError as error:
-        if action is RuleAction.SKIP:
+        if action is OverrideAction.SKIP:
             return ()
-        if action is RuleAction.INJECT:
+        if action is OverrideAction.INJECT:
             raise DdlError(f"{error}; statements before it do not help: replace it") from error
         return tuple(map(effects, given))
-    if action is RuleAction.SKIP:
+    if action is OverrideAction.SKIP:
         return (tuple(replace(effect, instead=()) for effect in own),)
-    if action is RuleAction.INJECT:
+    if action is OverrideAction.INJECT:
         return (tuple(replace(e, instead=(*_sql(given, e, effects), e.sql)) for e in own),)
     if own and all(effect.kind is EffectKind.ALTER for effect in own):
         return (tuple(replace(e, instead=tuple(_sql(given, e, effects))) for e in own),)

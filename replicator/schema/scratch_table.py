@@ -1,7 +1,7 @@
-"""Learning what a DDL does to a structure by doing it to an empty shadow table on a real server.
+"""Learning what a DDL does to a structure by doing it to an empty scratch table on a real server.
 
 No parser outside a server understands every DDL statement of MySQL and MariaDB, so none is
-interpreted here: the shadow is created with the structure before (or what stands in for it,
+interpreted here: the scratch table is created with the structure before (or what stands in for it,
 `replicator.schema.stand_in`), the statement is run against it, and the structure after is read
 back.
 """
@@ -25,32 +25,32 @@ from replicator.schema.structure import Table
 _CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
 
 
-class ShadowError(Exception):
-    """The server refused the structure or the statement on the shadow table."""
+class ScratchTableError(Exception):
+    """The server refused the structure or the statement on the scratch table."""
 
 
 async def structure_after(
     connection: Connection,
-    shadow: TableName,
+    scratch: TableName,
     before: Table | None,
     statement: Recognised,
     instead: Sequence[Recognised] = (),
 ) -> Table:
     """The structure of a table after ``statement``, which alters or creates it.
 
-    ``before`` is its structure before, None for CREATE TABLE. ``shadow`` is created and dropped.
+    ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped.
     ``instead`` is run where the server refuses the statement: what an operator has given in its
-    place. Raises ShadowError with the server's error.
+    place. Raises ScratchTableError with the server's error.
     """
     try:
-        after = await _tried(connection, shadow, before, (statement,))
+        after = await _tried(connection, scratch, before, (statement,))
     except pymysql.err.MySQLError as error:
         if not instead:
-            raise ShadowError(f"{error.args[-1]} ({error.args[0]})") from error
+            raise ScratchTableError(f"{error.args[-1]} ({error.args[0]})") from error
         try:
-            after = await _tried(connection, shadow, before, instead)
+            after = await _tried(connection, scratch, before, instead)
         except pymysql.err.MySQLError as second:
-            raise ShadowError(f"{second.args[-1]} ({second.args[0]})") from second
+            raise ScratchTableError(f"{second.args[-1]} ({second.args[0]})") from second
     if before is None:
         subject = statement.tables[0]
         name = TableName(subject.schema, subject.table)
@@ -61,34 +61,35 @@ async def structure_after(
 
 async def _tried(
     connection: Connection,
-    shadow: TableName,
+    scratch: TableName,
     before: Table | None,
     statements: Sequence[Recognised],
 ) -> Table:
-    """The structure after the statements, under the shadow's name. Raises the server's error."""
-    qualified = f"{quote(shadow.schema)}.{quote(shadow.table)}"
+    """The structure after the statements, under the scratch table's name. Raises the server's
+    error."""
+    qualified = f"{quote(scratch.schema)}.{quote(scratch.table)}"
     text = "; ".join(statement.sql for statement in statements)
     await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
     try:
         standing, base = None, None
         if before is not None:
             standing = await _made(connection, qualified, before, text)
-            base = await read_table(connection, shadow)
+            base = await read_table(connection, scratch)
         for statement in statements:
-            sql = retarget(statement, lambda _schema, _table: (shadow.schema, shadow.table))
+            sql = retarget(statement, lambda _schema, _table: (scratch.schema, scratch.table))
             await connection.execute(sql)
-        after = await read_table(connection, shadow)
+        after = await read_table(connection, scratch)
     finally:
         await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
     if after is None:
-        raise ShadowError(f"no table after {text[:200]!r}")
+        raise ScratchTableError(f"no table after {text[:200]!r}")
     if before is None or base is None:
         return after
     return taken_over(before, base, after, text, standing)
 
 
 async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:
-    """Make the shadow; what stands in for the table where the server does not take it."""
+    """Make the scratch table; what stands in for the table where the server does not take it."""
     try:
         await connection.execute(_renamed(before.create_sql, qualified))
     except pymysql.err.MySQLError as error:

@@ -1,11 +1,11 @@
-"""A shadow table for a structure that the server does not take as it is.
+"""A scratch table for a structure that the server does not take as it is.
 
-The server that has the shadow may lack types, charsets and collations of the shard's server (TiDB
-lacks many). What counts is which columns a statement adds, changes, moves and drops. So the shadow
-gets stand-ins that the server has; a column that the statement leaves alone keeps what was known
-of it. Text columns stand in two collations: that of the table's default for those which have it,
-and another one. So a column that a statement makes or changes without naming a charset is told
-from one that it leaves alone, and gets the default of the real table.
+The server that has the scratch table may lack types, charsets and collations of the shard's server
+(TiDB lacks many). What counts is which columns a statement adds, changes, moves and drops. So the
+scratch table gets stand-ins that the server has; a column that the statement leaves alone keeps
+what was known of it. Text columns stand in two collations: that of the table's default for those
+which have it, and another one. So a column that a statement makes or changes without naming a
+charset is told from one that it leaves alone, and gets the default of the real table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class TextDefault:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A shadow's statement, and the collations that stand for the table's default and others."""
+    """A scratch table's statement, and the collations that stand for the table's default and
+    others."""
 
     create_sql: str
     default: str
@@ -56,7 +57,8 @@ class StandIn:
 
 
 def stand_in(before: Table, statement: str) -> StandIn:
-    """What to make the shadow with, before ``statement`` is run on it. Raises NoStandInError."""
+    """What to make the scratch table with, before ``statement`` is run on it. Raises
+    NoStandInError."""
     free = [name for name in _COLLATIONS if name not in statement.lower()]
     default = text_default(before.create_sql)
     if len(free) < 2 or default is None:
@@ -67,9 +69,9 @@ def stand_in(before: Table, statement: str) -> StandIn:
 
 
 def taken_over(
-    before: Table, base: Table, after: Table, statement: str, shadow: StandIn | None
+    before: Table, base: Table, after: Table, statement: str, scratch: StandIn | None
 ) -> Table:
-    """The structure behind ``statement``, from the shadow's before and after it.
+    """The structure behind ``statement``, from the scratch table's before and after it.
 
     A column that is the same in ``base`` and ``after`` is in the result as in ``before``.
     """
@@ -81,14 +83,16 @@ def taken_over(
         known, stood = before.column(old), base.column(old)
         if known is not None and stood is not None and replace(stood, name=column.name) == column:
             columns.append(replace(known, name=column.name))
-        elif shadow is not None and default and column.collation in (shadow.default, shadow.other):
+        elif (
+            scratch is not None and default and column.collation in (scratch.default, scratch.other)
+        ):
             columns.append(replace(column, charset=default.charset, collation=default.collation))
         else:
             columns.append(column)
-    if shadow is None:
+    if scratch is None:
         return replace(after, columns=tuple(columns))
     now = text_default(after.create_sql)
-    if now is not None and now.collation != shadow.default:
+    if now is not None and now.collation != scratch.default:
         default = now
     assert default is not None
     sql = create_table(columns, after.create_sql, default)

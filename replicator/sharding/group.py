@@ -3,7 +3,7 @@
 A row's version is how many items its member had before it. It is compared with the version that
 the group knows its target to have (`Group.known`), which stays the same until the group is built
 anew from saved state or *adopts* the next one. Versions of rows do not depend on it: they follow
-from the saved state, the binlog and the saved turns alone, so every reading gives the same ones.
+from the saved state, the binlog and the saved cutovers alone, so every reading gives the same ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from replicator.sharding.items import (
-    At,
+    Cutover,
     Decision,
     GroupState,
     HistoryError,
@@ -21,17 +21,17 @@ from replicator.sharding.items import (
     MemberState,
     Past,
     Recorded,
-    Turn,
 )
+from replicator.watermark import Place
 
 
 class Group:
     """Decides row events, records DDL, knows when its members are ready for the next item.
 
     Events come in binlog order, each with its place. ``history`` holds the items of the target up
-    to its version ``known``, and one more where a turn for it is saved. ``turns`` are those after
-    ``state``, in order. ``applied`` is the highest place that any bucket's point of version
-    ``known`` stands at: earlier readings went at least that far.
+    to its version ``known``, and one more where a cutover for it is saved. ``cutovers`` are those
+    after ``state``, in order. ``applied`` is the highest place that any bucket's watermark of
+    version ``known`` stands at: earlier readings went at least that far.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Group:
         source: str,
         target: str,
         state: GroupState,
-        start: At,
+        start: Place,
         known: int,
         history: Sequence[Past],
-        turns: Iterable[Turn] = (),
-        applied: At | None = None,
+        cutovers: Iterable[Cutover] = (),
+        applied: Place | None = None,
     ) -> None:
         self.source = source
         self.target = target
@@ -54,17 +54,17 @@ class Group:
         self.items: dict[int, tuple[Item, ...]] = {}
         self.held: Counter[int] = Counter()
         self._history = tuple(history)
-        self._turns = tuple(turn for turn in turns if turn.version > state.base)
-        passed = [turn.at for turn in self._turns if turn.version <= known]
-        self._settled = max([start, *passed, *([applied] if applied else [])])
-        assert state.base <= known, f"{self}: saved behind a turn to {state.base}, unknown yet"
+        self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
+        passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
+        self._acted_upon = max([start, *passed, *([applied] if applied else [])])
+        assert state.base <= known, f"{self}: saved behind a cutover to {state.base}, unknown yet"
         assert all(m.version <= known for m in self.members.values()), (
             f"{self}: the saved position is behind an open item"
         )
-        assert [t.version for t in self._turns] == [
-            state.base + n for n in range(1, len(self._turns) + 1)
-        ], f"{self}: turns are missing: {self._turns}"
-        assert len(self._history) == max([known, *(t.version for t in self._turns)])
+        assert [t.version for t in self._cutovers] == [
+            state.base + n for n in range(1, len(self._cutovers) + 1)
+        ], f"{self}: cutovers are missing: {self._cutovers}"
+        assert len(self._history) == max([known, *(t.version for t in self._cutovers)])
         self._reach(start)
 
     def __repr__(self) -> str:
@@ -72,14 +72,14 @@ class Group:
 
     # Events, in binlog order.
 
-    def row(self, member: str, at: At, count: int = 1) -> Decision:
+    def row(self, member: str, at: Place, count: int = 1) -> Decision:
         """Decide ``count`` row events of a member, the last of them at ``at``.
 
-        Several may be decided at once where `next_turn` is not among them.
+        Several may be decided at once where `next_cutover` is not among them.
         """
         self._come_to(at)
         version = self.members[member].version
-        assert version >= self.base, f"{self}: a row of {member} at {at} is behind its turn"
+        assert version >= self.base, f"{self}: a row of {member} at {at} is behind its cutover"
         self._reach(at)
         if version > self.known:
             self.held[version] += count
@@ -122,8 +122,8 @@ class Group:
         executed = (version for version, past in pasts if not past.skipped)
         return next(same, None) or next(executed, None)
 
-    def likes(self, at: At) -> list[tuple[int, str | None]]:
-        """What a table created at ``at`` may be like: (version, member), newest first.
+    def templates(self, at: Place) -> list[tuple[int, str | None]]:
+        """What a created table may take its structure from: (version, member), newest first.
 
         It joins in the state of the first one whose structure it has; None stands for the
         structure of the target at that version. If it has none of these, it can't join.
@@ -133,24 +133,24 @@ class Group:
         by_age: list[tuple[int, str | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
         return [*by_age, (self.base, None)]
 
-    def join(self, member: str, at: At, like: str | None) -> None:
+    def join(self, member: str, at: Place, template: str | None) -> None:
         """Take in a created table that is like another member, or (None) like the target.
 
-        ``like`` is one of `likes`, or None.
+        ``template`` is one of `templates`, or None.
         """
         self._come_to(at)
         assert member not in self.members, f"{self}: {member} joins twice"
-        state = MemberState(self.base, at) if like is None else self.members[like]
+        state = MemberState(self.base, at) if template is None else self.members[template]
         self.members[member] = replace(state, since=at)
         self._reach(at)
 
-    def leave(self, member: str, at: At) -> None:
+    def leave(self, member: str, at: Place) -> None:
         """A member's table is dropped. The items that it brought stay: rows stand behind them."""
         self._come_to(at)
         del self.members[member]
         self._reach(at)
 
-    def rename(self, old: str, new: str, at: At) -> None:
+    def rename(self, old: str, new: str, at: Place) -> None:
         """A member gets an unused name; its state and its items go with it."""
         self._come_to(at)
         assert new not in self.members, f"{self}: {old} is renamed to {new}, which is a member"
@@ -163,25 +163,25 @@ class Group:
 
     # What the target's lock decides.
 
-    def turn(self, past: Past, resume: At, *, forced: bool) -> Turn:
+    def cut_over(self, past: Past, resume: Place, *, forced: bool) -> Cutover:
         """The next item will be resolved as ``past``: from here on all members have it.
 
-        A forced turn gives it to those that have not, behind everything that any reading may have
-        taken as version `known`. ``resume`` is where the source would be saved now.
+        A forced cutover gives it to those that have not, behind everything that any reading may
+        have taken as version `known`. ``resume`` is where the source would be saved now.
         """
-        assert self.base <= self.known == len(self._history), f"{self}: a second turn at once"
+        assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
-        at = max(self.seen, self._settled) if forced else self.seen
+        at = max(self.seen, self._acted_upon) if forced else self.seen
         self._resume = resume
-        turn = Turn(self.known + 1, at, forced)
-        self._turns = (*self._turns, turn)
+        cutover = Cutover(self.known + 1, at, forced)
+        self._cutovers = (*self._cutovers, cutover)
         self._history = (*self._history, past)
         self._reach(self.seen)
-        return turn
+        return cutover
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the reading is behind the turn to the next version and has held none of its
+        """Whether the reading is behind the cutover to the next version and has held none of its
         rows, so that nothing has to be read again.
         """
         return self.base > self.known and not self.held[self.known + 1]
@@ -200,10 +200,10 @@ class Group:
 
         Not before the reading is behind everything that earlier readings have acted upon.
         """
-        ahead = any(turn.version > self.base for turn in self._turns)
+        ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
             not ahead
-            and self.seen >= self._settled
+            and self.seen >= self._acted_upon
             and all(state.version > self.known for state in self.members.values())
         )
 
@@ -218,17 +218,17 @@ class Group:
         return sum(self.held.values())
 
     @property
-    def open_items(self) -> tuple[At, ...]:
+    def open_items(self) -> tuple[Place, ...]:
         """The places of all open items: the saved position must not be behind any of them."""
         items = [item.at for items in self.items.values() for item in items]
         # The group may have had no events for long: a source is not saved anew in its past.
-        turns = [max(t.at, self._resume) for t in self._turns if t.version > self.known]
-        return (*items, *turns)
+        cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version > self.known]
+        return (*items, *cutovers)
 
     @property
-    def next_turn(self) -> At | None:
-        """The place of the next turn that the reading has not come to."""
-        return next((turn.at for turn in self._turns if turn.version > self.base), None)
+    def next_cutover(self) -> Place | None:
+        """The place of the next cutover that the reading has not come to."""
+        return next((cutover.at for cutover in self._cutovers if cutover.version > self.base), None)
 
     @property
     def state(self) -> GroupState:
@@ -237,25 +237,27 @@ class Group:
 
     # The stream of events.
 
-    def _come_to(self, at: At) -> None:
-        """Before an event: it must not come before the last one; turns before it are passed."""
+    def _come_to(self, at: Place) -> None:
+        """Before an event: it must not come before the last one; cutovers before it are passed."""
         assert at >= self.seen, f"{self}: {at} comes after {self.seen}"
-        while (ahead := self.next_turn) is not None and ahead < at:
+        while (ahead := self.next_cutover) is not None and ahead < at:
             self._reach(ahead)
 
-    def _reach(self, at: At) -> None:
-        """After an event: turns up to it are passed."""
+    def _reach(self, at: Place) -> None:
+        """After an event: cutovers up to it are passed."""
         self.seen = at
-        for turn in self._turns:
-            if self.base < turn.version and turn.at <= at:
-                self._pass(turn)
+        for cutover in self._cutovers:
+            if self.base < cutover.version and cutover.at <= at:
+                self._pass(cutover)
 
-    def _pass(self, turn: Turn) -> None:
-        assert turn.version == self.base + 1, f"{self}: {turn} comes at base {self.base}"
-        self.base = turn.version
+    def _pass(self, cutover: Cutover) -> None:
+        assert cutover.version == self.base + 1, f"{self}: {cutover} comes at base {self.base}"
+        self.base = cutover.version
         for name, state in self.members.items():
-            if state.version < turn.version:
-                assert turn.forced, f"{self}: {name} comes to {turn} with version {state.version}"
-                assert state.version == turn.version - 1, f"{self}: {name} misses earlier items"
-                awaited = (*state.awaited, turn.version)
-                self.members[name] = MemberState(turn.version, state.since, awaited)
+            if state.version < cutover.version:
+                assert cutover.forced, (
+                    f"{self}: {name} comes to {cutover} with version {state.version}"
+                )
+                assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
+                awaited = (*state.awaited, cutover.version)
+                self.members[name] = MemberState(cutover.version, state.since, awaited)

@@ -1,34 +1,18 @@
-"""What the version rule speaks of: positions, items, turns, states. Plain data."""
+"""What the version rule speaks of: positions, items, cutovers, states. Plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
-
-class At(NamedTuple):
-    """The place of one event in a source's binlog; compares as the events stand there.
-
-    ``transaction`` is the key of the position at which the transaction begins. ``ordinal`` is 0
-    for a statement, counts a transaction's row events from 1, and is -1 for the boundary before
-    all of them (see `boundary`).
-    """
-
-    transaction: int
-    ordinal: int
-
-
-def boundary(transaction: int) -> At:
-    """The place before every event of the transaction that begins at this key."""
-    return At(transaction, -1)
+from replicator.watermark import Place
 
 
 class Decision(StrEnum):
     """What happens to a row event, by its version against its target's."""
 
     APPLY = "apply"
-    """Equal: the structure fits. (Rows not after the target's point are left out later.)"""
+    """Equal: the structure fits. (Rows not after the target's watermark are left out later.)"""
     HOLD = "hold"
     """Greater: the target has not got this DDL yet. Nothing is kept, the row is read again."""
     SKIP = "skip"
@@ -46,7 +30,7 @@ class Item:
     text: str
     statements: tuple[str, ...]
     member: str
-    at: At
+    at: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +55,7 @@ class MemberState:
     """
 
     version: int
-    since: At
+    since: Place
     awaited: tuple[int, ...] = ()
 
 
@@ -84,16 +68,16 @@ class GroupState:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Cutover:
     """Where a target's change of version stands in one source's binlog.
 
     After ``at``, no member of the group has less than ``version`` items: either each has recorded
-    them, or (``forced``) an unlock gives them to those that have not. A turn is saved before the
+    them, or (``forced``) an unlock gives them to those that have not. A cutover is saved before the
     item is executed, so that each reading gives each row the same version.
     """
 
     version: int
-    at: At
+    at: Place
     forced: bool = False
 
 

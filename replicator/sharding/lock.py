@@ -11,29 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import (
-    At,
-    Claim,
-    Conflict,
-    GroupState,
-    Item,
-    Past,
-    Turn,
-)
+from replicator.sharding.items import Claim, Conflict, Cutover, GroupState, Item, Past
+from replicator.watermark import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What becomes of the target's item ``version``: decided, and saved before it is executed.
 
-    ``item`` is the statement of the ``owner``, a source. ``turns`` by source.
+    ``item`` is the statement of the ``owner``, a source. ``cutovers`` by source.
     """
 
     version: int
     owner: str
     item: Item
     past: Past
-    turns: Mapping[str, Turn]
+    cutovers: Mapping[str, Cutover]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class UnlockError(Exception):
 class TargetLock:
     """The items of one target: its version and history, and how the next one is resolved.
 
-    ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``turns``
+    ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``cutovers``
     those saved by source, and ``pending`` what was saved as decided and is not executed.
     """
 
@@ -67,7 +60,7 @@ class TargetLock:
         target: str,
         sources: Iterable[str],
         history: Sequence[Past] = (),
-        turns: Mapping[str, Sequence[Turn]] | None = None,
+        cutovers: Mapping[str, Sequence[Cutover]] | None = None,
         pending: Resolution | None = None,
     ) -> None:
         self.target = target
@@ -76,7 +69,7 @@ class TargetLock:
         self.groups: dict[str, Group] = {}
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
-        self._turns = {source: list((turns or {}).get(source, ())) for source in self.sources}
+        self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
 
     def __repr__(self) -> str:
         return f"lock of {self.target}"
@@ -88,10 +81,12 @@ class TargetLock:
 
     # Sources come and go.
 
-    def start(self, source: str, state: GroupState, start: At, applied: At | None = None) -> Group:
+    def start(
+        self, source: str, state: GroupState, start: Place, applied: Place | None = None
+    ) -> Group:
         """A source starts from saved state: its new group, which knows the present version.
 
-        ``applied`` as for `Group`: None where the highest point is of an older version.
+        ``applied`` as for `Group`: None where the highest watermark is of an older version.
         """
         assert source not in self.groups, f"{self}: {source} starts twice"
         history = (*self.history, self.pending.past) if self.pending else self.history
@@ -102,7 +97,7 @@ class TargetLock:
             start,
             self.version,
             history,
-            self._turns[source],
+            self._cutovers[source],
             applied,
         )
         return group
@@ -138,8 +133,8 @@ class TargetLock:
         texts = {item.text for source in self.sources for item in self.candidates(source)}
         return self.pending is None and len(texts) == 1 and all(map(self.ready, self.sources))
 
-    def resolve(self, resume: Mapping[str, At]) -> Resolution:
-        """Decide the agreed item: save the result, with all turns, then execute it.
+    def resolve(self, resume: Mapping[str, Place]) -> Resolution:
+        """Decide the agreed item: save the result, with all cutovers, then execute it.
 
         ``resume`` are the places where the sources would be saved now.
         """
@@ -150,12 +145,12 @@ class TargetLock:
         return self._decide(self.owner, item, Past(item.text), resume, forced=False)
 
     def unlock(
-        self, resume: Mapping[str, At], *, owner: str | None = None, skip: bool = False
+        self, resume: Mapping[str, Place], *, owner: str | None = None, skip: bool = False
     ) -> Resolution:
         """Decide the next item for all, whoever has not got it or has another one.
 
         ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
-        result, with all turns, then execute it unless it is skipped.
+        result, with all cutovers, then execute it unless it is skipped.
         Raises UnlockError.
         """
         name = f"the lock on item {self.version + 1} of {self.target}"
@@ -181,22 +176,22 @@ class TargetLock:
         return self._decide(chosen, item, past, resume, forced=True)
 
     def _decide(
-        self, owner: str, item: Item, past: Past, resume: Mapping[str, At], *, forced: bool
+        self, owner: str, item: Item, past: Past, resume: Mapping[str, Place], *, forced: bool
     ) -> Resolution:
-        turns = {
-            source: group.turn(past, resume[source], forced=forced)
+        cutovers = {
+            source: group.cut_over(past, resume[source], forced=forced)
             for source, group in self.groups.items()
         }
-        assert turns.keys() == set(self.sources), f"{self}: decided without {self.sources}"
-        for source, turn in turns.items():
-            self._turns[source].append(turn)
+        assert cutovers.keys() == set(self.sources), f"{self}: decided without {self.sources}"
+        for source, cutover in cutovers.items():
+            self._cutovers[source].append(cutover)
         self.owner = owner
-        self.pending = Resolution(self.version + 1, owner, item, past, turns)
+        self.pending = Resolution(self.version + 1, owner, item, past, cutovers)
         return self.pending
 
     @property
     def may_execute(self) -> bool:
-        """Whether all sources are behind their turns: then no older row can come.
+        """Whether all sources are behind their cutovers: then no older row can come.
 
         The item may be executed when the writer has applied what the groups have forwarded.
         """

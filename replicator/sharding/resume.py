@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from replicator.sharding.items import At, boundary
+from replicator.watermark import Place, boundary
 
 State = TypeVar("State")
 
@@ -28,10 +28,10 @@ class Resume(Generic[State]):
     def __init__(self, start: Boundary[State]) -> None:
         self._boundaries = [start]
 
-    def applied(self, reached: Boundary[State], open_items: Collection[At]) -> None:
+    def applied(self, reached: Boundary[State], open_items: Collection[Place]) -> None:
         """Everything before this boundary is applied.
 
-        The state must be the one at the boundary itself: the end of a chunk that was cut inside
+        The state must be the one at the boundary itself: the end of a segment that was cut inside
         a transaction is none. ``open_items`` are those of all groups (`Group.open_items`):
         boundaries that none of them needs are forgotten.
         """
@@ -43,13 +43,13 @@ class Resume(Generic[State]):
         needed = {len(known) - 1, *(_before(known, at) for at in open_items)}
         self._boundaries = [known[index] for index in sorted(needed)]
 
-    def boundary(self, open_items: Collection[At]) -> Boundary[State]:
+    def boundary(self, open_items: Collection[Place]) -> Boundary[State]:
         """The boundary to save: the last one that is applied and not behind an open item."""
         last = len(self._boundaries) - 1
         return self._boundaries[min([last, *(_before(self._boundaries, at) for at in open_items)])]
 
 
-def _before(boundaries: list[Boundary[State]], at: At) -> int:
+def _before(boundaries: list[Boundary[State]], at: Place) -> int:
     """The index of the last boundary before a place."""
     earlier = [index for index, found in enumerate(boundaries) if boundary(found.key) <= at]
     assert earlier, f"saved behind the open item at {at}"

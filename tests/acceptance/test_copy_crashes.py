@@ -33,7 +33,7 @@ LIVES = {
         (CrashPoint.COPY_FINISHED, 2),
         (CrashPoint.BATCH_SUBMITTED, 1),
         (CrashPoint.ROWS_WRITTEN, 1),
-        (CrashPoint.POINTS_WRITTEN, 1),
+        (CrashPoint.WATERMARKS_WRITTEN, 1),
         (CrashPoint.BUCKET_COMMITTED, 1),
         (CrashPoint.BATCH_APPLIED, 1),
         (CrashPoint.CHECKPOINT_SAVED, 1),

@@ -22,7 +22,11 @@ from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap, parse_table_map
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
-from replicator.downstream.watermarks import FLOOR_BUCKET, create_point_table, point_table
+from replicator.downstream.watermarks import (
+    LOW_WATERMARK_BUCKET,
+    create_watermark_table,
+    watermark_table,
+)
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.pipeline import apply as apply_module
@@ -84,11 +88,11 @@ class Merge:
         target.execute(f"CREATE DATABASE {name}", f"CREATE DATABASE {name}_meta")
         self.settings = ApplySettings(
             address_of(target),
-            point_table(f"{name}_meta", "task"),
+            watermark_table(f"{name}_meta", "task"),
             load_data=takes_load_data(target, f"{name}_meta"),
             patience=20,
         )
-        target.execute(create_point_table(f"{name}_meta", "task"))
+        target.execute(create_watermark_table(f"{name}_meta", "task"))
 
     def create(self, columns: str, shards: str = "ab", target: str | None = None) -> None:
         for shard in shards:
@@ -316,7 +320,7 @@ def test_a_key_that_the_target_has_from_elsewhere_is_a_duplicate(merge: Merge, r
     assert failure.members == (f"{merge.name}_b: {merge.name}_b.t",)
     assert merge.rows() == merge.shards("a")
     assert merge.target.execute(
-        f"SELECT COUNT(*) FROM {merge.settings.point_table} WHERE source LIKE '%_b'"
+        f"SELECT COUNT(*) FROM {merge.settings.watermark_table} WHERE source LIKE '%_b'"
     ) == ((0,),)
 
 
@@ -347,13 +351,13 @@ def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
     assert merge.rows() == merge.shards()
     # One bucket has everything, the others nothing.
     merge.target.execute(
-        f"UPDATE {merge.settings.point_table} SET version=0, transaction_key=0, ordinal=0"
+        f"UPDATE {merge.settings.watermark_table} SET version=0, transaction_key=0, ordinal=0"
         " WHERE bucket <> 0"
     )
     before = merge.rows()
     again = merge.apply(batch)
     assert again.total("skipped") > 0
-    assert len(merge.rows()) > len(before), "the buckets without a point do their rows again"
+    assert len(merge.rows()) > len(before), "the buckets without a watermark do their rows again"
 
 
 def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
@@ -373,8 +377,9 @@ def test_the_floor_counts_for_every_bucket(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY")
     batch = merge.record("INSERT INTO a.t VALUES (1)", "INSERT INTO a.t VALUES (2)")
     merge.target.execute(
-        f"INSERT INTO {merge.settings.point_table} VALUES"
-        f" ('{merge.name}_a', '{merge.name}.t', {FLOOR_BUCKET}, 0, {batch.transaction[0]}, 1)"
+        f"INSERT INTO {merge.settings.watermark_table} VALUES"
+        f" ('{merge.name}_a', '{merge.name}.t', {LOW_WATERMARK_BUCKET}, 0,"
+        f" {batch.transaction[0]}, 1)"
     )
     assert merge.apply(batch).total("skipped") == 1
     assert merge.rows() == [(2,)]
@@ -438,7 +443,9 @@ def test_statements_and_loads_write_the_same(merge: Merge, rows: int) -> None:
     )
     merge.apply(batch, load_data=True)
     loaded = merge.rows()
-    merge.target.execute(f"DELETE FROM {merge.name}.t", f"DELETE FROM {merge.settings.point_table}")
+    merge.target.execute(
+        f"DELETE FROM {merge.name}.t", f"DELETE FROM {merge.settings.watermark_table}"
+    )
     merge.apply(batch, load_data=False)
     assert loaded == merge.rows() == merge.shards("a")
 
@@ -521,7 +528,7 @@ def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str)
     assert failure.outcome is Outcome.UNDECODABLE
     assert f"{merge.name}_a.t" in failure.message
     assert merge.rows() == []
-    assert merge.target.execute(f"SELECT COUNT(*) FROM {merge.settings.point_table}") == ((0,),)
+    assert merge.target.execute(f"SELECT COUNT(*) FROM {merge.settings.watermark_table}") == ((0,),)
 
 
 def test_a_lost_connection_is_opened_again(merge: Merge) -> None:
@@ -557,9 +564,9 @@ def test_the_probe_finds_whether_load_data_is_transactional(target_server: Datab
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["rows-written", "points-written:2", "bucket-committed"])
+@pytest.mark.parametrize("point", ["rows-written", "watermarks-written:2", "bucket-committed"])
 def test_a_driver_killed_by_a_crash_point_in_an_executor(
-    merge: Merge, point: str, tmp_path: Path
+    merge: Merge, watermark: str, tmp_path: Path
 ) -> None:
     merge.create("id INT, v INT")
     batch = merge.record(
@@ -579,7 +586,7 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
     root = Path(__file__).parents[2]
     process = subprocess.run(
         [sys.executable, "-c", program, str(work)],
-        env={**os.environ, "REPLICATOR_CRASH_AT": point, "PYTHONPATH": str(root)},
+        env={**os.environ, "REPLICATOR_CRASH_AT": watermark, "PYTHONPATH": str(root)},
         capture_output=True,
         check=False,
         timeout=120,

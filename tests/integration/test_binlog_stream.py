@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from replicator.binlog.assembler import RowPosition
 from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.binlog.errors import (
     BinlogError,
@@ -29,18 +28,19 @@ from replicator.binlog.errors import (
 )
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Chunk, RouteSlot
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment import RouteSlot, Segment
+from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
+from replicator.watermark import Place
 
 INSERTS = {23, 30, 166}
 UPDATES = {24, 31, 167}
 DELETES = {25, 32, 168}
 LONG = "x" * 500
-EVERY_ROW = ChunkLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events=1, max_events=1)
+EVERY_ROW = SegmentLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events=1, max_events=1)
 
 
 @pytest.fixture(params=["mariadb_source", "mysql56_source"])
@@ -72,8 +72,8 @@ def following(
     start: SourcePosition | GtidStart,
     schema: str,
     *,
-    limits: ChunkLimits | None = None,
-    resume_after: RowPosition | None = None,
+    limits: SegmentLimits | None = None,
+    resume_after: Place | None = None,
     heartbeat: float = 0.2,
     read_timeout: float = 10.0,
     server_id: int = 4711,
@@ -85,7 +85,7 @@ def following(
         start,
         server_id=server_id,
         route=lambda name, _: RouteSlot(1, 1) if name == schema else None,
-        limits=limits or ChunkLimits(),
+        limits=limits or SegmentLimits(),
         resume_after=resume_after,
         heartbeat=heartbeat,
         read_timeout=read_timeout,
@@ -97,20 +97,20 @@ def following(
         stream.close()
 
 
-def read_to(stream: BinlogStream, end: SourcePosition) -> list[Chunk]:
-    """The chunks up to a boundary, without empty ones."""
-    chunks: list[Chunk] = []
+def read_to(stream: BinlogStream, end: SourcePosition) -> list[Segment]:
+    """The segments up to a boundary, without empty ones."""
+    segments: list[Segment] = []
     while True:
-        chunk = stream.read_chunk()
-        chunks.append(chunk)
-        if chunk.complete and chunk.end.binlog.key >= end.binlog.key:
-            return [chunk for chunk in chunks if chunk.rows or chunk.statement]
+        segment = stream.read_segment()
+        segments.append(segment)
+        if segment.complete and segment.end.binlog.key >= end.binlog.key:
+            return [segment for segment in segments if segment.rows or segment.statement]
 
 
 def read_on(stream: BinlogStream) -> None:
     """Read until an error ends it."""
     while True:
-        stream.read_chunk()
+        stream.read_segment()
 
 
 def open_and_read(server: DatabaseServer, start: SourcePosition, schema: str, user: str) -> None:
@@ -119,24 +119,24 @@ def open_and_read(server: DatabaseServer, start: SourcePosition, schema: str, us
         read_on(stream)
 
 
-def row_events(chunks: list[Chunk]) -> list[tuple[str, int, int, int]]:
+def row_events(segments: list[Segment]) -> list[tuple[str, int, int, int]]:
     """(table, event type, transaction, ordinal) of all row events."""
     return [
         (table.table, event[4], transaction, ordinal)
-        for chunk in chunks
-        for rows in chunk.rows.values()
+        for segment in segments
+        for rows in segment.rows.values()
         for table, event, transaction, ordinal in zip(
             rows.table_map, rows.event, rows.transaction, rows.ordinal, strict=True
         )
     ]
 
 
-def statements(chunks: list[Chunk]) -> list[str]:
-    return [chunk.statement.sql for chunk in chunks if chunk.statement]
+def statements(segments: list[Segment]) -> list[str]:
+    return [segment.statement.sql for segment in segments if segment.statement]
 
 
 def work(server: DatabaseServer, schema: str) -> None:
-    """A table, a transaction over two tables, a statement that ends a chunk, a last row."""
+    """A table, a transaction over two tables, a statement that ends a segment, a last row."""
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))",
         "CREATE TABLE u (id INT PRIMARY KEY)",
@@ -160,27 +160,29 @@ def test_rows_and_statements_come_in_order(
     work(source, database_name)
     end = here(source)
     with following(source, GtidStart(start.gtid) if by_gtid else start, database_name) as stream:
-        chunks = read_to(stream, end)
-    assert [sql.split()[:3] for sql in statements(chunks)] == [
+        segments = read_to(stream, end)
+    assert [sql.split()[:3] for sql in statements(segments)] == [
         ["CREATE", "TABLE", "t"],
         ["CREATE", "TABLE", "u"],
         ["ALTER", "TABLE", "t"],
     ]
-    assert {chunk.statement.schema for chunk in chunks if chunk.statement} == {database_name}
-    tables, kinds, transactions, ordinals = zip(*row_events(chunks), strict=True)
+    assert {segment.statement.schema for segment in segments if segment.statement} == {
+        database_name
+    }
+    tables, kinds, transactions, ordinals = zip(*row_events(segments), strict=True)
     assert tables == ("t", "u", "t", "t")
     assert [kind in INSERTS for kind in kinds] == [True, True, False, False]
     assert kinds[2] in UPDATES
     assert kinds[3] in DELETES
     assert ordinals == (1, 2, 3, 1)
-    assert transactions[0] == transactions[2] == chunks[1].end.binlog.key
-    assert transactions[3] == chunks[2].end.binlog.key
-    assert chunks[0].statement
-    assert chunks[0].statement.transaction == start.binlog.key
-    assert chunks[0].statement.sql_mode is not None
-    assert abs(chunks[0].timestamp - time.time()) < 60
-    assert all(chunk.complete for chunk in chunks)
-    assert chunks[-1].end == end
+    assert transactions[0] == transactions[2] == segments[1].end.binlog.key
+    assert transactions[3] == segments[2].end.binlog.key
+    assert segments[0].statement
+    assert segments[0].statement.transaction == start.binlog.key
+    assert segments[0].statement.sql_mode is not None
+    assert abs(segments[0].timestamp - time.time()) < 60
+    assert all(segment.complete for segment in segments)
+    assert segments[-1].end == end
 
 
 def test_live_rows_come_at_once(source: DatabaseServer, database_name: str) -> None:
@@ -190,7 +192,7 @@ def test_live_rows_come_at_once(source: DatabaseServer, database_name: str) -> N
         for number in range(3):
             source.execute(f"INSERT INTO t VALUES ({number})", database=database_name)
             began = time.monotonic()
-            assert len(row_events([stream.read_chunk()])) == 1
+            assert len(row_events([stream.read_segment()])) == 1
             assert time.monotonic() - began < 2
 
 
@@ -215,12 +217,12 @@ def test_rotation(source: DatabaseServer, database_name: str) -> None:
     source.execute("INSERT INTO t VALUES (9)", database=database_name)
     end = here(source)
     with following(source, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    transactions = [transaction for _, _, transaction, _ in row_events(chunks)]
+        segments = read_to(stream, end)
+    transactions = [transaction for _, _, transaction, _ in row_events(segments)]
     assert [key >> 40 for key in transactions] == [
         start.binlog.sequence + number for number in range(4)
     ]
-    assert chunks[-1].end == end
+    assert segments[-1].end == end
 
 
 def dump_threads(server: DatabaseServer) -> list[int]:
@@ -245,9 +247,9 @@ def test_a_lost_stream_resumes_at_the_exact_event(
     source.execute("BEGIN", *inserts, "COMMIT", database=database_name)
     source.execute("INSERT INTO t VALUES (100, '')", database=database_name)
     end = here(source)
-    taken: list[Chunk] = []
+    taken: list[Segment] = []
     lost = 0
-    resume: RowPosition | None = None
+    resume: Place | None = None
     position = start
     while not taken or taken[-1].end.binlog.key < end.binlog.key:
         with following(
@@ -255,16 +257,16 @@ def test_a_lost_stream_resumes_at_the_exact_event(
         ) as stream:
             try:
                 for number in range(200):
-                    chunk = stream.read_chunk()
-                    taken.append(chunk)
+                    segment = stream.read_segment()
+                    taken.append(segment)
                     if number == 3 and lost < 3:
                         kill_dumps(source)
-                    if chunk.end.binlog.key >= end.binlog.key:
+                    if segment.end.binlog.key >= end.binlog.key:
                         break
             except StreamLostError:
                 lost += 1
                 _, _, transaction, ordinal = row_events(taken)[-1]
-                position, resume = taken[-1].end, RowPosition(transaction, ordinal)
+                position, resume = taken[-1].end, Place(transaction, ordinal)
     assert lost == 3
     found = [(transaction, ordinal) for _, _, transaction, ordinal in row_events(taken)]
     assert [ordinal for _, ordinal in found] == [*range(1, 41), 1]
@@ -272,7 +274,7 @@ def test_a_lost_stream_resumes_at_the_exact_event(
     assert taken[-1].end == end
 
 
-def test_a_chunk_is_cut_inside_a_transaction_only_at_the_maximum(
+def test_a_segment_is_cut_inside_a_transaction_only_at_the_maximum(
     source: DatabaseServer, database_name: str
 ) -> None:
     source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
@@ -282,12 +284,12 @@ def test_a_chunk_is_cut_inside_a_transaction_only_at_the_maximum(
         "BEGIN", *rows[:6], "COMMIT", "BEGIN", *rows[6:], "COMMIT", database=database_name
     )
     end = here(source)
-    limits = ChunkLimits(1 << 30, 1 << 30, target_events=1, max_events=5)
+    limits = SegmentLimits(1 << 30, 1 << 30, target_events=1, max_events=5)
     with following(source, start, database_name, limits=limits) as stream:
-        chunks = read_to(stream, end)
-    assert [len(row_events([chunk])) for chunk in chunks] == [5, 1, 4]
-    assert [chunk.complete for chunk in chunks] == [False, True, True]
-    assert chunks[0].end == start
+        segments = read_to(stream, end)
+    assert [len(row_events([segment])) for segment in segments] == [5, 1, 4]
+    assert [segment.complete for segment in segments] == [False, True, True]
+    assert segments[0].end == start
 
 
 def test_compressed_binlog(mariadb: DatabaseServer, database_name: str) -> None:
@@ -307,9 +309,9 @@ def test_compressed_binlog(mariadb: DatabaseServer, database_name: str) -> None:
             "SET GLOBAL log_bin_compress = 0", "SET GLOBAL log_bin_compress_min_len = DEFAULT"
         )
     with following(mariadb, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    assert LONG in statements(chunks)[0]
-    assert [kind for _, kind, _, _ in row_events(chunks)] == [166, 167, 168]
+        segments = read_to(stream, end)
+    assert LONG in statements(segments)[0]
+    assert [kind for _, kind, _, _ in row_events(segments)] == [166, 167, 168]
 
 
 def test_checksums_are_switched_while_reading(source: DatabaseServer, database_name: str) -> None:
@@ -324,9 +326,9 @@ def test_checksums_are_switched_while_reading(source: DatabaseServer, database_n
         sizes = set()
         for first in (start, ends[0], ends[1]):
             with following(source, first, database_name) as stream:
-                chunks = read_to(stream, ends[-1])
-            sizes |= {len(chunk.rows[1].event[0]) for chunk in chunks}
-            assert len(row_events(chunks)) == 3 - [start, *ends].index(first)
+                segments = read_to(stream, ends[-1])
+            sizes |= {len(segment.rows[1].event[0]) for segment in segments}
+            assert len(row_events(segments)) == 3 - [start, *ends].index(first)
     finally:
         source.execute("SET GLOBAL binlog_checksum = CRC32")
     assert len(sizes) == 1, "no checksum is left in an event, nothing else is cut off"
@@ -338,9 +340,9 @@ def test_tables_without_transactions(source: DatabaseServer, database_name: str)
     source.execute("INSERT INTO m VALUES (1)", "INSERT INTO m VALUES (2)", database=database_name)
     end = here(source)
     with following(source, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    assert [ordinal for _, _, _, ordinal in row_events(chunks)] == [1, 1]
-    assert chunks[-1].end == end
+        segments = read_to(stream, end)
+    assert [ordinal for _, _, _, ordinal in row_events(segments)] == [1, 1]
+    assert segments[-1].end == end
 
 
 def test_rows_that_could_not_be_rolled_back_are_refused(
@@ -383,11 +385,11 @@ def test_statement_format(source: DatabaseServer, database_name: str) -> None:
     )
     end = here(source)
     with following(source, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    (chunk,) = chunks
-    assert statements(chunks) == ["INSERT INTO t VALUES (1)"]
-    assert not chunk.complete
-    assert chunk.end == start
+        segments = read_to(stream, end)
+    (segment,) = segments
+    assert statements(segments) == ["INSERT INTO t VALUES (1)"]
+    assert not segment.complete
+    assert segment.end == start
 
 
 def test_create_table_select(mariadb: DatabaseServer, database_name: str) -> None:
@@ -398,8 +400,8 @@ def test_create_table_select(mariadb: DatabaseServer, database_name: str) -> Non
     mariadb.execute("CREATE TABLE c SELECT * FROM t", database=database_name)
     end = here(mariadb)
     with following(mariadb, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    first, second = chunks
+        segments = read_to(stream, end)
+    first, second = segments
     assert first.statement
     assert first.statement.sql.startswith("CREATE TABLE `c`")
     assert not first.complete
@@ -419,9 +421,9 @@ def test_rows_logged_with_their_statement(mariadb: DatabaseServer, database_name
     )
     end = here(mariadb)
     with following(mariadb, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    assert len(row_events(chunks)) == 2
-    assert chunks[-1].end == end
+        segments = read_to(stream, end)
+    assert len(row_events(segments)) == 2
+    assert segments[-1].end == end
 
 
 def test_an_alter_written_in_two_halves_comes_once(
@@ -434,9 +436,9 @@ def test_an_alter_written_in_two_halves_comes_once(
     )
     end = here(mariadb)
     with following(mariadb, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    assert statements(chunks) == ["ALTER TABLE t ADD a INT"]
-    assert chunks[-1].end == end
+        segments = read_to(stream, end)
+    assert statements(segments) == ["ALTER TABLE t ADD a INT"]
+    assert segments[-1].end == end
 
 
 def test_prepared_transactions_are_refused(mariadb: DatabaseServer, database_name: str) -> None:
@@ -466,8 +468,8 @@ def test_an_event_of_many_packets(mariadb: DatabaseServer, database_name: str) -
     mariadb.execute(f"INSERT INTO t VALUES (1, REPEAT('y', {size}))", database=database_name)
     end = here(mariadb)
     with following(mariadb, start, database_name) as stream:
-        chunks = read_to(stream, end)
-    (event,) = chunks[0].rows[1].event
+        segments = read_to(stream, end)
+    (event,) = segments[0].rows[1].event
     assert event.count(b"y") >= size
 
 
@@ -476,11 +478,11 @@ def test_an_idle_source_tells_its_position(source: DatabaseServer, database_name
     end = here(source)
     for start in (end, GtidStart(end.gtid)):
         with following(source, start, database_name) as stream:
-            chunk = stream.read_chunk()
-            while chunk.end != end:
-                chunk = stream.read_chunk()
-            assert not chunk.rows
-            assert chunk.complete
+            segment = stream.read_segment()
+            while segment.end != end:
+                segment = stream.read_segment()
+            assert not segment.rows
+            assert segment.complete
 
 
 def test_changes_of_other_tables_move_the_position(
@@ -491,9 +493,9 @@ def test_changes_of_other_tables_move_the_position(
     source.execute("INSERT INTO t VALUES (1)", database=database_name)
     end = here(source)
     with following(source, start, "another_schema") as stream:
-        chunk = stream.read_chunk()
-    assert not chunk.rows
-    assert chunk.end == end
+        segment = stream.read_segment()
+    assert not segment.rows
+    assert segment.end == end
 
 
 def test_close_from_another_thread(source: DatabaseServer, database_name: str) -> None:
@@ -516,7 +518,7 @@ def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
             start,
             server_id=4713,
             route=lambda _, __: None,
-            limits=ChunkLimits(),
+            limits=SegmentLimits(),
         )
         # As if it was closed, and the successor opened, just before this one asks.
         monkeypatch.setattr(late._connection, "_register", late.close)
@@ -532,7 +534,7 @@ def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: s
         here(source),
         server_id=4712,
         route=lambda _, __: None,
-        limits=ChunkLimits(),
+        limits=SegmentLimits(),
         heartbeat=0.5,
         read_timeout=0.6,
     )
@@ -556,7 +558,7 @@ def test_a_purged_file(source: DatabaseServer, database_name: str) -> None:
         following(source, old, database_name) as stream,
         pytest.raises(PurgedError) as caught,
     ):
-        stream.read_chunk()
+        stream.read_segment()
     assert str(old.binlog) in str(caught.value)
     assert oldest in str(caught.value)
 
@@ -572,7 +574,7 @@ def test_purged_gtids(source: DatabaseServer, database_name: str) -> None:
         following(source, GtidStart(""), database_name) as stream,
         pytest.raises(PurgedError, match="GTID"),
     ):
-        stream.read_chunk()
+        stream.read_segment()
 
 
 def test_a_position_beyond_the_end(source: DatabaseServer, database_name: str) -> None:
@@ -582,16 +584,16 @@ def test_a_position_beyond_the_end(source: DatabaseServer, database_name: str) -
         following(source, start, database_name) as stream,
         pytest.raises(PurgedError, match="position"),
     ):
-        stream.read_chunk()
+        stream.read_segment()
 
 
 def test_another_replica_with_the_same_server_id(
     source: DatabaseServer, database_name: str
 ) -> None:
     with following(source, here(source), database_name) as first:
-        first.read_chunk()
+        first.read_segment()
         with following(source, here(source), database_name) as second:
-            second.read_chunk()
+            second.read_segment()
             # MySQL 5.6 ends the older stream without a word, MariaDB says why.
             with pytest.raises((BinlogError, StreamLostError), match=r"server id|end of stream"):
                 read_on(first)
@@ -621,7 +623,7 @@ def test_a_source_that_restarts(start_server: StartServer) -> None:
     start = here(server)
     with following(server, start, "s") as stream:
         server.execute("INSERT INTO s.t VALUES (1)")
-        taken = [stream.read_chunk()]
+        taken = [stream.read_segment()]
         server.kill()
         with pytest.raises(StreamLostError):
             read_on(stream)
@@ -643,17 +645,17 @@ def test_mysql_from_the_beginning(start_server: StartServer, options: Any) -> No
     end = here(server)
     first = server.execute("SHOW BINARY LOGS")[0][0]
     with following(server, SourcePosition(BinlogPosition(first, 4)), "s") as stream:
-        chunks = read_to(stream, end)
-    assert len(row_events(chunks)) == 5
-    assert chunks[-1].end.binlog == end.binlog
-    assert chunks[-1].end.gtid == end.gtid
+        segments = read_to(stream, end)
+    assert len(row_events(segments)) == 5
+    assert segments[-1].end.binlog == end.binlog
+    assert segments[-1].end.gtid == end.gtid
     assert bool(end.gtid) == bool(options)
 
 
 def test_mariadb_tells_the_gtid_set_of_a_position(mariadb: DatabaseServer) -> None:
     end = here(mariadb)
     with following(mariadb, SourcePosition(end.binlog), "s") as stream:
-        assert stream.read_chunk().end == end
+        assert stream.read_segment().end == end
 
 
 def write_certificate(folder: Path) -> tuple[Path, Path]:

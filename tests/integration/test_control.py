@@ -59,8 +59,8 @@ async def raw(line: bytes) -> bytes:
     async with stream:
         await stream.send(line)
         await stream.send_eof()
-        async for chunk in stream:
-            received += chunk
+        async for segment in stream:
+            received += segment
     return received
 
 

@@ -62,14 +62,14 @@ async def test_death_between_the_statements(
     connection: Connection,
     ddl: DdlExecution,
     monkeypatch: pytest.MonkeyPatch,
-    point: CrashPoint,
+    watermark: CrashPoint,
     time: int,
 ) -> None:
     reached: list[CrashPoint] = []
 
     def die(here: CrashPoint) -> None:
         reached.append(here)
-        if reached.count(point) == time and here is point:
+        if reached.count(watermark) == time and here is watermark:
             raise KeyError("died")
 
     with monkeypatch.context() as patched:

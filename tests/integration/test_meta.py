@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from replicator.downstream.meta import Checkpoint, MetaStore
-from replicator.downstream.watermarks import point_table
+from replicator.downstream.watermarks import watermark_table
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
@@ -30,14 +30,14 @@ async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterat
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
     store = MetaStore(Connection(address), database_name, "task")
     await store.prepare()
-    await store.settle_buckets(4)
+    await store.choose_buckets(4)
     yield store
     store.connection.close()
 
 
 def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
     members = (MemberRecord(Member("a", TableName("s", "t1")), TARGET, version, 7, STRUCTURE),)
-    point = (version, 12, 3)
+    watermark = (version, 12, 3)
     return Checkpoint(
         "a",
         "bin.000001",
@@ -45,9 +45,9 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         "0-1-5",
         9,
         members,
-        floors=((TARGET, point),),
+        low_watermarks=((TARGET, watermark),),
         groups=((TARGET, "a group"),),
-        furthest=((TARGET, point),),
+        high_watermarks=((TARGET, watermark),),
     )
 
 
@@ -61,13 +61,13 @@ async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
 async def test_a_bucket_may_be_ahead_of_the_floor(meta: MetaStore) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
-        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('a', 'm.t', 2, 0, 13, 1)"
     )
     found = await meta.load("a")
     assert found is not None
-    assert (found.floors, found.furthest) == (
+    assert (found.low_watermarks, found.high_watermarks) == (
         ((TARGET, (0, 12, 3)),),
         ((TARGET, (0, 13, 1)),),
     )
@@ -94,27 +94,27 @@ async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_floo
 ) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
-        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('a', 'm.t', 2, 0, 12, %s)",
         (ordinal,),
     )
-    assert await meta.settle_buckets(8) == buckets
+    assert await meta.choose_buckets(8) == buckets
 
 
 async def test_a_source_that_left_the_task_does_not_keep_its_number_of_buckets(
     meta: MetaStore,
 ) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
-    assert await meta.settle_buckets(2) == 2
-    # Source a is gone; the points of the others are of two buckets from here on.
+    assert await meta.choose_buckets(2) == 2
+    # Source a is gone; the watermarks of the others are of two buckets from here on.
     await meta.connection.execute(
-        f"INSERT INTO {point_table(meta.schema, meta.task)}"
+        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('b', 'm.t', 1, 0, 12, 3)"
     )
-    assert await meta.settle_buckets(8) == 2
+    assert await meta.choose_buckets(8) == 2
 
 
 async def test_a_new_task_uses_the_number_of_buckets_it_wants(meta: MetaStore) -> None:
-    assert await meta.settle_buckets(16) == 16
+    assert await meta.choose_buckets(16) == 16

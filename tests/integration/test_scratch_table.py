@@ -12,7 +12,7 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table
-from replicator.schema.scratch_table import ShadowError, structure_after
+from replicator.schema.scratch_table import ScratchTableError, structure_after
 from replicator.schema.structure import Column, Table
 
 pytestmark = pytest.mark.also_tidb
@@ -69,7 +69,7 @@ async def learn(target_server: DatabaseServer, database_name: str) -> AsyncItera
         for sql in statements:
             table = await structure_after(
                 connection,
-                TableName(f"{database_name}_meta", "shadow"),
+                TableName(f"{database_name}_meta", "scratch"),
                 table,
                 recognise(sql, default_schema=database_name),
                 [recognise(sql, default_schema=database_name) for sql in instead],
@@ -113,7 +113,7 @@ async def test_what_the_operator_gave_is_learned_where_the_statement_is_refused(
     before: Table, learn: Learn
 ) -> None:
     refused = "ALTER TABLE t ADD w NO_SUCH_TYPE"
-    with pytest.raises(ShadowError):
+    with pytest.raises(ScratchTableError):
         await learn(before, refused)
     table = await learn(before, refused, instead=("ALTER TABLE t ADD w INT",))
     assert shapes(table) == [*shapes(before), ("w", "int(11)", "", False)]

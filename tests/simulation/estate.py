@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from replicator.sharding.items import At
+from replicator.watermark import Place
 
-BEGINNING = At(0, -1)
+BEGINNING = Place(0, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Row:
     target: str
     shard: int
     number: int
-    since: At
+    since: Place
     texts: tuple[str, ...]
 
 
@@ -59,9 +59,9 @@ class Binlog:
 
     transactions: list[tuple[Event, ...]] = field(default_factory=list)
 
-    def events(self) -> list[tuple[At, Event]]:
+    def events(self) -> list[tuple[Place, Event]]:
         return [
-            (At(key, ordinal if isinstance(event, Row) else 0), event)
+            (Place(key, ordinal if isinstance(event, Row) else 0), event)
             for key, events in enumerate(self.transactions)
             for ordinal, event in enumerate(events, 1)
         ]
@@ -97,7 +97,7 @@ class _Shard:
     target: str
     todo: list[str]
     texts: tuple[str, ...] = ()
-    since: At = BEGINNING
+    since: Place = BEGINNING
     rows: int = 0
     spare: int = 0
     mortal: bool = True
@@ -165,7 +165,7 @@ class _Maker:
             self.write(shard, alive)
         elif chance < 0.85 and shard.todo:
             text = shard.todo.pop(0)
-            shard.since = At(len(log), 0)
+            shard.since = Place(len(log), 0)
             shard.texts = (*shard.texts, text)
             log.append((Alter(shard.name, shard.target, text),))
             shard.spare = max(shard.spare, self.random.randint(0, 3))
@@ -180,7 +180,7 @@ class _Maker:
             random_texts = plan[: self.random.randint(0, len(plan))]
             texts = random_texts if self.reckless else shard.texts
             twin = self.born(shard.source, shard.target, texts)
-            twin.since = At(len(log), 0)
+            twin.since = Place(len(log), 0)
             log.append((Create(twin.name, twin.target, twin.texts),))
             alive.append(twin)
         elif chance < 0.98 and shard.mortal:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import At, Decision, Item, MemberState, Recorded, Turn
+from replicator.sharding.items import Cutover, Decision, Item, MemberState, Recorded
 from replicator.sharding.lock import TargetLock
 from replicator.sharding.resume import Boundary, Resume
+from replicator.watermark import Place
 from tests.simulation.store import Forwarded, TargetTable
 from tests.simulation.world import World
 
@@ -21,7 +22,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 def _deciding(change: Callable[[Group, str, Decision], Decision]) -> Patch:
     original = Group.row
 
-    def row(self: Group, member: str, at: At, count: int = 1) -> Decision:
+    def row(self: Group, member: str, at: Place, count: int = 1) -> Decision:
         decision = change(self, member, original(self, member, at, count))
         if decision is not Decision.HOLD:
             self.held.clear()
@@ -68,13 +69,13 @@ def point_not_compared(patch: pytest.MonkeyPatch) -> None:
         source: str,
         bucket: int,
         rows: list[Forwarded],
-        end: tuple[int, At],
+        end: tuple[int, Place],
         *,
         orderly: bool,
     ) -> None:
         for given in rows:
             self.apply(bucket, given, orderly=orderly)
-        self.points[source, bucket] = end
+        self.watermarks[source, bucket] = end
 
     patch.setattr(TargetTable, "commit", commit)
 
@@ -85,15 +86,15 @@ def point_by_position_only(patch: pytest.MonkeyPatch) -> None:
         source: str,
         bucket: int,
         rows: list[Forwarded],
-        end: tuple[int, At],
+        end: tuple[int, Place],
         *,
         orderly: bool,
     ) -> None:
         for given in rows:
-            if given.at > self.point(source, bucket)[1]:
+            if given.at > self.watermark(source, bucket)[1]:
                 self.apply(bucket, given, orderly=orderly)
-        self.points[source, bucket] = max(
-            end, self.point(source, bucket), key=lambda point: point[1]
+        self.watermarks[source, bucket] = max(
+            end, self.watermark(source, bucket), key=lambda watermark: watermark[1]
         )
 
     patch.setattr(TargetTable, "commit", commit)
@@ -103,8 +104,8 @@ def saved_behind_items(patch: pytest.MonkeyPatch) -> None:
     """Restart behind the open items instead of before them."""
     original = vars(Group)["open_items"].fget
 
-    def open_items(self: Group) -> tuple[At, ...]:
-        return tuple(At(at.transaction + 1, 0) for at in original(self))
+    def open_items(self: Group) -> tuple[Place, ...]:
+        return tuple(Place(at.transaction + 1, 0) for at in original(self))
 
     patch.setattr(Group, "open_items", property(open_items))
 
@@ -174,7 +175,7 @@ def no_barrier(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(World, "barrier", lambda self, target: True)
 
 
-def execute_before_turns(patch: pytest.MonkeyPatch) -> None:
+def execute_before_cutovers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TargetLock, "may_execute", property(lambda self: self.pending is not None))
 
 
@@ -195,29 +196,29 @@ def compared_as_a_set(patch: pytest.MonkeyPatch) -> None:
 
 
 def turns_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Forced and other turns are not saved."""
+    """Forced and other cutovers are not saved."""
     original = World.do_record
 
     def do_record(self: World, target: str) -> None:
         original(self, target)
-        self.store.tables[target].turns.clear()
+        self.store.tables[target].cutovers.clear()
 
     patch.setattr(World, "do_record", do_record)
 
 
 def turn_at_the_saved_position(patch: pytest.MonkeyPatch) -> None:
     """Members are forced from where the source is saved, not behind what was applied."""
-    original = Group.turn
+    original = Group.cut_over
 
-    def turn(self: Group, past: Any, resume: At, *, forced: bool) -> Turn:
+    def cut_over(self: Group, past: Any, resume: Place, *, forced: bool) -> Cutover:
         made = original(self, past, resume, forced=forced)
         if forced:
-            made = Turn(made.version, resume, forced)
-            self._turns = (*self._turns[:-1], made)
+            made = Cutover(made.version, resume, forced)
+            self._cutovers = (*self._cutovers[:-1], made)
             self._reach(max(self.seen, resume))
         return made
 
-    patch.setattr(Group, "turn", turn)
+    patch.setattr(Group, "cut_over", cut_over)
 
 
 def awaited_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -238,8 +239,8 @@ def executed_again(patch: pytest.MonkeyPatch) -> None:
 def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
     original = Group.join
 
-    def join(self: Group, member: str, at: At, like: str | None) -> None:
-        original(self, member, at, like)
+    def join(self: Group, member: str, at: Place, template: str | None) -> None:
+        original(self, member, at, template)
         self.members[member] = MemberState(self.known, at)
 
     patch.setattr(Group, "join", join)
@@ -248,7 +249,7 @@ def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
 def rename_starts_anew(patch: pytest.MonkeyPatch) -> None:
     original = Group.rename
 
-    def rename(self: Group, old: str, new: str, at: At) -> None:
+    def rename(self: Group, old: str, new: str, at: Place) -> None:
         since = self.members[old].since
         original(self, old, new, at)
         self.members[new] = MemberState(self.base, since)
@@ -283,7 +284,7 @@ MUTANTS: Mapping[str, Patch] = {
             ready_for_any_version,
             ready_while_reading_again,
             no_barrier,
-            execute_before_turns,
+            execute_before_cutovers,
             compared_as_a_set,
             turns_forgotten,
             turn_at_the_saved_position,

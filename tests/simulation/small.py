@@ -14,8 +14,9 @@ from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
 
-from replicator.sharding.items import HistoryError, Item, Past, boundary
+from replicator.sharding.items import HistoryError, Item, Past
 from replicator.sharding.lock import Resolution, TargetLock
+from replicator.watermark import boundary
 from tests.simulation.small_source import Scripts, SmallSource, new_source
 from tests.simulation.store import BrokenError
 
@@ -68,16 +69,16 @@ class Small:
     def new_lock(self) -> TargetLock:
         """The lock of what is recorded, without any source."""
         version = self.centre.recorded
-        turns = {name: list(source.turns) for name, source in self.named()}
+        cutovers = {name: list(source.cutovers) for name, source in self.named()}
         pending = None
         if self.centre.stage is not Stage.OPEN:
             text = f"d{version}"
-            last = {name: source.turns[-1] for name, source in self.named()}
+            last = {name: source.cutovers[-1] for name, source in self.named()}
             owner = next(iter(last))
             item = Item(text, (text,), "0", last[owner].at)
             pending = Resolution(version + 1, owner, item, Past(text), last)
         names = NAMES[: len(self.sources)]
-        return TargetLock("T", names, [Past(f"d{v}") for v in range(version)], turns, pending)
+        return TargetLock("T", names, [Past(f"d{v}") for v in range(version)], cutovers, pending)
 
     # The steps of one source: nobody else is asked or changed.
 
@@ -141,13 +142,13 @@ class Small:
             source.apply(len(source.queue), self.centre.executed)
 
     def decide(self) -> None:
-        """All turns are noted; they are not saved yet."""
+        """All cutovers are noted; they are not saved yet."""
         resume = {name: boundary(source.limit) for name, source in self.named()}
         decided = self.lock.resolve(resume)
         if decided.past != Past(f"d{self.centre.recorded}"):
             raise BrokenError(f"{decided.past} is decided as item {decided.version}")
         for name, source in self.named():
-            source.turns = (*source.turns, decided.turns[name])
+            source.cutovers = (*source.cutovers, decided.cutovers[name])
 
     def check_end(self) -> None:
         """Nothing can happen any more: every row must be there, and nothing wait."""

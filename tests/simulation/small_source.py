@@ -1,9 +1,9 @@
 """A source of the small scopes: its binlog, what is applied and saved of it, its group.
 
-Each event is a transaction and a chunk of its own. Each member plays a script such as ``RDRD`` (R:
-a row, D: the next DDL); in which order the members do is decided as the binlog is read, so all
-binlogs are covered. When rows are written and checkpoints saved matters to nobody before a crash,
-a restart or a DDL: so it is decided there how far both had come by then.
+Each event is a transaction and a segment of its own. Each member plays a script such as ``RDRD``
+(R: a row, D: the next DDL); in which order the members do is decided as the binlog is read, so all
+binlogs are covered. When rows are written and checkpoints saved matters to nobody before a crash, a
+restart or a DDL: so it is decided there how far both had come by then.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from itertools import permutations
 from typing import NamedTuple
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import At, Decision, GroupState, Item, MemberState, Turn, boundary
+from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState
 from replicator.sharding.lock import TargetLock
 from replicator.sharding.resume import Boundary
+from replicator.watermark import Place, boundary
 from tests.simulation.estate import BEGINNING
-from tests.simulation.store import BrokenError, Point
+from tests.simulation.store import BrokenError, Watermark
 
 Scripts = tuple[str, ...]
 """Of the members of one source, which are called by their numbers."""
-NOWHERE: Point = (0, At(-1, -1))
+NOWHERE: Watermark = (0, Place(-1, -1))
 
 
 class Event(NamedTuple):
@@ -45,7 +46,7 @@ class Left(NamedTuple):
 class SmallSource:
     """A source. ``log`` is its binlog as far as anything depends on it; ``queue`` are the rows
     that the writer has, by place and version; ``limit`` is where it might be saved if they were
-    applied; ``turns`` include one that is decided and not saved yet.
+    applied; ``cutovers`` include one that is decided and not saved yet.
     """
 
     scripts: Scripts
@@ -55,8 +56,8 @@ class SmallSource:
     log: tuple[Event, ...] = ()
     next: int = 0
     applied: frozenset[int] = frozenset()
-    point: Point = NOWHERE
-    turns: tuple[Turn, ...] = ()
+    watermark: Watermark = NOWHERE
+    cutovers: tuple[Cutover, ...] = ()
     queue: tuple[tuple[int, int], ...] = ()
     limit: int = 0
     stopping: bool = False
@@ -90,7 +91,7 @@ class SmallSource:
         group = self.group
         first = self.saved.key
 
-        def place(at: At) -> tuple[int, int]:
+        def place(at: Place) -> tuple[int, int]:
             return (at.transaction - first, at.ordinal) if at >= boundary(first) else (-1, -1)
 
         return (
@@ -101,13 +102,13 @@ class SmallSource:
             group.known,
             group.base,
             place(group.seen),
-            place(group._settled),
+            place(group._acted_upon),
             place(group._resume),
-            (self.point[0], place(self.point[1])),
+            (self.watermark[0], place(self.watermark[1])),
             tuple((number[e.member], e.kind, e.version) for e in self.log[first:]),
             tuple(sorted((number[m], self.played(m)) for m in range(len(self.scripts)))),
             tuple(sorted(n - first for n in self.applied if n >= first)),
-            tuple((t.version, place(t.at)) for t in self.turns if t.version > self._base),
+            tuple((t.version, place(t.at)) for t in self.cutovers if t.version > self._base),
             tuple(sorted((number[int(m)], s.version) for m, s in group.members.items())),
             tuple(sorted(version for version, count in group.held.items() if count)),
             tuple(
@@ -148,11 +149,11 @@ class SmallSource:
         event = self.log[key]
         self.next += 1
         if event.kind == "R":
-            if group.row(str(member), At(key, 1)) is Decision.APPLY:
+            if group.row(str(member), Place(key, 1)) is Decision.APPLY:
                 self.queue = (*self.queue, (key, group.known))
         else:
             text = f"d{event.version}"
-            group.ddl(Item(text, (text,), str(member), At(key, 0)))
+            group.ddl(Item(text, (text,), str(member), Place(key, 0)))
         self.boundaries = (*self.boundaries, Boundary(key + 1, group.state))
         self.note_limit()
 
@@ -164,19 +165,19 @@ class SmallSource:
     def apply(self, count: int, executed: int) -> None:
         """The writer applies the first rows that it has, to a target of this version."""
         for key, version in self.queue[:count]:
-            if not self.has((version, At(key, 1))):
+            if not self.has((version, Place(key, 1))):
                 event = self.log[key]
                 if not event.version == version == executed:
                     raise BrokenError(f"{event} is applied as {version} at {executed}")
                 if key in self.applied:
                     raise BrokenError(f"{event} is applied twice")
                 self.applied |= {key}
-                self.point = (version, At(key, 1))
+                self.watermark = (version, Place(key, 1))
         self.queue = self.queue[count:]
 
-    def has(self, point: Point) -> bool:
-        """Whether the target's own point says that it has this row."""
-        return point <= self.point
+    def has(self, watermark: Watermark) -> bool:
+        """Whether the target's own watermark says that it has this row."""
+        return watermark <= self.watermark
 
     def restart(self, name: str, lock: TargetLock, executed: int) -> None:
         """Everything is applied and saved, and reading starts anew from there."""
@@ -204,7 +205,7 @@ class SmallSource:
 
     def start(self, name: str, lock: TargetLock) -> None:
         """A new incarnation, from what is saved."""
-        version, at = self.point
+        version, at = self.watermark
         applied = at if version == lock.version and at > NOWHERE[1] else None
         state, key = self.saved.state, self.saved.key
         self.group = lock.start(name, state, boundary(key), applied)
@@ -222,10 +223,10 @@ class SmallSource:
                 yield Left(rows, where)
 
     def crash(self, left: Left, executed: int, *, decided: bool) -> None:
-        """Only what is saved remains; ``decided``: the last turn is not."""
+        """Only what is saved remains; ``decided``: the last cutover is not."""
         self.apply(left.rows, executed)
         self.save(left.saved)
-        self.turns = self.turns[: len(self.turns) - decided]
+        self.cutovers = self.cutovers[: len(self.cutovers) - decided]
         self.forget()
 
     def forget(self) -> None:
@@ -234,7 +235,7 @@ class SmallSource:
         It will be read as something else too: that run is the one where the binlog was that from
         the beginning.
         """
-        traces = [*self.applied, *(turn.at.transaction for turn in self.turns)]
+        traces = [*self.applied, *(cutover.at.transaction for cutover in self.cutovers)]
         self.log = self.log[: max([self.saved.key, *(key + 1 for key in traces)])]
 
 

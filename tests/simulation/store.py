@@ -1,15 +1,16 @@
-"""What survives a crash: the target with its points, and the meta tables."""
+"""What survives a crash: the target with its watermarks, and the meta tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from replicator.sharding.items import At, GroupState, Past, Turn
+from replicator.sharding.items import Cutover, GroupState, Past
 from replicator.sharding.lock import Resolution
+from replicator.watermark import Place
 from tests.simulation.estate import Row
 
-Point = tuple[int, At]
+Watermark = tuple[int, Place]
 """(version, place), compared lexicographically."""
 
 
@@ -26,43 +27,43 @@ class Forwarded:
     """A row as a group gave it to the writer."""
 
     row: Row
-    at: At
+    at: Place
     version: int
-    since: At
+    since: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The checkpoint of a source: a position, the groups' states there, and known points."""
+    """The checkpoint of a source: a position, the groups' states there, and known watermarks."""
 
     key: int
     states: dict[str, GroupState]
-    floors: dict[str, Point]
+    low_watermarks: dict[str, Watermark]
 
 
 @dataclass(slots=True)
 class TargetTable:
-    """One table of the target, with the points and the DDL records that go with it."""
+    """One table of the target, with the watermarks and the DDL records that go with it."""
 
     executed: list[Past] = field(default_factory=list)
     recorded: list[Past] = field(default_factory=list)
     pending: Resolution | None = None
-    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     rows: Counter[tuple[int, int]] = field(default_factory=Counter)
     last: dict[tuple[int, int], int] = field(default_factory=dict)
-    points: dict[tuple[str, int], Point] = field(default_factory=dict)
+    watermarks: dict[tuple[str, int], Watermark] = field(default_factory=dict)
 
     def commit(
-        self, source: str, bucket: int, rows: list[Forwarded], end: Point, *, orderly: bool
+        self, source: str, bucket: int, rows: list[Forwarded], end: Watermark, *, orderly: bool
     ) -> None:
-        """The rows of a bucket and their point, in one transaction."""
+        """The rows of a bucket and their watermark, in one transaction."""
         for given in rows:
-            if (given.version, given.at) > self.point(source, bucket):
+            if (given.version, given.at) > self.watermark(source, bucket):
                 self.apply(bucket, given, orderly=orderly)
-        self.points[source, bucket] = max(end, self.point(source, bucket))
+        self.watermarks[source, bucket] = max(end, self.watermark(source, bucket))
 
-    def point(self, source: str, bucket: int) -> Point:
-        return self.points.get((source, bucket), (0, At(-1, -1)))
+    def watermark(self, source: str, bucket: int) -> Watermark:
+        return self.watermarks.get((source, bucket), (0, Place(-1, -1)))
 
     def apply(self, bucket: int, given: Forwarded, *, orderly: bool) -> None:
         row = given.row

@@ -10,7 +10,7 @@ from tests.simulation.decoupled import Search
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.small import Catalogue, Explored, Scope, Small, State, explore
 from tests.simulation.small_source import SmallSource
-from tests.simulation.store import Point
+from tests.simulation.store import Watermark
 
 TESTING = Path(__file__).parents[2] / "docs" / "testing.md"
 FULL: Scope = (("RDRD", "RDRD"), ("RDRD", "RDRD"))
@@ -90,12 +90,12 @@ def _ends(found: Explored, catalogue: Catalogue) -> set[State]:
 
 
 def _point_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SmallSource, "has", lambda self, point: False)
+    patch.setattr(SmallSource, "has", lambda self, watermark: False)
 
 
 def _point_by_position_only(patch: pytest.MonkeyPatch) -> None:
-    def has(self: SmallSource, point: Point) -> bool:
-        return point[1] <= self.point[1]
+    def has(self: SmallSource, watermark: Watermark) -> bool:
+        return watermark[1] <= self.watermark[1]
 
     patch.setattr(SmallSource, "has", has)
 
@@ -109,7 +109,7 @@ def _turns_forgotten(patch: pytest.MonkeyPatch) -> None:
 
     def crash(self: SmallSource, *left: object, **how: object) -> None:
         original(self, *left, **how)  # type: ignore[arg-type]
-        self.turns = ()
+        self.cutovers = ()
 
     patch.setattr(SmallSource, "crash", crash)
 
@@ -134,7 +134,7 @@ RULE = (
     "ready_before_all",
     "ready_of_one_source",
     "ready_for_any_version",
-    "execute_before_turns",
+    "execute_before_cutovers",
 )
 
 

@@ -1,7 +1,7 @@
 """A model of the actors around the version rule, in steps that a schedule or a crash may part.
 
 The groups, the locks and the resume positions are those of production. What is modelled is how
-they are used: chunks, mailboxes, batches over buckets, checkpoints, write-ahead records.
+they are used: segments, mailboxes, batches over buckets, checkpoints, write-ahead records.
 """
 
 from __future__ import annotations
@@ -10,16 +10,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import (
-    At,
-    Decision,
-    GroupState,
-    Item,
-    MemberState,
-    boundary,
-)
+from replicator.sharding.items import Decision, GroupState, Item, MemberState
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
+from replicator.watermark import Place, boundary
 from tests.simulation.estate import (
     BEGINNING,
     Alter,
@@ -33,11 +27,11 @@ from tests.simulation.estate import (
 from tests.simulation.store import (
     BrokenError,
     Forwarded,
-    Point,
     RefusedError,
     Saved,
     Store,
     TargetTable,
+    Watermark,
 )
 
 BUCKETS = 2
@@ -46,8 +40,8 @@ States = dict[str, GroupState]
 
 
 @dataclass(slots=True)
-class Chunk:
-    """A chunk of a source in the writer. ``parts`` fill up as the groups hand them over."""
+class Segment:
+    """A segment of a source in the writer. ``parts`` fill up as the groups hand them over."""
 
     number: int
     targets: frozenset[str]
@@ -63,28 +57,28 @@ class Chunk:
 
 @dataclass(slots=True)
 class Source:
-    """One incarnation of a source: reader, mailboxes of its groups, its book in the writer."""
+    """One incarnation of a source: reader, mailboxes of its groups, its tracker in the writer."""
 
     name: str
-    log: list[tuple[At, Event]]
+    log: list[tuple[Place, Event]]
     next: int
     states: States
-    floors: dict[str, Point]
+    low_watermarks: dict[str, Watermark]
     groups: dict[str, Group]
     resume: Resume[States]
-    chunks: deque[Chunk] = field(default_factory=deque)
-    mail: dict[str, deque[tuple[Chunk, list[tuple[At, Event]]]]] = field(default_factory=dict)
+    segments: deque[Segment] = field(default_factory=deque)
+    mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)
     number: int = 0
-    turned: dict[str, tuple[int, int]] = field(default_factory=dict)
+    cutover_segments: dict[str, tuple[int, int]] = field(default_factory=dict)
     stopping: bool = False
 
     @property
-    def open_items(self) -> list[At]:
+    def open_items(self) -> list[Place]:
         return [at for group in self.groups.values() for at in group.open_items]
 
     @property
     def drained(self) -> bool:
-        return not self.chunks and not any(self.mail.values())
+        return not self.segments and not any(self.mail.values())
 
 
 class World:
@@ -117,9 +111,9 @@ class World:
 
     def recover(self) -> None:
         """A process starts from the store."""
-        self.batch: list[Chunk] = []
+        self.batch: list[Segment] = []
         self.commits: list[tuple[str, str, int]] = []
-        self.batch_sources: list[tuple[str, Chunk]] = []
+        self.batch_sources: list[tuple[str, Segment]] = []
         self.unsaved: set[str] = set()
         self.locks: dict[str, TargetLock] = {}
         self.sources: dict[str, Source] = {}
@@ -129,7 +123,7 @@ class World:
                 target,
                 self.logs,
                 tuple(table.recorded),
-                {source: tuple(turns) for source, turns in table.turns.items()},
+                {source: tuple(cutovers) for source, cutovers in table.cutovers.items()},
                 table.pending,
             )
         for name in self.logs:
@@ -144,14 +138,14 @@ class World:
             log,
             first,
             dict(saved.states),
-            dict(saved.floors),
+            dict(saved.low_watermarks),
             {},
             Resume(Boundary(saved.key, dict(saved.states))),
         )
         for target, lock in self.locks.items():
             table = self.store.tables[target]
-            points = [table.point(name, bucket) for bucket in range(BUCKETS)]
-            applied = [at for version, at in points if version == lock.version]
+            watermarks = [table.watermark(name, bucket) for bucket in range(BUCKETS)]
+            applied = [at for version, at in watermarks if version == lock.version]
             source.groups[target] = lock.start(
                 name, saved.states[target], boundary(saved.key), max(applied, default=None)
             )
@@ -197,26 +191,26 @@ class World:
         return found
 
     def barrier(self, target: str) -> bool:
-        """Whether the writer has applied what was forwarded before the turns."""
+        """Whether the writer has applied what was forwarded before the cutovers."""
         return all(
-            chunk.number > source.turned[target][1]
+            segment.number > source.cutover_segments[target][1]
             for source in self.sources.values()
-            for chunk in source.chunks
-            if not chunk.applied
+            for segment in source.segments
+            if not segment.applied
         )
 
-    def takes(self, count: int) -> list[list[Chunk]]:
-        """Whole chunks in order, up to ``count`` of each source."""
+    def takes(self, count: int) -> list[list[Segment]]:
+        """Whole segments in order, up to ``count`` of each source."""
         taken = []
         for source in self.sources.values():
-            chunks: list[Chunk] = []
-            for chunk in source.chunks:
-                if chunk.applied:
+            segments: list[Segment] = []
+            for segment in source.segments:
+                if segment.applied:
                     continue
-                if not chunk.whole or len(chunks) == count:
+                if not segment.whole or len(segments) == count:
                     break
-                chunks.append(chunk)
-            taken.append(chunks)
+                segments.append(segment)
+            taken.append(segments)
         return taken
 
     # The steps.
@@ -239,9 +233,9 @@ class World:
         return True
 
     def do_read(self, name: str, count: str) -> None:
-        """The reader deals a chunk of up to ``count`` events out to the groups."""
+        """The reader deals a segment of up to ``count`` events out to the groups."""
         source = self.sources[name]
-        events: list[tuple[At, Event]] = []
+        events: list[tuple[Place, Event]] = []
         while source.next < len(source.log) and len(events) < int(count):
             events.append(source.log[source.next])
             source.next += 1
@@ -250,49 +244,53 @@ class World:
         following = source.log[source.next][0] if source.next < len(source.log) else None
         last = events[-1][0].transaction
         complete = following is None or following.transaction != last
-        parts: dict[str, list[tuple[At, Event]]] = {}
+        parts: dict[str, list[tuple[Place, Event]]] = {}
         for at, event in events:
             parts.setdefault(event.target, []).append((at, event))
-        chunk = Chunk(source.number, frozenset(parts), last + 1 if complete else last, complete)
+        segment = Segment(source.number, frozenset(parts), last + 1 if complete else last, complete)
         source.number += 1
-        source.chunks.append(chunk)
+        source.segments.append(segment)
         for target, part in parts.items():
-            source.mail[target].append((chunk, part))
+            source.mail[target].append((segment, part))
 
     def do_deal(self, name: str, target: str) -> None:
-        """A group decides its part of a chunk."""
+        """A group decides its part of a segment."""
         source = self.sources[name]
         group = source.groups[target]
-        chunk, events = source.mail[target].popleft()
+        segment, events = source.mail[target].popleft()
         forwarded = []
         for at, event in events:
             if isinstance(event, Row):
                 decision = group.row(event.member, at)
                 since = group.members[event.member].since
-                behind = (group.known, at) > source.floors.get(target, (0, BEGINNING))
+                behind = (group.known, at) > source.low_watermarks.get(target, (0, BEGINNING))
                 if decision is Decision.APPLY and behind:
                     forwarded.append(Forwarded(event, at, group.known, since))
             else:
                 self.statement(source, group, at, event)
             self.note_turn(source, target)
-        chunk.parts[target] = (forwarded, group.state)
+        segment.parts[target] = (forwarded, group.state)
         self.locks[target].look()
 
-    def statement(self, source: Source, group: Group, at: At, event: Event) -> None:
+    def statement(self, source: Source, group: Group, at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
             recorded = group.ddl(Item(event.text, (event.text,), event.member, at))
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):
-            likes = group.likes(at)
-            like = next(
-                (name for version, name in likes if name and self.alike(source, name, event, at)),
+            templates = group.templates(at)
+            template = next(
+                (
+                    name
+                    for version, name in templates
+                    if name and self.alike(source, name, event, at)
+                ),
                 None,
             )
-            if like is None and self.texts_at(group.target, likes[-1][0]) != event.texts:
-                raise RefusedError(f"{event} at {at} is like none of {likes}")
-            group.join(event.member, at, like)
+            if template is None and self.texts_at(group.target, templates[-1][0]) != event.texts:
+                raise RefusedError(f"{event} at {at} is like none of {templates}")
+            group.join(event.member, at, template)
         elif isinstance(event, Drop):
             group.leave(event.member, at)
         elif isinstance(event, Rename):
@@ -311,7 +309,7 @@ class World:
         pasts = [*lock.history, *([lock.pending.past] if lock.pending else [])]
         return tuple(past.text for past in pasts[:version] if not past.skipped)
 
-    def alike(self, source: Source, name: str, created: Create, at: At) -> bool:
+    def alike(self, source: Source, name: str, created: Create, at: Place) -> bool:
         """Whether a member has the structure of the created table: as the registry would say."""
         texts: dict[str, tuple[str, ...]] = {}
         for place, event in source.log:
@@ -326,18 +324,18 @@ class World:
         return texts.get(name, ()) == created.texts
 
     def note_turn(self, source: Source, target: str) -> None:
-        """Up to which chunk a group had forwarded rows when it passed its newest turn."""
+        """Up to which segment a group had forwarded rows when it passed its newest cutover."""
         base = source.groups[target].base
-        if source.turned.get(target, (-1, -1))[0] != base:
-            source.turned[target] = (base, source.number - 1)
+        if source.cutover_segments.get(target, (-1, -1))[0] != base:
+            source.cutover_segments[target] = (base, source.number - 1)
 
     def do_batch(self, count: str) -> None:
-        """A job starts: the chunks of all sources, by bucket."""
+        """A job starts: the segments of all sources, by bucket."""
         places: dict[tuple[str, str, int], None] = {}
-        for source, chunks in zip(self.sources.values(), self.takes(int(count)), strict=True):
-            for chunk in chunks:
-                self.batch_sources.append((source.name, chunk))
-                for target, (rows, _) in chunk.parts.items():
+        for source, segments in zip(self.sources.values(), self.takes(int(count)), strict=True):
+            for segment in segments:
+                self.batch_sources.append((source.name, segment))
+                for target, (rows, _) in segment.parts.items():
                     for row in rows:
                         places[source.name, target, row.row.number % BUCKETS] = None
         self.commits = list(places)
@@ -347,42 +345,42 @@ class World:
         name, target, bucket = self.commits.pop(int(index))
         rows = [
             row
-            for source, chunk in self.batch_sources
-            if source == name and target in chunk.parts
-            for row in chunk.parts[target][0]
+            for source, segment in self.batch_sources
+            if source == name and target in segment.parts
+            for row in segment.parts[target][0]
         ]
         end = max((row.version, row.at) for row in rows)
         own = [row for row in rows if row.row.number % BUCKETS == bucket]
         self.store.tables[target].commit(name, bucket, own, end, orderly=self.estate.orderly)
 
     def do_done(self) -> None:
-        """The job is done: resume positions and floors move on."""
-        for name, chunk in self.batch_sources:
-            chunk.applied = True
+        """The job is done: resume positions and low_watermarks move on."""
+        for name, segment in self.batch_sources:
+            segment.applied = True
             source = self.sources[name]
-            for target, (rows, _) in chunk.parts.items():
+            for target, (rows, _) in segment.parts.items():
                 if rows:
-                    source.floors[target] = (rows[-1].version, rows[-1].at)
+                    source.low_watermarks[target] = (rows[-1].version, rows[-1].at)
         self.batch_sources = []
         for source in self.sources.values():
-            while source.chunks and source.chunks[0].applied:
-                chunk = source.chunks.popleft()
-                if chunk.complete:
-                    source.states |= {target: part[1] for target, part in chunk.parts.items()}
+            while source.segments and source.segments[0].applied:
+                segment = source.segments.popleft()
+                if segment.complete:
+                    source.states |= {target: part[1] for target, part in segment.parts.items()}
                     source.resume.applied(
-                        Boundary(chunk.end, dict(source.states)), source.open_items
+                        Boundary(segment.end, dict(source.states)), source.open_items
                     )
 
     def save(self, names: dict[str, Source]) -> None:
         for name, source in names.items():
             found = source.resume.boundary(source.open_items)
-            self.store.saved[name] = Saved(found.key, found.state, dict(source.floors))
+            self.store.saved[name] = Saved(found.key, found.state, dict(source.low_watermarks))
 
     def do_resolve(self, target: str) -> None:
         self.locks[target].resolve(self.resumes())
         self.decided(target)
 
-    def resumes(self) -> dict[str, At]:
+    def resumes(self) -> dict[str, Place]:
         return {
             name: boundary(source.resume.boundary(source.open_items).key)
             for name, source in self.sources.items()
@@ -408,12 +406,12 @@ class World:
         return True
 
     def do_record(self, target: str) -> None:
-        """The decision and the turns are saved, in one transaction."""
+        """The decision and the cutovers are saved, in one transaction."""
         table = self.store.tables[target]
         table.pending = self.locks[target].pending
         assert table.pending is not None
-        for source, turn in table.pending.turns.items():
-            table.turns.setdefault(source, []).append(turn)
+        for source, cutover in table.pending.cutovers.items():
+            table.cutovers.setdefault(source, []).append(cutover)
         self.unsaved.discard(target)
 
     def do_execute(self, target: str) -> None:

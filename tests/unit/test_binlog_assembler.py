@@ -11,15 +11,16 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.assembler import ChunkAssembler, RowPosition
+from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Chunk, RouteSlot
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment import RouteSlot, Segment
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.watermark import Place
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
-NO_LIMITS = ChunkLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
+NO_LIMITS = SegmentLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
 ARTIFICIAL = 0x20
 IGNORABLE = 0x80
 
@@ -73,16 +74,16 @@ class Binlog:
 
 def assembler(
     *,
-    limits: ChunkLimits = NO_LIMITS,
-    resume_after: RowPosition | None = None,
+    limits: SegmentLimits = NO_LIMITS,
+    resume_after: Place | None = None,
     gtids: MariaDBGtids | MySQLGtids | None = None,
     checksums: bool = True,
     start: SourcePosition | None = START,
-) -> ChunkAssembler:
+) -> SegmentAssembler:
     def route(_: str, table: str) -> RouteSlot | None:
         return RouteSlot(1, 2) if table == "t" else None
 
-    return ChunkAssembler(
+    return SegmentAssembler(
         start,
         gtids=gtids,
         route=route,
@@ -92,36 +93,36 @@ def assembler(
     )
 
 
-def read(reader: ChunkAssembler, events: Iterable[bytes]) -> list[Chunk]:
-    """All chunks, the last one being what is left when the events are used up."""
+def read(reader: SegmentAssembler, events: Iterable[bytes]) -> list[Segment]:
+    """All segments, the last one being what is left when the events are used up."""
     reader.push(list(events))
-    chunks = []
+    segments = []
     while reader.run():
-        chunks.append(reader.take())
-    return [*chunks, reader.take()]
+        segments.append(reader.take())
+    return [*segments, reader.take()]
 
 
-def rows(chunks: Iterable[Chunk]) -> list[tuple[int, int]]:
+def rows(segments: Iterable[Segment]) -> list[tuple[int, int]]:
     return [
         pair
-        for chunk in chunks
-        for found in chunk.rows.values()
+        for segment in segments
+        for found in segment.rows.values()
         for pair in zip(found.transaction, found.ordinal, strict=True)
     ]
 
 
 def test_a_transaction() -> None:
     log = Binlog().transaction(2)
-    (chunk,) = read(assembler(), log.events)
-    assert rows([chunk]) == [(START.binlog.key, 1), (START.binlog.key, 2)]
-    found = chunk.rows[1]
+    (segment,) = read(assembler(), log.events)
+    assert rows([segment]) == [(START.binlog.key, 1), (START.binlog.key, 2)]
+    found = segment.rows[1]
     assert found.member == [2, 2]
     assert found.table_map[0] is found.table_map[1]
     assert found.event == [event[:-4] for event in log.events[2:4]]
-    assert chunk.complete
-    assert chunk.end.binlog.offset == log.offset
-    assert (chunk.events, chunk.timestamp) == (5, 1_700_000_000)
-    assert chunk.bytes == log.offset - 1000
+    assert segment.complete
+    assert segment.end.binlog.offset == log.offset
+    assert (segment.events, segment.timestamp) == (5, 1_700_000_000)
+    assert segment.bytes == log.offset - 1000
 
 
 def test_rows_of_other_tables_count_but_are_not_handed_on() -> None:
@@ -136,14 +137,14 @@ def test_cut_and_resumed_anywhere_each_row_comes_once(
     log = Binlog()
     for size in sizes:
         log.transaction(size)
-    limits = ChunkLimits(1 << 40, 1 << 40, target_events=max(1, most // 2), max_events=most)
+    limits = SegmentLimits(1 << 40, 1 << 40, target_events=max(1, most // 2), max_events=most)
     whole = rows(read(assembler(), log.events))
-    chunks = read(assembler(limits=limits), log.events)
-    assert rows(chunks) == whole
-    number = data.draw(st.integers(0, len(chunks) - 1))
-    last, taken = chunks[number], rows(chunks[: number + 1])
+    segments = read(assembler(limits=limits), log.events)
+    assert rows(segments) == whole
+    number = data.draw(st.integers(0, len(segments) - 1))
+    last, taken = segments[number], rows(segments[: number + 1])
     again = [event for event in log.events if end_of(event) > last.end.binlog.offset]
-    resume = RowPosition(*taken[-1]) if taken else None
+    resume = Place(*taken[-1]) if taken else None
     assert taken + rows(read(assembler(start=last.end, resume_after=resume), again)) == whole
 
 
@@ -151,18 +152,18 @@ def end_of(event: bytes) -> int:
     return int.from_bytes(event[13:17], "little")
 
 
-def test_a_chunk_ends_at_a_boundary_after_the_target() -> None:
+def test_a_segment_ends_at_a_boundary_after_the_target() -> None:
     log = Binlog().transaction(3).transaction(3).transaction(1)
-    chunks = read(assembler(limits=ChunkLimits(1, 1 << 40, 99, 99)), log.events)
-    assert [len(rows([chunk])) for chunk in chunks] == [3, 3, 1, 0]
+    segments = read(assembler(limits=SegmentLimits(1, 1 << 40, 99, 99)), log.events)
+    assert [len(rows([segment])) for segment in segments] == [3, 3, 1, 0]
     up_to_first_row = sum(map(len, log.events[:3]))
-    chunks = read(assembler(limits=ChunkLimits(1, up_to_first_row, 99, 99)), log.events)
-    assert [chunk.complete for chunk in chunks][:2] == [False, True]
-    assert len(rows(chunks[:1])) == 1
-    assert chunks[0].end == START
+    segments = read(assembler(limits=SegmentLimits(1, up_to_first_row, 99, 99)), log.events)
+    assert [segment.complete for segment in segments][:2] == [False, True]
+    assert len(rows(segments[:1])) == 1
+    assert segments[0].end == START
 
 
-def test_a_statement_ends_its_chunk() -> None:
+def test_a_statement_ends_its_segment() -> None:
     log = Binlog().transaction(1)
     before = log.offset
     log.query("ALTER TABLE t ADD a INT")
@@ -191,16 +192,16 @@ def test_mariadb_groups() -> None:
 
 def test_without_end_positions_sizes_are_summed_up() -> None:
     log = Binlog(positions=False).transaction(2).transaction(1)
-    (chunk,) = read(assembler(), log.events)
-    assert chunk.end.binlog.offset == log.offset
+    (segment,) = read(assembler(), log.events)
+    assert segment.end.binlog.offset == log.offset
 
 
 def test_a_file_beyond_4_gib() -> None:
     start = SourcePosition(BinlogPosition("bin.000003", (1 << 32) - 100))
     log = Binlog(start.binlog.offset).transaction(5).transaction(1)
     assert log.offset > 1 << 32
-    (chunk,) = read(assembler(start=start), log.events)
-    assert chunk.end.binlog.offset == log.offset
+    (segment,) = read(assembler(start=start), log.events)
+    assert segment.end.binlog.offset == log.offset
 
 
 def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
@@ -208,9 +209,9 @@ def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
     left_out = log.add(160, b"between").offset
     log.gtid(2).table_map().row().xid()
     sent = [event for event in log.events if event[4] != 160]
-    (chunk,) = read(assembler(), sent)
-    assert [transaction & 0xFFFFFFFF for transaction, _ in rows([chunk])] == [1000, left_out]
-    assert chunk.end.binlog.offset == log.offset
+    (segment,) = read(assembler(), sent)
+    assert [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])] == [1000, left_out]
+    assert segment.end.binlog.offset == log.offset
 
 
 def test_rotation() -> None:
@@ -218,9 +219,9 @@ def test_rotation() -> None:
     log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
     log.offset = 4
     log.transaction(1)
-    (chunk,) = read(assembler(), log.events)
-    assert [transaction >> 40 for transaction, _ in rows([chunk])] == [3, 4]
-    assert chunk.end.binlog == BinlogPosition("bin.000004", log.offset)
+    (segment,) = read(assembler(), log.events)
+    assert [transaction >> 40 for transaction, _ in rows([segment])] == [3, 4]
+    assert segment.end.binlog == BinlogPosition("bin.000004", log.offset)
 
 
 def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
@@ -239,8 +240,8 @@ def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
 
 
 def test_only_a_heartbeat_says_that_there_is_no_more() -> None:
-    (chunk,) = read(assembler(), Binlog().transaction(1).events)
-    assert not chunk.caught_up
+    (segment,) = read(assembler(), Binlog().transaction(1).events)
+    assert not segment.caught_up
 
 
 def test_a_beginning_that_a_crash_left_is_dropped() -> None:
@@ -248,10 +249,10 @@ def test_a_beginning_that_a_crash_left_is_dropped() -> None:
     end = log.offset
     log.query("BEGIN").table_map().row().row()
     log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
-    (chunk,) = read(assembler(), log.events)
-    assert len(rows([chunk])) == 1
+    (segment,) = read(assembler(), log.events)
+    assert len(rows([segment])) == 1
     assert end < log.offset
-    limits = ChunkLimits(1 << 40, 1 << 40, 99, max_events=2)
+    limits = SegmentLimits(1 << 40, 1 << 40, 99, max_events=2)
     with pytest.raises(BinlogError, match="without an end"):
         read(assembler(limits=limits), log.events)
 
@@ -266,8 +267,8 @@ def test_a_changed_byte_is_found() -> None:
 
 def test_without_checksums_nothing_is_cut_off() -> None:
     log = Binlog(checksums=False).transaction(1)
-    (chunk,) = read(assembler(checksums=False), log.events)
-    assert chunk.rows[1].event == [log.events[2]]
+    (segment,) = read(assembler(checksums=False), log.events)
+    assert segment.rows[1].event == [log.events[2]]
 
 
 def payload(events: list[bytes]) -> bytes:
@@ -284,20 +285,20 @@ def test_a_compressed_transaction(checksums: bool, most: int) -> None:
         inner = Binlog(0, checksums=False).transaction(3)
         log.add(34, bytes(42)).add(40, payload(inner.events))
     log.add(34, bytes(42)).transaction(1)
-    limits = ChunkLimits(1 << 40, 1 << 40, most, most)
-    chunks = read(assembler(limits=limits, checksums=checksums), log.events)
-    assert [ordinal for _, ordinal in rows(chunks)] == [1, 2, 3, 1, 2, 3, 1]
-    assert len({transaction for transaction, _ in rows(chunks)}) == 3
-    assert rows(chunks)[0][0] == START.binlog.key
-    assert chunks[-1].end.binlog.offset == log.offset
+    limits = SegmentLimits(1 << 40, 1 << 40, most, most)
+    segments = read(assembler(limits=limits, checksums=checksums), log.events)
+    assert [ordinal for _, ordinal in rows(segments)] == [1, 2, 3, 1, 2, 3, 1]
+    assert len({transaction for transaction, _ in rows(segments)}) == 3
+    assert rows(segments)[0][0] == START.binlog.key
+    assert segments[-1].end.binlog.offset == log.offset
 
 
 def test_mysql_gtids() -> None:
     source = bytes(range(16))
     log = Binlog().add(35, MySQLGtids().encode())
     log.add(33, b"\x00" + source + struct.pack("<Q", 1) + bytes(17)).transaction(1)
-    (chunk,) = read(assembler(), log.events)
-    assert chunk.end.gtid == "00010203-0405-0607-0809-0a0b0c0d0e0f:1"
+    (segment,) = read(assembler(), log.events)
+    assert segment.end.gtid == "00010203-0405-0607-0809-0a0b0c0d0e0f:1"
 
 
 @pytest.mark.parametrize(

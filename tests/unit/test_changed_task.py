@@ -13,8 +13,9 @@ from replicator.downstream.decisions import DecisionRecord
 from replicator.downstream.meta import Checkpoint
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord
-from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, Past
 from replicator.sharding.lock import Resolution
+from replicator.watermark import Place
 
 T, U = TableName("s", "t"), TableName("s", "u")
 ONE, TWO = TableName("s", "t1"), TableName("s", "t2")
@@ -25,7 +26,7 @@ def record(name: TableName) -> MemberRecord:
 
 
 def state(*members: TableName, base: int) -> str:
-    saved = MemberState(base, At(50, 0))
+    saved = MemberState(base, Place(50, 0))
     return dump_group(GroupState(base, tuple((str(name), saved) for name in members)))
 
 
@@ -36,10 +37,10 @@ SAVED = Checkpoint(
     gtid="",
     server_id=1,
     members=(record(ONE), record(TWO)),
-    floors=((T, (1, 80, 1)),),
+    low_watermarks=((T, (1, 80, 1)),),
     groups=((T, state(ONE, TWO, base=1)), (U, state(base=3))),
     shard_mode="pessimistic",
-    furthest=((T, (1, 80, 1)),),
+    high_watermarks=((T, (1, 80, 1)),),
 )
 DECIDED = DecisionRecord(T, 1, "ALTER", Member("a", ONE), 50, "", done=True)
 MOVE = Move(record(TWO), U)
@@ -55,7 +56,7 @@ def test_nothing_open() -> None:
         (replace(SAVED, open_items=2), [], "2 schema changes"),
         (SAVED, [replace(DECIDED, version=2)], "has not come to the newest"),
         (SAVED, [replace(DECIDED, version=2, done=False)], "has not come to the newest"),
-        (replace(SAVED, furthest=((T, (1, 90, 1)),)), [DECIDED], "did not end in order"),
+        (replace(SAVED, high_watermarks=((T, (1, 90, 1)),)), [DECIDED], "did not end in order"),
     ],
 )
 def test_something_open(saved: Checkpoint, decided: list[DecisionRecord], reason: str) -> None:
@@ -73,7 +74,7 @@ def test_a_member_takes_the_version_of_its_new_target() -> None:
     }
     states = {name: load_group(text) for name, text in after.groups}
     assert [name for name, _ in states[T].members] == ["s.t1"]
-    assert states[U].members == (("s.t2", MemberState(3, At(50, 0))),)
+    assert states[U].members == (("s.t2", MemberState(3, Place(50, 0))),)
 
 
 def test_a_member_is_no_longer_replicated() -> None:
@@ -83,9 +84,9 @@ def test_a_member_is_no_longer_replicated() -> None:
 
 
 def resolved(version: int, *sources: str, done: bool = True) -> DecisionRecord:
-    item = Item("alter", ("ALTER",), str(ONE), At(50 + version, 0))
-    turns = {source: Turn(version, item.at) for source in sources}
-    resolution = Resolution(version, sources[0], item, Past(item.text), turns)
+    item = Item("alter", ("ALTER",), str(ONE), Place(50 + version, 0))
+    cutovers = {source: Cutover(version, item.at) for source in sources}
+    resolution = Resolution(version, sources[0], item, Past(item.text), cutovers)
     return replace(record_of(T, resolution, None), done=done)
 
 

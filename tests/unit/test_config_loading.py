@@ -58,7 +58,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert (task.spark.master, task.spark.conf) == ("local[*]", {})
     assert task.writer.buckets == 4
     assert task.writer.batch_bytes == 16 * 1024 * 1024
-    assert task.writer.mailbox_chunks == 8
+    assert task.writer.mailbox_segments == 8
     assert task.syncer_of(instance) == Syncer()
     assert task.syncer_of(instance).checkpoint_flush_interval == 30
     assert task.mydumper_of(instance) == Mydumper()

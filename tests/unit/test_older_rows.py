@@ -10,24 +10,25 @@ import anyio
 
 from actors.lock_state import LockHistory
 from actors.mailbox import Mailbox
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.lock_messages import GroupChanged
-from actors.sharding.pessimistic_group import CoordinatedGroup
+from actors.sharding.pessimistic_group import PessimisticGroup
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
 from replicator.downstream.decisions import DecisionStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import At, GroupState, Item, MemberState, Past, Turn
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, Past
 from replicator.sharding.lock import Resolution
+from replicator.watermark import Place
 
 TARGET = TableName("m", "t")
 MEMBER = "s.t1"
 PAST = Past("alter table t add c int", unlocked=True)
-TURN = Turn(1, At(5, 2), forced=True)
-ITEM = Item(PAST.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, At(9, 0))
+TURN = Cutover(1, Place(5, 2), forced=True)
+ITEM = Item(PAST.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, Place(9, 0))
 
 
 class Writer:
@@ -58,13 +59,13 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
     registry = SchemaRegistry()
     target = registry.target(TARGET)
     registry.join(Member("a", TableName("s", "t1")), TARGET)
-    state = GroupState(0, ((MEMBER, MemberState(0, At(0, 0))),))
+    state = GroupState(0, ((MEMBER, MemberState(0, Place(0, 0))),))
     unit = SimpleNamespace(
         source="a",
         epoch=0,
         state=SimpleNamespace(position=None, groups={target: SimpleNamespace(state=state)}),
-        floors={},
-        furthest={},
+        low_watermarks={},
+        high_watermarks={},
         groups={},
         running=True,
         restarting=False,
@@ -75,22 +76,22 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
     coordinator = LockCoordinator(
         registry,
         cast(BatchedWriter, writer),
-        cast(StructureLearner, None),
+        cast(SchemaTracker, None),
         cast(Connection, None),
         cast(DdlRunner, runner),
         cast(DecisionStore, None),
-        {TARGET: LockHistory(turns={"a": [TURN]}, pending=pending)},
+        {TARGET: LockHistory(cutovers={"a": [TURN]}, pending=pending)},
         {"a": cast(Any, unit)},
     )
 
-    def start() -> CoordinatedGroup:
+    def start() -> PessimisticGroup:
         group = unit.groups[target] = coordinator.make_group(cast(Any, unit), target)
-        assert isinstance(group, CoordinatedGroup)
+        assert isinstance(group, PessimisticGroup)
         return group
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(coordinator.run)
-        start().group.row(MEMBER, At(6, 1))
+        start().group.row(MEMBER, Place(6, 1))
         coordinator.mailbox.tell(GroupChanged(target))
         await anyio.wait_all_tasks_blocked()
         assert [after["a"][0] for after in writer.asked] == [0]
@@ -101,7 +102,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         writer.go.set()
         await anyio.wait_all_tasks_blocked()
         assert runner.executed == 0
-        again.group.row(MEMBER, At(6, 1))
+        again.group.row(MEMBER, Place(6, 1))
         coordinator.mailbox.tell(GroupChanged(target))
         await anyio.wait_all_tasks_blocked()
         assert [after["a"][0] for after in writer.asked] == [0, 1]

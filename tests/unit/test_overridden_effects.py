@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from actors.faults import DdlEvent
-from actors.reading.ddl_overrides import RuleBook
+from actors.reading.ddl_overrides import DdlOverrides
 from actors.task.operator_commands import ways_of
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
-from replicator.downstream.ddl_overrides import BinlogRule
+from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind
-from replicator.schema.overridden_effects import RuleAction, ruled_effects
+from replicator.schema.overridden_effects import OverrideAction, overridden_effects
 
 REFUSED = "alter table t1 add unique key u (v)"
 NOT_CARRIED = "alter table t1 rename to t9, add z int"
@@ -23,32 +23,32 @@ def route(name: TableName) -> TableName | None:
     return TableName("d", name.table[:1] if name.table else "")
 
 
-def ruled(action: RuleAction, sql: str, *given: str) -> tuple[tuple[Effect, ...], ...]:
+def ruled(action: OverrideAction, sql: str, *given: str) -> tuple[tuple[Effect, ...], ...]:
     texts = [recognise(text, default_schema="s") for text in given]
-    return ruled_effects(action, recognise(sql, default_schema="s"), texts, route, [])
+    return overridden_effects(action, recognise(sql, default_schema="s"), texts, route, [])
 
 
 def test_a_skipped_change_keeps_its_effect_on_the_shard() -> None:
-    [[effect]] = ruled(RuleAction.SKIP, REFUSED)
+    [[effect]] = ruled(OverrideAction.SKIP, REFUSED)
     assert (effect.kind, effect.instead, effect.skipped) == (EffectKind.ALTER, (), True)
     assert effect.sql.endswith("add unique key u (v)")
 
 
 def test_a_change_is_replaced_on_the_target_only() -> None:
-    [[effect]] = ruled(RuleAction.REPLACE, REFUSED, "create index u on t1 (v)")
+    [[effect]] = ruled(OverrideAction.REPLACE, REFUSED, "create index u on t1 (v)")
     assert effect.instead == ("create index u on `d`.`t` (v)",)
     assert effect.statement.sql == REFUSED
 
 
 def test_statements_before_a_change() -> None:
-    [[effect]] = ruled(RuleAction.INJECT, REFUSED, "alter table t1 drop key u")
+    [[effect]] = ruled(OverrideAction.INJECT, REFUSED, "alter table t1 drop key u")
     assert effect.instead == ("alter table `d`.`t` drop key u", effect.sql)
 
 
 def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
-    assert ruled(RuleAction.SKIP, NOT_CARRIED) == ()
+    assert ruled(OverrideAction.SKIP, NOT_CARRIED) == ()
     first, second = ruled(
-        RuleAction.REPLACE, NOT_CARRIED, "alter table t1 add z int", "rename table t1 to t9"
+        OverrideAction.REPLACE, NOT_CARRIED, "alter table t1 add z int", "rename table t1 to t9"
     )
     assert [effect.kind for effect in first + second] == [EffectKind.ALTER, EffectKind.RENAME]
     assert first[0].instead is None
@@ -57,15 +57,15 @@ def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
 @pytest.mark.parametrize(
     ("action", "sql", "given"),
     [
-        (RuleAction.INJECT, NOT_CARRIED, "alter table t1 add z int"),
-        (RuleAction.INJECT, "rename table t1 to t2", "alter table t1 add z int"),
-        (RuleAction.REPLACE, REFUSED, "drop table t1"),
-        (RuleAction.REPLACE, REFUSED, "alter table u1 add z int"),
-        (RuleAction.REPLACE, REFUSED, "alter table elsewhere.t1 add z int"),
-        (RuleAction.REPLACE, NOT_CARRIED, NOT_CARRIED),
+        (OverrideAction.INJECT, NOT_CARRIED, "alter table t1 add z int"),
+        (OverrideAction.INJECT, "rename table t1 to t2", "alter table t1 add z int"),
+        (OverrideAction.REPLACE, REFUSED, "drop table t1"),
+        (OverrideAction.REPLACE, REFUSED, "alter table u1 add z int"),
+        (OverrideAction.REPLACE, REFUSED, "alter table elsewhere.t1 add z int"),
+        (OverrideAction.REPLACE, NOT_CARRIED, NOT_CARRIED),
     ],
 )
-def test_rules_that_do_not_help(action: RuleAction, sql: str, given: str) -> None:
+def test_rules_that_do_not_help(action: OverrideAction, sql: str, given: str) -> None:
     with pytest.raises(DdlError):
         ruled(action, sql, given)
 
@@ -73,19 +73,19 @@ def test_rules_that_do_not_help(action: RuleAction, sql: str, given: str) -> Non
 def test_rules_are_found_by_either_position() -> None:
     group, own = BinlogPosition("bin.000003", 100), BinlogPosition("bin.000003", 142)
 
-    def book(place: BinlogPosition) -> RuleBook:
-        rule = BinlogRule("a", place.file, place.offset, place.key, RuleAction.SKIP)
-        return RuleBook([rule])
+    def overrides_at(place: BinlogPosition) -> DdlOverrides:
+        override = DdlOverride("a", place.file, place.offset, place.key, OverrideAction.SKIP)
+        return DdlOverrides([override])
 
     def statement(sql: str) -> Statement:
         return Statement("s", sql, group.key, 0, file=own.file, offset=own.offset)
 
     for place in (group, own):
-        assert book(place).find("a", statement(REFUSED)) is not None
-        assert book(place).find("b", statement(REFUSED)) is None
+        assert overrides_at(place).find("a", statement(REFUSED)) is not None
+        assert overrides_at(place).find("b", statement(REFUSED)) is None
     # A transaction may hold several of these.
-    assert book(group).find("a", statement("insert into t1 values (1)")) is None
-    assert book(own).find("a", statement("insert into t1 values (1)")) is not None
+    assert overrides_at(group).find("a", statement("insert into t1 values (1)")) is None
+    assert overrides_at(own).find("a", statement("insert into t1 values (1)")) is not None
 
 
 def test_the_commands_that_a_fault_names() -> None:

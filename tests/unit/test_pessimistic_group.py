@@ -1,4 +1,4 @@
-"""The coordinated group actor: what others see of it while it is in the middle of a chunk."""
+"""The coordinated group actor: what others see of it while it is in the middle of a segment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import anyio
 
 from actors.mailbox import Mailbox
 from actors.messages import Part, TargetRows, WriterMessage
-from actors.schema_tracker import StructureLearner
+from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
-from actors.sharding.pessimistic_group import CoordinatedGroup, GroupTools
+from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from replicator.binlog.segment import RowEvents, Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
@@ -18,8 +18,9 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, effects_of
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import At, GroupState, MemberState, boundary
+from replicator.sharding.items import GroupState, MemberState
 from replicator.sharding.lock import TargetLock
+from replicator.watermark import Place, boundary
 
 TARGET = TableName("m", "t")
 
@@ -34,23 +35,23 @@ class SlowLearner:
         await self.go.wait()
 
 
-async def test_a_turn_in_the_middle_of_a_chunk_stands_behind_the_rows_of_that_chunk() -> None:
+async def test_a_turn_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_segment() -> None:
     registry = SchemaRegistry()
     number = registry.join(Member("a", TableName("s", "t1")), TARGET)
     writer: Mailbox[WriterMessage] = Mailbox(10)
     coordinator: Mailbox[LockMessage] = Mailbox(1)
     learner = SlowLearner()
     lock = TargetLock("m.t", ["a"])
-    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, At(0, 0))),)), boundary(1))
+    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
     tools = GroupTools(
         registry,
         writer,
         coordinator,
-        cast(StructureLearner, learner),
+        cast(SchemaTracker, learner),
         cast(Connection, None),
         {},
     )
-    actor = CoordinatedGroup("a", registry.target(TARGET), group, None, tools)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     sql = "ALTER TABLE s.t1 ADD c INT"
     message = TargetRows(
@@ -67,28 +68,28 @@ async def test_a_turn_in_the_middle_of_a_chunk_stands_behind_the_rows_of_that_ch
         lock.resolve({"a": boundary(1)})
         assert lock.may_execute
         assert len(writer) == 0
-        assert actor.turned() == 7
+        assert actor.cutover_segment() == 7
         learner.go.set()
     part = await writer.get()
     assert isinstance(part, Part)
-    assert (part.chunk, part.version, len(part.rows or ())) == (7, 0, 1)
+    assert (part.segment, part.version, len(part.rows or ())) == (7, 0, 1)
 
 
 async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transaction() -> None:
     registry = SchemaRegistry()
     known = registry.join(Member("a", TableName("s", "t1")), TARGET)
     lock = TargetLock("m.t", ["a"])
-    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, At(0, 0))),)), boundary(1))
+    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = GroupTools(
         registry,
         writer,
         Mailbox(1),
-        cast(StructureLearner, SlowLearner()),
+        cast(SchemaTracker, SlowLearner()),
         cast(Connection, None),
         {},
     )
-    actor = CoordinatedGroup("a", registry.target(TARGET), group, None, tools)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
     await actor.on_message(TargetRows(0, 0, RowEvents([known], [table_map], [5], [1], [b"e"])))

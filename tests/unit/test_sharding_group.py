@@ -4,67 +4,70 @@ import pytest
 
 from replicator.sharding.group import Group
 from replicator.sharding.items import (
-    At,
+    Cutover,
     Decision,
     GroupState,
     HistoryError,
     Item,
     MemberState,
     Past,
-    Turn,
-    boundary,
 )
+from replicator.watermark import Place, boundary
 
 START = boundary(0)
 APPLY, HOLD, SKIP = Decision.APPLY, Decision.HOLD, Decision.SKIP
 
 
 def group(
-    *members: str, known: int = 0, version: int = 0, turns: tuple[Turn, ...] = (), extra: int = 0
+    *members: str,
+    known: int = 0,
+    version: int = 0,
+    cutovers: tuple[Cutover, ...] = (),
+    extra: int = 0,
 ) -> Group:
     """A group whose target's items are called d1, d2 …"""
     state = GroupState(version, tuple((name, MemberState(version, START)) for name in members))
     history = [Past(f"d{number + 1}") for number in range(known + extra)]
-    return Group("A", "T", state, START, known, history, turns)
+    return Group("A", "T", state, START, known, history, cutovers)
 
 
 def ddl(found: Group, member: str, text: str, transaction: int) -> int:
-    return found.ddl(Item(text, (text,), member, At(transaction, 0))).version
+    return found.ddl(Item(text, (text,), member, Place(transaction, 0))).version
 
 
 def test_rows_are_decided_by_version() -> None:
     found = group("a1", "a2")
-    assert found.row("a1", At(1, 1)) is APPLY
+    assert found.row("a1", Place(1, 1)) is APPLY
     assert ddl(found, "a1", "d1", 2) == 1
-    assert found.row("a1", At(3, 1)) is HOLD
-    assert found.row("a2", At(3, 2)) is APPLY
+    assert found.row("a1", Place(3, 1)) is HOLD
+    assert found.row("a2", Place(3, 2)) is APPLY
     assert found.rows_held == 1
     assert found.missing == ("a2",)
-    assert found.open_items == (At(2, 0),)
+    assert found.open_items == (Place(2, 0),)
 
 
 def test_older_rows_are_skipped_when_read_again() -> None:
-    found = group("a1", "a2", known=1, turns=(Turn(1, At(5, 0)),))
-    assert found.row("a1", At(1, 1)) is SKIP
+    found = group("a1", "a2", known=1, cutovers=(Cutover(1, Place(5, 0)),))
+    assert found.row("a1", Place(1, 1)) is SKIP
     ddl(found, "a1", "d1", 2)
-    assert found.row("a1", At(3, 1)) is APPLY
-    assert found.row("a2", At(4, 1)) is SKIP
+    assert found.row("a1", Place(3, 1)) is APPLY
+    assert found.row("a2", Place(4, 1)) is SKIP
     ddl(found, "a2", "d1", 5)
-    assert found.row("a2", At(6, 1)) is APPLY
+    assert found.row("a2", Place(6, 1)) is APPLY
     assert found.open_items == ()
 
 
 def test_a_member_behind_its_turn_is_a_broken_invariant() -> None:
-    found = group("a1", known=1, turns=(Turn(1, At(5, 0)),))
+    found = group("a1", known=1, cutovers=(Cutover(1, Place(5, 0)),))
     with pytest.raises(AssertionError, match="with version 0"):
-        found.row("a1", At(6, 1))
+        found.row("a1", Place(6, 1))
 
 
 def test_events_come_in_order() -> None:
     found = group("a1")
-    found.row("a1", At(2, 1))
+    found.row("a1", Place(2, 1))
     with pytest.raises(AssertionError, match="comes after"):
-        found.row("a1", At(1, 1))
+        found.row("a1", Place(1, 1))
 
 
 def test_ready_when_each_member_has_the_item() -> None:
@@ -79,18 +82,18 @@ def test_ready_when_each_member_has_the_item() -> None:
 def test_a_member_that_leaves_can_make_the_group_ready() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
-    found.leave("a2", At(2, 0))
+    found.leave("a2", Place(2, 0))
     assert found.ready
-    assert found.open_items == (At(1, 0),)
+    assert found.open_items == (Place(1, 0),)
 
 
 def test_not_ready_before_an_earlier_reading_is_reached() -> None:
     state = GroupState(0, (("a1", MemberState(0, START)),))
-    found = Group("A", "T", state, START, 0, (), (), applied=At(4, 1))
+    found = Group("A", "T", state, START, 0, (), (), applied=Place(4, 1))
     ddl(found, "a1", "d1", 1)
     assert not found.ready
-    found.join("a2", At(2, 0), like=None)
-    found.row("a2", At(4, 1))
+    found.join("a2", Place(2, 0), template=None)
+    found.row("a2", Place(4, 1))
     assert not found.ready
     ddl(found, "a2", "d1", 5)
     assert found.ready
@@ -99,47 +102,47 @@ def test_not_ready_before_an_earlier_reading_is_reached() -> None:
 def test_a_renamed_member_keeps_its_version_and_items() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
-    found.rename("a1", "a3", At(2, 0))
-    assert found.row("a3", At(3, 1)) is HOLD
+    found.rename("a1", "a3", Place(2, 0))
+    assert found.row("a3", Place(3, 1)) is HOLD
     assert [item.member for item in found.items[1]] == ["a3"]
     with pytest.raises(AssertionError, match="which is a member"):
-        found.rename("a3", "a2", At(4, 0))
+        found.rename("a3", "a2", Place(4, 0))
 
 
 def test_a_created_table_joins_like_a_member_or_like_the_target() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
-    assert found.likes(At(2, 0)) == [(1, "a1"), (0, "a2"), (0, None)]
-    found.join("a3", At(2, 0), like="a1")
-    found.join("a4", At(3, 0), like=None)
-    assert found.row("a3", At(4, 1)) is HOLD
-    assert found.row("a4", At(4, 2)) is APPLY
+    assert found.templates(Place(2, 0)) == [(1, "a1"), (0, "a2"), (0, None)]
+    found.join("a3", Place(2, 0), template="a1")
+    found.join("a4", Place(3, 0), template=None)
+    assert found.row("a3", Place(4, 1)) is HOLD
+    assert found.row("a4", Place(4, 2)) is APPLY
     assert found.missing == ("a2", "a4")
 
 
 def test_joining_is_decided_as_it_was_when_it_is_read_again() -> None:
     """The target has changed since, but the table was created before."""
-    found = group("a1", known=1, turns=(Turn(1, At(4, 0)),))
+    found = group("a1", known=1, cutovers=(Cutover(1, Place(4, 0)),))
     ddl(found, "a1", "d1", 1)
-    assert found.likes(At(2, 0)) == [(1, "a1"), (0, None)]
-    found.join("a2", At(2, 0), like=None)
-    assert found.row("a2", At(3, 1)) is SKIP
+    assert found.templates(Place(2, 0)) == [(1, "a1"), (0, None)]
+    found.join("a2", Place(2, 0), template=None)
+    assert found.row("a2", Place(3, 1)) is SKIP
     ddl(found, "a2", "d1", 4)
-    assert found.likes(At(5, 0))[-1] == (1, None)
+    assert found.templates(Place(5, 0))[-1] == (1, None)
 
 
 def test_a_group_that_held_nothing_adopts() -> None:
     found = group("a1")
     ddl(found, "a1", "d1", 1)
     ddl(found, "a1", "d2", 2)
-    assert found.row("a1", At(3, 1)) is HOLD
+    assert found.row("a1", Place(3, 1)) is HOLD
     assert not found.can_adopt
-    turn = found.turn(Past("d1"), START, forced=False)
-    assert turn == Turn(1, At(3, 1))
+    cutover = found.cut_over(Past("d1"), START, forced=False)
+    assert cutover == Cutover(1, Place(3, 1))
     found.adopt()
     assert found.known == 1
-    assert found.open_items == (At(2, 0),)
-    found.turn(Past("d2"), START, forced=False)
+    assert found.open_items == (Place(2, 0),)
+    found.cut_over(Past("d2"), START, forced=False)
     assert not found.can_adopt
     with pytest.raises(AssertionError, match="were held"):
         found.adopt()
@@ -148,34 +151,34 @@ def test_a_group_that_held_nothing_adopts() -> None:
 def test_a_turn_needs_readiness_unless_it_is_forced() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
-    found.row("a2", At(2, 1))
+    found.row("a2", Place(2, 1))
     with pytest.raises(AssertionError, match="not ready for 1"):
-        found.turn(Past("d1"), START, forced=False)
-    found.turn(Past("d1", unlocked=True), START, forced=True)
-    assert found.row("a2", At(3, 1)) is HOLD
+        found.cut_over(Past("d1"), START, forced=False)
+    found.cut_over(Past("d1", unlocked=True), START, forced=True)
+    assert found.row("a2", Place(3, 1)) is HOLD
     assert found.members["a2"].awaited == (1,)
 
 
 def test_a_turn_of_a_silent_group_does_not_move_the_source_back() -> None:
     found = group()
-    turn = found.turn(Past("d1"), boundary(7), forced=False)
-    assert turn.at == START
+    cutover = found.cut_over(Past("d1"), boundary(7), forced=False)
+    assert cutover.at == START
     assert found.open_items == (boundary(7),)
 
 
 def forced(past: Past, *more: Past) -> Group:
     state = GroupState(0, (("a1", MemberState(0, START)),))
     pasts = (past, *more)
-    turns = [Turn(n + 1, START, forced=True) for n in range(len(pasts))]
-    return Group("A", "T", state, START, len(pasts), pasts, turns)
+    cutovers = [Cutover(n + 1, START, forced=True) for n in range(len(pasts))]
+    return Group("A", "T", state, START, len(pasts), pasts, cutovers)
 
 
 def test_a_forced_members_own_ddl_is_ignored_however_it_is_spelt() -> None:
     found = forced(Past("add c default 0", unlocked=True))
-    assert found.row("a1", At(1, 1)) is APPLY
-    recorded = found.ddl(Item("add c default -1", (), "a1", At(2, 0)))
+    assert found.row("a1", Place(1, 1)) is APPLY
+    recorded = found.ddl(Item("add c default -1", (), "a1", Place(2, 0)))
     assert (recorded.version, recorded.awaited) == (1, True)
-    assert found.members["a1"] == MemberState(1, At(2, 0))
+    assert found.members["a1"] == MemberState(1, Place(2, 0))
     assert ddl(found, "a1", "add d", 3) == 2
 
 
@@ -195,21 +198,21 @@ def test_of_several_forced_items_the_one_with_the_text_is_matched() -> None:
 
 
 def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None:
-    found = group("a1", known=1, turns=(Turn(1, At(5, 0)),))
+    found = group("a1", known=1, cutovers=(Cutover(1, Place(5, 0)),))
     with pytest.raises(HistoryError, match="number 1 of the target T was 'd1'"):
         ddl(found, "a1", "other", 1)
     state = GroupState(0, (("a1", MemberState(0, START)),))
-    turns = [Turn(1, At(5, 0), forced=True)]
-    unlocked = Group("A", "T", state, START, 1, [Past("d1", unlocked=True)], turns)
+    cutovers = [Cutover(1, Place(5, 0), forced=True)]
+    unlocked = Group("A", "T", state, START, 1, [Past("d1", unlocked=True)], cutovers)
     assert ddl(unlocked, "a1", "other", 1) == 1
-    assert unlocked.row("a1", At(6, 1)) is APPLY
+    assert unlocked.row("a1", Place(6, 1)) is APPLY
 
 
 def test_a_turn_inside_a_transaction_parts_its_rows() -> None:
-    found = group("a1", turns=(Turn(1, At(3, 2), forced=True),), extra=1)
-    assert found.next_turn == At(3, 2)
-    assert [found.row("a1", At(3, ordinal)) for ordinal in (1, 2, 3)] == [APPLY, APPLY, HOLD]
-    assert found.next_turn is None
+    found = group("a1", cutovers=(Cutover(1, Place(3, 2), forced=True),), extra=1)
+    assert found.next_cutover == Place(3, 2)
+    assert [found.row("a1", Place(3, ordinal)) for ordinal in (1, 2, 3)] == [APPLY, APPLY, HOLD]
+    assert found.next_cutover is None
 
 
 def test_state_saved_behind_an_open_item_is_refused() -> None:

@@ -3,18 +3,10 @@ from __future__ import annotations
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import (
-    At,
-    Decision,
-    GroupState,
-    Item,
-    MemberState,
-    Past,
-    Turn,
-    boundary,
-)
+from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState, Past
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
+from replicator.watermark import Place, boundary
 
 START = boundary(0)
 RESUME = {"A": START, "B": START}
@@ -30,7 +22,7 @@ def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group]]:
 
 
 def ddl(group: Group, member: str, text: str, transaction: int) -> None:
-    group.ddl(Item(text, (text,), member, At(transaction, 0)))
+    group.ddl(Item(text, (text,), member, Place(transaction, 0)))
 
 
 def test_the_first_ready_source_owns_the_lock() -> None:
@@ -45,7 +37,7 @@ def test_the_first_ready_source_owns_the_lock() -> None:
     assert found.owner == "B"
     resolution = found.resolve(RESUME)
     assert (resolution.version, resolution.owner, resolution.item.member) == (1, "B", "b1")
-    assert resolution.turns == {"A": Turn(1, At(2, 0)), "B": Turn(1, At(1, 0))}
+    assert resolution.cutovers == {"A": Cutover(1, Place(2, 0)), "B": Cutover(1, Place(1, 0))}
     assert found.may_execute
     found.executed()
     assert (found.version, found.pending, found.view()) == (1, None, None)
@@ -103,12 +95,12 @@ def test_unlock_executes_the_named_sources_statement() -> None:
     found, groups = lock(A=("a1",), B=("b1", "b2"))
     ddl(groups["A"], "a1", "c default 0", 1)
     ddl(groups["B"], "b1", "c default -1", 1)
-    groups["B"].row("b2", At(2, 1))
+    groups["B"].row("b2", Place(2, 1))
     resolution = found.unlock(RESUME, owner="B")
     assert resolution.item.text == "c default -1"
-    assert resolution.turns["B"] == Turn(1, At(2, 1), forced=True)
+    assert resolution.cutovers["B"] == Cutover(1, Place(2, 1), forced=True)
     assert found.may_execute
-    assert groups["B"].row("b2", At(3, 1)) is Decision.HOLD
+    assert groups["B"].row("b2", Place(3, 1)) is Decision.HOLD
     with pytest.raises(UnlockError, match="being resolved already"):
         found.unlock(RESUME)
 
@@ -128,19 +120,19 @@ def test_unlock_says_why_it_cannot() -> None:
 def test_a_decision_survives_a_crash() -> None:
     found, groups = lock(A=("a1",), B=("b1",))
     ddl(groups["A"], "a1", "x", 1)
-    groups["B"].row("b1", At(4, 1))
+    groups["B"].row("b1", Place(4, 1))
     decided = found.unlock(RESUME, skip=True)
     assert decided.past == Past("x", unlocked=True, skipped=True)
 
-    again = TargetLock("T", "AB", (), {s: [t] for s, t in decided.turns.items()}, decided)
+    again = TargetLock("T", "AB", (), {s: [t] for s, t in decided.cutovers.items()}, decided)
     state = GroupState(0, (("a1", MemberState(0, START)),))
     a = again.start("A", state, START)
     b = again.start("B", GroupState(0, (("b1", MemberState(0, START)),)), START)
     assert not again.may_execute
     ddl(a, "a1", "x", 1)
-    assert b.row("b1", At(4, 1)) is Decision.APPLY
+    assert b.row("b1", Place(4, 1)) is Decision.APPLY
     assert again.may_execute
-    assert b.row("b1", At(5, 1)) is Decision.HOLD
+    assert b.row("b1", Place(5, 1)) is Decision.HOLD
     again.executed()
     assert a.can_adopt
     assert not b.can_adopt
@@ -150,7 +142,7 @@ def test_the_view_shows_what_is_waited_for() -> None:
     found, groups = lock(A=("a1",), B=("b1", "b2"))
     assert found.view() is None
     ddl(groups["A"], "a1", "x", 1)
-    groups["A"].row("a1", At(2, 1), count=5)
+    groups["A"].row("a1", Place(2, 1), count=5)
     found.look()
     view = found.view()
     assert view is not None
@@ -164,9 +156,9 @@ def test_a_source_is_saved_before_its_open_items() -> None:
     resume.applied(Boundary(3, "s3"), ())
     assert resume.boundary(()) == Boundary(3, "s3")
     for key in (5, 7, 9):
-        resume.applied(Boundary(key, f"s{key}"), [At(4, 0), At(7, 0)])
-    assert resume.boundary([At(4, 0), At(7, 0)]) == Boundary(3, "s3")
-    assert resume.boundary([At(7, 0)]) == Boundary(7, "s7")
+        resume.applied(Boundary(key, f"s{key}"), [Place(4, 0), Place(7, 0)])
+    assert resume.boundary([Place(4, 0), Place(7, 0)]) == Boundary(3, "s3")
+    assert resume.boundary([Place(7, 0)]) == Boundary(7, "s7")
     assert resume.boundary(()) == Boundary(9, "s9")
     with pytest.raises(AssertionError, match="behind the open item"):
-        resume.boundary([At(2, 0)])
+        resume.boundary([Place(2, 0)])

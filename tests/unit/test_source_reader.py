@@ -10,14 +10,14 @@ import pytest
 
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
-from actors.reading.ddl_overrides import RuleBook
+from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import StreamLostError
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Chunk, Statement
-from replicator.binlog.segment_builder import ChunkLimits
+from replicator.binlog.segment import Segment, Statement
+from replicator.binlog.segment_builder import SegmentLimits
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
 
@@ -28,19 +28,19 @@ ROUTER = Router(
 CREATE = Statement("s", "CREATE TABLE t1 (a INT)", 4, 7)
 
 
-def chunk(statement: Statement | None, *, complete: bool, end: int = 4) -> Chunk:
+def segment(statement: Statement | None, *, complete: bool, end: int = 4) -> Segment:
     position = SourcePosition(BinlogPosition("bin.000000", end))
-    return Chunk({}, position, complete, timestamp=7, bytes=10, events=1, statement=statement)
+    return Segment({}, position, complete, timestamp=7, bytes=10, events=1, statement=statement)
 
 
 class Streams:
-    """In the place of the binlog stream: chunks by connection; each then ends."""
+    """In the place of the binlog stream: segments by connection; each then ends."""
 
-    def __init__(self, *connections: list[Chunk]) -> None:
-        self.connections = [list(chunks) for chunks in connections]
+    def __init__(self, *connections: list[Segment]) -> None:
+        self.connections = [list(segments) for segments in connections]
 
     def __call__(self, *_: object, **__: object) -> Streams:
-        self.chunks = self.connections.pop(0)
+        self.segments = self.connections.pop(0)
         return self
 
     def open(self) -> None:
@@ -49,10 +49,10 @@ class Streams:
     def close(self) -> None:
         pass
 
-    def read_chunk(self) -> Chunk:
-        if not self.chunks:
+    def read_segment(self) -> Segment:
+        if not self.segments:
             raise StreamLostError("lost")
-        return self.chunks.pop(0)
+        return self.segments.pop(0)
 
 
 async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> list[int]:
@@ -61,11 +61,11 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     group: Mailbox[GroupMessage] = Mailbox(100)
     writer: Mailbox[WriterMessage] = Mailbox(100)
     reader = SourceReader(
-        SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, ChunkLimits()),
+        SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
         ROUTER,
         SchemaRegistry(),
-        RuleBook(),
+        DdlOverrides(),
         writer,
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
         (),
@@ -83,8 +83,10 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
 async def test_a_statement_in_an_unfinished_transaction_is_dealt_out_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    unfinished = chunk(CREATE, complete=False)
-    streams = Streams([unfinished], [unfinished], [unfinished, chunk(None, complete=True, end=90)])
+    unfinished = segment(CREATE, complete=False)
+    streams = Streams(
+        [unfinished], [unfinished], [unfinished, segment(None, complete=True, end=90)]
+    )
     assert await effects_dealt(monkeypatch, streams) == [1]
 
 
@@ -93,7 +95,7 @@ async def test_the_same_statement_in_another_transaction_is_dealt_out(
 ) -> None:
     other = Statement("s", CREATE.sql, 90, 7)
     streams = Streams(
-        [chunk(CREATE, complete=False), chunk(None, complete=True, end=90)],
-        [chunk(other, complete=True, end=150)],
+        [segment(CREATE, complete=False), segment(None, complete=True, end=90)],
+        [segment(other, complete=True, end=150)],
     )
     assert await effects_dealt(monkeypatch, streams) == [1, 1]

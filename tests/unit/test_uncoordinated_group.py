@@ -10,9 +10,8 @@ import pytest
 from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.coordination import Uncoordinated, Unit
-from actors.sharding.uncoordinated_group import ShardingGroup
-from actors.writing.segment_tracker import BookState
-from replicator.binlog.position import Point
+from actors.sharding.uncoordinated_group import UncoordinatedGroup
+from actors.writing.segment_tracker import SourceState
 from replicator.binlog.segment import RowEvents, Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
@@ -20,6 +19,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, effects_of
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
+from replicator.watermark import Watermark
 
 TARGET = TableName("m", "t")
 TABLE_MAP = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -36,19 +36,19 @@ def route(name: TableName) -> TableName | None:
 class Bench:
     """A group with members t1 and t2 of source a, and a mailbox in the writer's place."""
 
-    def __init__(self, floor: Point | None = None, others: bool = False) -> None:
+    def __init__(self, low_watermark: Watermark | None = None, others: bool = False) -> None:
         self.registry = SchemaRegistry()
         for table in ("t1", "t2") if others else ("t1",):
             self.registry.join(Member("a", TableName("s", table)), TARGET)
         self.writer: Mailbox[WriterMessage] = Mailbox(100)
-        self.group = ShardingGroup(
+        self.group = UncoordinatedGroup(
             "a",
             self.registry.target(TARGET),
             self.registry,
             self.writer,
             version=0,
             keep_databases=False,
-            floor=floor,
+            low_watermark=low_watermark,
         )
 
     async def rows(self, *places: tuple[int, int]) -> Part:
@@ -89,25 +89,25 @@ async def test_rows_are_passed_on_with_the_version_they_belong_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("floor", "left"),
+    ("low_watermark", "left"),
     [
         (None, [(5, 1), (5, 2), (8, 1)]),
-        (Point(0, 4, 9), [(5, 1), (5, 2), (8, 1)]),
-        (Point(0, 5, 1), [(5, 2), (8, 1)]),
-        (Point(0, 5, 2), [(8, 1)]),
-        (Point(0, 8, 1), []),
+        (Watermark(0, 4, 9), [(5, 1), (5, 2), (8, 1)]),
+        (Watermark(0, 5, 1), [(5, 2), (8, 1)]),
+        (Watermark(0, 5, 2), [(8, 1)]),
+        (Watermark(0, 8, 1), []),
     ],
 )
 async def test_rows_up_to_the_floor_are_left_out(
-    floor: Point | None, left: list[tuple[int, int]]
+    low_watermark: Watermark | None, left: list[tuple[int, int]]
 ) -> None:
-    part = await Bench(floor).rows((5, 1), (5, 2), (8, 1))
+    part = await Bench(low_watermark).rows((5, 1), (5, 2), (8, 1))
     found = part.rows
     assert list(zip(found.transaction, found.ordinal, strict=True) if found else []) == left
 
 
 async def test_the_floor_of_an_older_version_leaves_nothing_out() -> None:
-    bench = Bench(Point(0, 100, 1))
+    bench = Bench(Watermark(0, 100, 1))
     await bench.ddl("ALTER TABLE t1 ADD c INT")
     assert (await bench.rows((12, 1))).rows is not None
 
@@ -136,11 +136,11 @@ async def test_a_renamed_member_keeps_its_version_and_structure() -> None:
     assert bench.registry.member(1).name.table == "t9"
 
 
-def started(bench: Bench, groups: dict[int, GroupSaved], floor: Point | None) -> int:
+def started(bench: Bench, groups: dict[int, GroupSaved], low_watermark: Watermark | None) -> int:
     """The version that a group starts with, from a checkpoint."""
-    floors = {bench.group.target: floor} if floor else {}
-    state = BookState(None, groups)
-    unit = SimpleNamespace(source="a", state=state, floors=floors)
+    low_watermarks = {bench.group.target: low_watermark} if low_watermark else {}
+    state = SourceState(None, groups)
+    unit = SimpleNamespace(source="a", state=state, low_watermarks=low_watermarks)
     group = Uncoordinated(bench.registry, bench.writer).make_group(
         cast(Unit, unit), bench.group.target
     )
@@ -151,9 +151,9 @@ async def test_a_group_that_lost_its_last_member_goes_on_counting_where_it_was()
     bench = Bench()
     part = await bench.ddl("DROP TABLE t1")
     assert part.saved is not None
-    assert started(bench, {bench.group.target: part.saved}, Point(0, 5, 1)) == 1
+    assert started(bench, {bench.group.target: part.saved}, Watermark(0, 5, 1)) == 1
 
 
 def test_statements_that_will_be_read_again_are_not_counted_before() -> None:
     # CREATE TABLE … SELECT, saved at its beginning: some of its rows are applied, as version 1.
-    assert started(Bench(), {}, Point(1, 5, 3)) == 0
+    assert started(Bench(), {}, Watermark(1, 5, 3)) == 0
