@@ -14,8 +14,9 @@ from replicator.sandbox.cache import cached_folder
 from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.server import (
-    COMMON_OPTIONS,
+    LOG_FILE_SIZE,
     BinlogServer,
+    arguments,
     give_to_server,
     tail,
     user_arguments,
@@ -35,7 +36,7 @@ class MariaDBServer(BinlogServer):
         return cached_folder(f"mariadb-{version}", _build_data)
 
     def _kind_options(self) -> Mapping[str, str | None]:
-        return {}
+        return LOG_FILE_SIZE
 
 
 @cache
@@ -70,7 +71,7 @@ def _build_data(target: Path) -> None:
             f"--datadir={keeper.folder / 'data'}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
-            f"--innodb-log-file-size={COMMON_OPTIONS['innodb_log_file_size']}",
+            *arguments(LOG_FILE_SIZE),
             *user_arguments(),
         ]
         keeper.start(argv, os.environ, log)

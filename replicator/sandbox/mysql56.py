@@ -18,6 +18,7 @@ from replicator.sandbox.errors import ServerStartError, ServerUnavailableError
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.server import (
     COMMON_OPTIONS,
+    LOG_FILE_SIZE,
     BinlogServer,
     arguments,
     give_to_server,
@@ -52,6 +53,7 @@ class MySQL56Server(BinlogServer):
     def _kind_options(self) -> Mapping[str, str | None]:
         # The server reads these after it changed its user, who may not reach the cache folder.
         return {
+            **LOG_FILE_SIZE,
             "basedir": str(self.folder),
             "lc_messages_dir": str(self.folder / "share"),
             "character_sets_dir": str(self.folder / "share" / "charsets"),
@@ -111,7 +113,7 @@ def _build_data(target: Path) -> None:
             "datadir": str(folder / "data"),
             "tmpdir": str(folder),
             "lc_messages_dir": str(folder / "share"),
-            "innodb_log_file_size": COMMON_OPTIONS["innodb_log_file_size"],
+            **LOG_FILE_SIZE,
             "innodb_use_native_aio": COMMON_OPTIONS["innodb_use_native_aio"],
         }
         program, log = unpacked / "mysqld", folder / "install.log"

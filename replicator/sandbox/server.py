@@ -41,8 +41,10 @@ COMMON_OPTIONS: Mapping[str, str | None] = {
     "innodb_doublewrite": "0",
     "innodb_use_native_aio": "0",  # the machine's quota of them is small, and shared
     "innodb_buffer_pool_size": "128M",
-    "innodb_log_file_size": "32M",
 }
+
+LOG_FILE_SIZE: Mapping[str, str | None] = {"innodb_log_file_size": "32M"}
+"""The size of InnoDB's log; newer MySQLs no longer know this option."""
 
 
 class DatabaseServer(ABC):
@@ -211,6 +213,10 @@ class BinlogServer(DatabaseServer):
     def _kind_options(self) -> Mapping[str, str | None]:
         """Options that this kind of server needs besides the common ones."""
 
+    def _command(self) -> list[str]:
+        """What runs the program, before its options."""
+        return [str(self._program())]
+
     def _lay_out(self, folder: Path) -> None:
         shutil.copytree(self._template(), folder, dirs_exist_ok=True)
         # copytree also copies the mode of the cache folder, which others could read.
@@ -226,7 +232,7 @@ class BinlogServer(DatabaseServer):
             "server_id": str(self.server_id),
         }
         options = {**COMMON_OPTIONS, **own, **self._kind_options(), **self._wanted}
-        return [str(self._program()), "--no-defaults", *user_arguments(), *arguments(options)]
+        return [*self._command(), "--no-defaults", *user_arguments(), *arguments(options)]
 
 
 def arguments(options: Mapping[str, str | None]) -> list[str]:
