@@ -12,6 +12,8 @@ import pytest
 
 from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mariadb11 import MariaDB11Server
+from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
@@ -44,6 +46,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     concerned = uses_target if CHOSEN_TARGET else is_selected
     config.hook.pytest_deselected(items=[item for item in items if not concerned(item)])
     items[:] = [item for item in items if concerned(item)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which versions there were of the servers whose versions move."""
+    for package in (MySQLServer.package, MariaDB11Server.package):
+        version = package.fetched_version()
+        if version is not None:
+            terminalreporter.write_line(f"{package.name} of {package.suite}: {version}")
 
 
 def uses_target(item: pytest.Item) -> bool:
@@ -92,6 +102,20 @@ def mariadb_source_full() -> Iterator[DatabaseServer]:
 def mysql56_source() -> Iterator[DatabaseServer]:
     """A MySQL 5.6 with GTIDs."""
     with started(MySQL56Server(GTID_OPTIONS)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_source() -> Iterator[DatabaseServer]:
+    """A MySQL 9 or newer, with GTIDs."""
+    with started(MySQLServer()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb11_source() -> Iterator[DatabaseServer]:
+    """A MariaDB 11."""
+    with started(MariaDB11Server()) as server:
         yield server
 
 
