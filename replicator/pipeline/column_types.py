@@ -13,7 +13,7 @@ _LONG = _BLOB | {Wire.BLOB_COMPRESSED}
 _VARIABLE = frozenset({Wire.VARCHAR, Wire.VAR_STRING, Wire.VARCHAR_COMPRESSED})
 _GEOMETRY_TYPES = (
     "geometry",
-    "watermark",
+    "point",
     "linestring",
     "polygon",
     "multipoint",
