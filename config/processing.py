@@ -47,9 +47,10 @@ class Loader(Section):
     """Folder of the dump."""
     import_mode: str = ""
     """How the data are imported."""
-    on_duplicate_logical: OnDuplicate = "replace"
-    """What happens to a row whose key is in the target already: `replace` overwrites the one that
-    is there, `error` pauses the task, `ignore` keeps the one that is there. Old spelling:
+    on_duplicate_logical: OnDuplicate = "error"
+    """What happens to a row whose key is in the target already: `error` pauses the task and names
+    both shards, `replace` overwrites the one that is there, `ignore` keeps the one that is there.
+    DM's default is `replace`, by which a row of another shard is lost. Old spelling:
     `on-duplicate`."""
 
 

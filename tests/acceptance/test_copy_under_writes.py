@@ -26,8 +26,12 @@ def merging(
     sources = dict(zip("ab", map(request.getfixturevalue, request.param), strict=True))
     merging = Merging(spark, tmp_path, sources, target_server, database_name)
     merging.mode = "all"
-    merging.more = {"mydumpers": {"small": {"rows": 50}}}
-    merging.instance = {"mydumper-config-name": "small"}
+    # Values that move from row to row are met twice, and no two shards have the same key.
+    merging.more = {
+        "mydumpers": {"small": {"rows": 50}},
+        "loaders": {"moving": {"on-duplicate-logical": "replace"}},
+    }
+    merging.instance = {"mydumper-config-name": "small", "loader-config-name": "moving"}
     return merging
 
 

@@ -66,7 +66,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert task.mydumper_of(instance).chunk_filesize == 64 * 1024 * 1024
     assert task.mydumper_of(instance).rows == 0
     assert task.loader_of(instance) == Loader()
-    assert (task.pool_size, task.loader_of(instance).on_duplicate_logical) == (16, "replace")
+    assert (task.pool_size, task.loader_of(instance).on_duplicate_logical) == (16, "error")
     assert task.full_copy.rows_per_second == 0
     assert instance.meta is None
     assert task.source("a").server_id == 0

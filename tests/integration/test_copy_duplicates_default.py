@@ -1,0 +1,20 @@
+"""A full copy that nobody told what to do with keys in two shards loses no row."""
+
+from __future__ import annotations
+
+from tests.support.merging import Merging
+from tests.support.running import fault_of
+
+
+async def test_a_key_in_two_shards_stops_a_copy_that_was_told_nothing(merging: Merging) -> None:
+    merging.mode = "full"
+    merging.create("x", "(id INT PRIMARY KEY, n INT)", shards=2, with_target=False)
+    merging.do("INSERT INTO x_1 VALUES (1, 1), (2, 1)", "INSERT INTO x_2 VALUES (2, 2), (3, 2)")
+    fault = await fault_of(merging.copy())
+    assert fault.event == "copy.duplicate"
+    assert "'2'" in fault.message
+    # What was copied of either stays until its row goes: here both shards give way.
+    merging.do("DELETE FROM x_1 WHERE id = 2", "DELETE FROM x_2 WHERE id = 2")
+    merging.on(merging.target, "DELETE FROM x WHERE id = 2")
+    assert (await merging.copy()).finished
+    assert not merging.differences()
