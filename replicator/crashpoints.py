@@ -1,7 +1,7 @@
 """Named steps between reading and checkpoint at which tests kill the process.
 
 `reach` is called at each of them; it does nothing unless the environment variable
-``REPLICATOR_CRASH_AT`` names the watermark, optionally as ``name:n`` for the n-th time it is
+``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is
 reached. Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if
 it names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
 """
@@ -67,13 +67,13 @@ _reached: dict[str, int] = {}
 _lock = threading.Lock()
 
 
-def reach(watermark: CrashPoint) -> None:
+def reach(point: CrashPoint) -> None:
     """Die here if the environment asks for it; otherwise do nothing."""
     wanted = os.environ.get("REPLICATOR_CRASH_AT")
     if not wanted:
         return
     name, _, count = wanted.partition(":")
-    if name != watermark.value:
+    if name != point.value:
         return
     with _lock:
         _reached[name] = _reached.get(name, 0) + 1
@@ -84,10 +84,10 @@ def reach(watermark: CrashPoint) -> None:
             os.kill(int(process), signal.SIGKILL)
 
 
-def take_settings(watermark: str, process: str) -> None:
+def take_settings(point: str, process: str) -> None:
     """In an executor: die where the driver's environment asks for it, and take the driver along."""
-    if watermark:
-        os.environ["REPLICATOR_CRASH_AT"] = watermark
+    if point:
+        os.environ["REPLICATOR_CRASH_AT"] = point
         os.environ["REPLICATOR_CRASH_PID"] = process
     else:
         os.environ.pop("REPLICATOR_CRASH_AT", None)

@@ -49,8 +49,8 @@ die at them."""
 
 
 def test_every_step_is_hit() -> None:
-    watermarks = {watermark for watermarks in LIVES.values() for watermark in watermarks}
-    assert watermarks | ELSEWHERE == set(CrashPoint)
+    points = {point for points in LIVES.values() for point in points}
+    assert points | ELSEWHERE == set(CrashPoint)
 
 
 @pytest.mark.also_tidb(only="buckets")
@@ -65,14 +65,14 @@ def test_killed_at(
 ) -> None:
     shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     path = write_task(tmp_path, shards.task())
-    for watermark in LIVES[life]:
+    for point in LIVES[life]:
         # Not the first time that it is reached: by then rows, watermarks and a checkpoint are
         # there.
-        count = 1 if watermark.value.startswith("ddl") else 3
+        count = 1 if point.value.startswith("ddl") else 3
         with task_process(
-            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{watermark.value}:{count}"}
+            path, tmp_path, env={"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
         ) as task:
-            if watermark is LIVES[life][0]:
+            if point is LIVES[life][0]:
                 # A new task takes the structures that it finds: none may change meanwhile.
                 task.until_logged("task.running")
             shards.change()

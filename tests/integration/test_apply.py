@@ -566,7 +566,7 @@ def test_the_probe_finds_whether_load_data_is_transactional(target_server: Datab
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["rows-written", "watermarks-written:2", "bucket-committed"])
 def test_a_driver_killed_by_a_crash_point_in_an_executor(
-    merge: Merge, watermark: str, tmp_path: Path
+    merge: Merge, point: str, tmp_path: Path
 ) -> None:
     merge.create("id INT, v INT")
     batch = merge.record(
@@ -586,7 +586,7 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
     root = Path(__file__).parents[2]
     process = subprocess.run(
         [sys.executable, "-c", program, str(work)],
-        env={**os.environ, "REPLICATOR_CRASH_AT": watermark, "PYTHONPATH": str(root)},
+        env={**os.environ, "REPLICATOR_CRASH_AT": point, "PYTHONPATH": str(root)},
         capture_output=True,
         check=False,
         timeout=120,

@@ -62,14 +62,14 @@ async def test_death_between_the_statements(
     connection: Connection,
     ddl: DdlExecution,
     monkeypatch: pytest.MonkeyPatch,
-    watermark: CrashPoint,
+    point: CrashPoint,
     time: int,
 ) -> None:
     reached: list[CrashPoint] = []
 
     def die(here: CrashPoint) -> None:
         reached.append(here)
-        if reached.count(watermark) == time and here is watermark:
+        if reached.count(point) == time and here is point:
             raise KeyError("died")
 
     with monkeypatch.context() as patched:
