@@ -23,7 +23,7 @@ from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunks import ChunkRecord, CopyStore, chunk_table
+from replicator.downstream.chunks import CHUNK_TABLE, ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
@@ -65,7 +65,7 @@ class FullCopy:
             target=address_of(task.target_database),
             sources={source: setup.address for source, setup in setups.items()},
             on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
-            chunk_table=chunk_table(task.meta_schema, task.name),
+            chunk_table=meta.table(CHUNK_TABLE),
             followed=frozenset(),
             load_data=load_data,
             patience=patience,
@@ -78,7 +78,6 @@ class FullCopy:
         Chunks that are being copied are finished first. Raises FatalError, TransientError or
         DatabaseUnavailableError.
         """
-        await self._store.prepare()
         copies = await self._store.copies()
         follow = self._task.task_mode == "all"
         members: dict[str, Sequence[CopyMember]] = {}

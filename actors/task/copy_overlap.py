@@ -26,7 +26,6 @@ async def hand_over(
     FatalError where a copy is not finished.
     """
     store = CopyStore(meta)
-    await store.prepare()
     copies = await store.copies()
     until = dict.fromkeys(always, EVERYTHING)
     for source in sources:

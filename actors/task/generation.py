@@ -48,10 +48,10 @@ from replicator.downstream.ddl_overrides import DdlOverrideStore
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_tables import create_tables, scratch_table
 from replicator.downstream.session import Session
-from replicator.downstream.watermarks import watermark_table
+from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.names import TableName
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Place
@@ -92,7 +92,7 @@ class Generation:
         self._learner = SchemaTracker(
             self.registry,
             self._learner_connection,
-            TableName(task.meta_schema, f"{task.name}_shadow"),
+            scratch_table(task.meta_schema, task.name),
         )
         self._runner = DdlRunner(
             self.registry,
@@ -111,7 +111,7 @@ class Generation:
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         try:
-            await self._meta.prepare()
+            await create_tables(self._meta_connection, self.task.meta_schema, self.task.name)
             await self._choose_buckets()
             self._load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(self.task.target_database), self.task.meta_schema
@@ -198,7 +198,6 @@ class Generation:
 
     async def _load_overrides(self, starts: Mapping[str, SourceStart]) -> None:
         store = DdlOverrideStore(self._meta)
-        await store.prepare()
         for source, start in starts.items():
             if start.resume is not None:
                 await store.forget(source, start.resume.binlog.key)
@@ -236,7 +235,7 @@ class Generation:
         }
         settings = ApplySettings(
             address=address,
-            watermark_table=watermark_table(task.meta_schema, task.name),
+            watermark_table=self._meta.table(WATERMARK_TABLE),
             load_data=self._load_data,
             safe_until=self._safe_until,
             patience=TARGET_PATIENCE,

@@ -23,6 +23,7 @@ from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import StatementKind
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection
 from replicator.schema.overridden_effects import OverrideAction
 
@@ -131,9 +132,8 @@ async def list_overrides(task: Task) -> Reply:
 async def _override_store(task: Task) -> AsyncIterator[DdlOverrideStore]:
     connection = Connection(address_of(task.target_database))
     try:
-        store = DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name))
-        await store.prepare()
-        yield store
+        await create_tables(connection, task.meta_schema, task.name)
+        yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name))
     finally:
         connection.close()
 

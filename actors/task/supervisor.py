@@ -25,7 +25,7 @@ from actors.task.prechecks import precheck
 from actors.task.status_report import RateMeter, task_status
 from actors.task_setup import address_of, executor_files
 from config.models import Task
-from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_tables import drop_tables
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 from replicator.pipeline.cluster import ClusterError
 from replicator.pipeline.session import close_session, ready_session
@@ -212,9 +212,7 @@ class TaskSupervisor:
 
     async def _remove_meta(self) -> None:
         connection = Connection(address_of(self._task.target_database))
-        meta = MetaStore(connection, self._task.meta_schema, self._task.name)
-        await meta.prepare()
-        await meta.remove()
+        await drop_tables(connection, self._task.meta_schema, self._task.name)
         connection.close()
         self._log.info("meta.removed")
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.session import Session
-from replicator.downstream.watermarks import CHARSET
-from replicator.mysql.address import quote
 from replicator.mysql.names import TableName
 
 if TYPE_CHECKING:
@@ -22,6 +21,20 @@ if TYPE_CHECKING:
     from replicator.downstream.meta import MetaStore
 
 Bound = tuple[bytes, ...] | None
+
+CHUNK_TABLE = MetaTable(
+    "chunk",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, number INT NOT NULL,"
+    " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
+    " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
+    " PRIMARY KEY (source, schema_name, table_name, number)",
+)
+COPY_TABLE = MetaTable(
+    "copy",
+    "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
+    " end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL",
+)
 
 _PLANNED, _DONE = 0, 1
 
@@ -53,11 +66,6 @@ class CopyRecord:
     end: tuple[str, int] | None
 
 
-def chunk_table(meta_schema: str, task: str) -> str:
-    """The quoted, qualified name of a task's chunk table."""
-    return f"{quote(meta_schema)}.{quote(f'{task}_chunk')}"
-
-
 class CopyStore:
     """Reads and writes the copies and chunks of a task."""
 
@@ -65,26 +73,10 @@ class CopyStore:
         self._meta = meta
         self._run = meta.connection.fetch
 
-    async def prepare(self) -> None:
-        """Create the tables where they do not exist."""
-        await self._run(
-            f"CREATE TABLE IF NOT EXISTS {self._meta.table('chunk')} ("
-            "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
-            " table_name VARCHAR(64) NOT NULL, number INT NOT NULL,"
-            " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
-            " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
-            f" PRIMARY KEY (source, schema_name, table_name, number)) {CHARSET}"
-        )
-        await self._run(
-            f"CREATE TABLE IF NOT EXISTS {self._meta.table('copy')} ("
-            "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
-            f" end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL) {CHARSET}"
-        )
-
     async def copies(self) -> dict[str, CopyRecord]:
         """The copies that were begun, by source."""
         rows = await self._run(
-            f"SELECT source, done, end_file, end_offset FROM {self._meta.table('copy')}"
+            f"SELECT source, done, end_file, end_offset FROM {self._meta.table(COPY_TABLE)}"
         )
         return {
             source: CopyRecord(bool(done), (file, int(offset)) if file else None)
@@ -94,7 +86,7 @@ class CopyStore:
     async def begin(self, source: str) -> None:
         """Note that the source is being copied; its starting position is saved before."""
         await self._run(
-            f"REPLACE INTO {self._meta.table('copy')} (source, done, end_file, end_offset)"
+            f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
             " VALUES (%s, 0, '', 0)",
             (source,),
         )
@@ -103,7 +95,7 @@ class CopyStore:
         """Note that all chunks of the source are on the target."""
         file, offset = end or ("", 0)
         await self._run(
-            f"REPLACE INTO {self._meta.table('copy')} (source, done, end_file, end_offset)"
+            f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
             " VALUES (%s, 1, %s, %s)",
             (source, file, offset),
         )
@@ -112,7 +104,7 @@ class CopyStore:
         """The chunks of a source that were planned so far, each shard's in their order."""
         rows = await self._run(
             "SELECT schema_name, table_name, number, lower_key, upper_key, state, row_count,"
-            f" byte_count, read_at FROM {self._meta.table('chunk')} WHERE source = %s"
+            f" byte_count, read_at FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s"
             " ORDER BY schema_name, table_name, number",
             (source,),
         )
@@ -133,7 +125,7 @@ class CopyStore:
     async def read_at(self, source: str) -> dict[TableName, int]:
         """The shards that were read at a known place of the binlog (its key)."""
         rows = await self._run(
-            f"SELECT schema_name, table_name, read_at FROM {self._meta.table('chunk')}"
+            f"SELECT schema_name, table_name, read_at FROM {self._meta.table(CHUNK_TABLE)}"
             " WHERE source = %s AND read_at > 0",
             (source,),
         )
@@ -144,7 +136,7 @@ class CopyStore:
         async with self._meta.connection.transaction() as transaction:
             for chunk in chunks:
                 await transaction.fetch(
-                    f"INSERT INTO {self._meta.table('chunk')} (source, schema_name, table_name,"
+                    f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
                     " number, lower_key, upper_key, state, row_count, byte_count, read_at)"
                     " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0)",
                     (

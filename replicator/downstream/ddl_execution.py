@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pymysql.err
 
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.decisions import DECIDED
+from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection, quote
 from replicator.mysql.names import Member, TableName
@@ -123,7 +123,7 @@ class DdlExecutor:
 
     async def _record(self, ddl: DdlExecution) -> tuple[int, str, str] | None:
         rows = await self._connection.fetch(
-            f"SELECT version, state, fingerprint FROM {self._meta.table('ddl')}"
+            f"SELECT version, state, fingerprint FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target = %s AND owner = %s AND member = %s AND transaction_key = %s",
             (str(ddl.target), ddl.member.source, str(ddl.member.name), ddl.transaction),
         )
@@ -131,13 +131,13 @@ class DdlExecutor:
 
     async def _open_record(self, ddl: DdlExecution) -> int:
         rows = await self._connection.fetch(
-            f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table('ddl')}"
+            f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target = %s",
             (str(ddl.target),),
         )
         version = int(rows[0][0])
         await self._connection.execute(
-            f"INSERT INTO {self._meta.table('ddl')} (target, version, statement, owner, member,"
+            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target, version, statement, owner, member,"
             " transaction_key, state, fingerprint, decision)"
             " VALUES (%s, %s, %s, %s, %s, %s, 'pending', %s, '')",
             (
@@ -155,7 +155,7 @@ class DdlExecutor:
     async def _begin(self, ddl: DdlExecution, version: int, number: int) -> None:
         """Record that a statement is about to run, the first one or a later one."""
         await self._connection.execute(
-            f"UPDATE {self._meta.table('ddl')} SET state = %s, fingerprint = %s"
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
             " WHERE target = %s AND version = %s",
             (
                 f"{PENDING}:{number}" if number else PENDING,
@@ -167,7 +167,7 @@ class DdlExecutor:
 
     async def _take_back(self, ddl: DdlExecution, version: int) -> None:
         place = (str(ddl.target), version)
-        table = self._meta.table("ddl")
+        table = self._meta.table(DDL_TABLE)
         await self._connection.execute(
             f"DELETE FROM {table} WHERE target = %s AND version = %s AND decision = ''", place
         )
@@ -177,7 +177,7 @@ class DdlExecutor:
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._connection.execute(
-            f"UPDATE {self._meta.table('ddl')} SET state = 'done'"
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
             " WHERE target = %s AND version = %s",
             (str(ddl.target), version),
         )

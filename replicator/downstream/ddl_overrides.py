@@ -6,8 +6,16 @@ import json
 from dataclasses import dataclass
 
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.watermarks import CHARSET
+from replicator.downstream.meta_table import MetaTable
 from replicator.schema.overridden_effects import OverrideAction
+
+DDL_OVERRIDE_TABLE = MetaTable(
+    "ddl_override",
+    "source VARCHAR(64) NOT NULL, position_key BIGINT NOT NULL,"
+    " binlog_file VARCHAR(255) NOT NULL, binlog_offset BIGINT UNSIGNED NOT NULL,"
+    " action VARCHAR(16) NOT NULL, statements LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, position_key)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +39,7 @@ class DdlOverrideStore:
 
     def __init__(self, meta: MetaStore) -> None:
         self._connection = meta.connection
-        self._table = meta.table("ddl_override")
-
-    async def prepare(self) -> None:
-        """Create the table where it does not exist."""
-        await self._connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {self._table} ("
-            "source VARCHAR(64) NOT NULL, position_key BIGINT NOT NULL,"
-            " binlog_file VARCHAR(255) NOT NULL, binlog_offset BIGINT UNSIGNED NOT NULL,"
-            " action VARCHAR(16) NOT NULL, statements LONGTEXT NOT NULL,"
-            f" PRIMARY KEY (source, position_key)) {CHARSET}"
-        )
+        self._table = meta.table(DDL_OVERRIDE_TABLE)
 
     async def load(self) -> list[DdlOverride]:
         """All overrides, by source and position."""

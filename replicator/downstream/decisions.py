@@ -8,7 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import Member, TableName
+
+DDL_TABLE = MetaTable(
+    "ddl",
+    "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
+    " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
+    " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
+    " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
+    " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
+    " PRIMARY KEY (target, version)",
+)
 
 DECIDED = "decided"
 """The state of a record before its execution begins; then ``pending``, then ``done``."""
@@ -37,7 +48,7 @@ class DecisionStore:
         """All decided items, by target and version."""
         rows = await self._meta.connection.fetch(
             "SELECT target, version, statement, owner, member, transaction_key, decision, state"
-            f" FROM {self._meta.table('ddl')} WHERE decision <> '' ORDER BY target, version"
+            f" FROM {self._meta.table(DDL_TABLE)} WHERE decision <> '' ORDER BY target, version"
         )
         return [
             DecisionRecord(
@@ -55,7 +66,7 @@ class DecisionStore:
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
         await self._meta.connection.execute(
-            f"INSERT INTO {self._meta.table('ddl')} (target, version, statement, owner, member,"
+            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target, version, statement, owner, member,"
             " transaction_key, state, fingerprint, decision)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, '', %s)",
             (
@@ -73,7 +84,7 @@ class DecisionStore:
     async def pass_over(self, target: TableName, version: int) -> None:
         """An item that is not to be executed is done."""
         await self._meta.connection.execute(
-            f"UPDATE {self._meta.table('ddl')} SET state = 'done'"
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
             " WHERE target = %s AND version = %s",
             (str(target), version),
         )

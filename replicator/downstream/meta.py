@@ -1,8 +1,7 @@
-"""The meta tables of a task in the target: checkpoints, members, watermarks, DDL records.
+"""The checkpoints of a task in its meta tables: positions, members, groups, low watermarks.
 
 Everything needed to go on after a crash is there, so a new host with the same task file goes on
-where the old one stopped. All names carry the task's name as a prefix; all text is compared
-byte by byte.
+where the old one stopped.
 """
 
 from __future__ import annotations
@@ -11,16 +10,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.watermarks import (
-    CHARSET,
-    LOW_WATERMARK_BUCKET,
-    create_watermark_table,
-    watermark_table,
-)
-from replicator.mysql.connection import Connection, Transaction, quote
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET, WATERMARK_TABLE
+from replicator.mysql.connection import Connection, Transaction
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
 from replicator.watermark import Watermark
+
+CHECKPOINT_TABLE = MetaTable(
+    "checkpoint",
+    "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
+    " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
+    " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
+    " shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+    " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
+)
+MEMBER_TABLE = MetaTable(
+    "member",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
+    " since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, schema_name, table_name)",
+)
+GROUP_TABLE = MetaTable(
+    "group",
+    "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, target)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +67,7 @@ class Checkpoint:
 
 
 class MetaStore:
-    """Reads and writes the meta tables over one connection, for a task with this shard-mode."""
+    """Reads and writes the checkpoints over one connection, for a task with this shard-mode."""
 
     def __init__(
         self, connection: Connection, schema: str, task: str, *, shard_mode: str = ""
@@ -61,61 +78,9 @@ class MetaStore:
         self.shard_mode = shard_mode
         self.buckets = 0
 
-    def table(self, suffix: str) -> str:
-        """The quoted, qualified name of a meta table."""
-        return f"{quote(self.schema)}.{quote(f'{self.task}_{suffix}')}"
-
-    async def prepare(self) -> None:
-        """Create the meta schema and its tables where they do not exist."""
-        run = self.connection.execute
-        await run(f"CREATE DATABASE IF NOT EXISTS {quote(self.schema)}")
-        await run(
-            f"CREATE TABLE IF NOT EXISTS {self.table('checkpoint')} ("
-            "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
-            " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
-            " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
-            " shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
-            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
-            f" ON UPDATE CURRENT_TIMESTAMP) {CHARSET}"
-        )
-        await run(
-            f"CREATE TABLE IF NOT EXISTS {self.table('member')} ("
-            "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
-            " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
-            " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
-            " since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
-            f" PRIMARY KEY (source, schema_name, table_name)) {CHARSET}"
-        )
-        await run(
-            f"CREATE TABLE IF NOT EXISTS {self.table('ddl')} ("
-            "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
-            " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
-            " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
-            " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
-            " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP"
-            " ON UPDATE CURRENT_TIMESTAMP,"
-            f" PRIMARY KEY (target, version)) {CHARSET}"
-        )
-        await run(
-            f"CREATE TABLE IF NOT EXISTS {self.table('group')} ("
-            "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
-            f" PRIMARY KEY (source, target)) {CHARSET}"
-        )
-        await run(create_watermark_table(self.schema, self.task))
-
-    async def remove(self) -> None:
-        """Forget the task: drop its meta tables."""
-        for suffix in (
-            "checkpoint",
-            "member",
-            "group",
-            "ddl",
-            "watermark",
-            "ddl_override",
-            "chunk",
-            "copy",
-        ):
-            await self.connection.execute(f"DROP TABLE IF EXISTS {self.table(suffix)}")
+    def table(self, table: MetaTable) -> str:
+        """The quoted, qualified name of one of the task's meta tables."""
+        return table.qualified(self.schema, self.task)
 
     async def choose_buckets(self, wanted: int) -> int:
         """How many buckets to use: ``wanted``, unless watermarks show that it must wait.
@@ -123,8 +88,10 @@ class MetaStore:
         Each bucket's watermark speaks for the rows that fell to it. So the number may only change
         where all buckets stand at the low watermark, as they do after a stop in order.
         """
-        stored = await self.connection.fetch(f"SELECT MAX(buckets) FROM {self.table('checkpoint')}")
-        watermarks = watermark_table(self.schema, self.task)
+        stored = await self.connection.fetch(
+            f"SELECT MAX(buckets) FROM {self.table(CHECKPOINT_TABLE)}"
+        )
+        watermarks = self.table(WATERMARK_TABLE)
         ahead = await self.connection.fetch(
             f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
             " ON f.source = p.source AND f.target = p.target AND f.bucket = %s"
@@ -137,7 +104,7 @@ class MetaStore:
         self.buckets = wanted if kept is None else int(kept)
         # Of all sources, also those that the task no longer has: watermarks of one number only.
         await self.connection.execute(
-            f"UPDATE {self.table('checkpoint')} SET buckets = %s", (self.buckets,)
+            f"UPDATE {self.table(CHECKPOINT_TABLE)} SET buckets = %s", (self.buckets,)
         )
         return self.buckets
 
@@ -145,7 +112,7 @@ class MetaStore:
         """The saved state of a source; None when it has none."""
         found = await self.connection.fetch(
             "SELECT binlog_file, binlog_offset, gtid, server_id, shard_mode, open_items"
-            f" FROM {self.table('checkpoint')} WHERE source = %s",
+            f" FROM {self.table(CHECKPOINT_TABLE)} WHERE source = %s",
             (source,),
         )
         if not found:
@@ -153,12 +120,12 @@ class MetaStore:
         file, offset, gtid, server_id, shard_mode, open_items = found[0]
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
-            f" FROM {self.table('member')} WHERE source = %s ORDER BY 1, 2",
+            f" FROM {self.table(MEMBER_TABLE)} WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
         watermarks = await self.connection.fetch(
             "SELECT target, bucket, version, transaction_key, ordinal"
-            f" FROM {watermark_table(self.schema, self.task)} WHERE source = %s",
+            f" FROM {self.table(WATERMARK_TABLE)} WHERE source = %s",
             (source,),
         )
         low_watermarks: dict[TableName, Watermark] = {}
@@ -169,7 +136,7 @@ class MetaStore:
             if bucket == LOW_WATERMARK_BUCKET:
                 low_watermarks[name] = applied
         groups = await self.connection.fetch(
-            f"SELECT target, state FROM {self.table('group')} WHERE source = %s ORDER BY 1",
+            f"SELECT target, state FROM {self.table(GROUP_TABLE)} WHERE source = %s ORDER BY 1",
             (source,),
         )
         return Checkpoint(
@@ -211,7 +178,7 @@ class MetaStore:
         self, transaction: Transaction, checkpoint: Checkpoint, members: bool
     ) -> None:
         await transaction.fetch(
-            f"REPLACE INTO {self.table('checkpoint')}"
+            f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
             " (source, binlog_file, binlog_offset, gtid, server_id, buckets, shard_mode,"
             " open_items) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             (
@@ -227,7 +194,7 @@ class MetaStore:
         )
         for target, (version, transaction_key, ordinal) in checkpoint.low_watermarks:
             await transaction.fetch(
-                f"REPLACE INTO {watermark_table(self.schema, self.task)}"
+                f"REPLACE INTO {self.table(WATERMARK_TABLE)}"
                 " (source, target, bucket, version, transaction_key, ordinal)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
                 (
@@ -242,19 +209,20 @@ class MetaStore:
         if not members:
             return
         await transaction.fetch(
-            f"DELETE FROM {self.table('member')} WHERE source = %s", (checkpoint.source,)
+            f"DELETE FROM {self.table(MEMBER_TABLE)} WHERE source = %s", (checkpoint.source,)
         )
         await transaction.fetch(
-            f"DELETE FROM {self.table('group')} WHERE source = %s", (checkpoint.source,)
+            f"DELETE FROM {self.table(GROUP_TABLE)} WHERE source = %s", (checkpoint.source,)
         )
         for target, state in checkpoint.groups:
             await transaction.fetch(
-                f"INSERT INTO {self.table('group')} (source, target, state) VALUES (%s, %s, %s)",
+                f"INSERT INTO {self.table(GROUP_TABLE)} (source, target, state)"
+                " VALUES (%s, %s, %s)",
                 (checkpoint.source, str(target), state),
             )
         for record in checkpoint.members:
             await transaction.fetch(
-                f"INSERT INTO {self.table('member')} (source, schema_name, table_name,"
+                f"INSERT INTO {self.table(MEMBER_TABLE)} (source, schema_name, table_name,"
                 " target_schema, target_table, version, since, structure)"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 (

@@ -1,39 +1,26 @@
-"""Points: up to where each bucket of a target has the rows of each source.
+"""Watermarks: up to where each bucket of a target has the rows of each source.
 
 A bucket's watermarks are written in the transaction that writes its rows, so after a crash each
-bucket knows exactly what it has. Points are plain tuples (version, transaction key, ordinal)
-that compare as `replicator.binlog.position.Watermark` does.
+bucket knows exactly what it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.session import Session
-from replicator.mysql.address import quote
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 LOW_WATERMARK_BUCKET = -1
 """The bucket number of the watermark that all buckets of a target are known to have reached."""
 
-CHARSET = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-"""What every meta table ends with."""
-
-WATERMARK_TABLE_SQL = f"""CREATE TABLE IF NOT EXISTS {{table}} (
-source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, bucket SMALLINT NOT NULL,
-version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,
-PRIMARY KEY (source, target, bucket)
-) {CHARSET}"""
-
-
-def watermark_table(meta_schema: str, task: str) -> str:
-    """The quoted, qualified name of a task's watermark table."""
-    return f"{quote(meta_schema)}.{quote(f'{task}_point')}"
-
-
-def create_watermark_table(meta_schema: str, task: str) -> str:
-    """The statement that creates a task's watermark table where it does not exist."""
-    return WATERMARK_TABLE_SQL.format(table=watermark_table(meta_schema, task))
+WATERMARK_TABLE = MetaTable(
+    "watermark",
+    "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, bucket SMALLINT NOT NULL,"
+    " version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
+    " PRIMARY KEY (source, target, bucket)",
+)
 
 
 def lock_watermarks(

@@ -24,8 +24,7 @@ from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import (
     LOW_WATERMARK_BUCKET,
-    create_watermark_table,
-    watermark_table,
+    WATERMARK_TABLE,
 )
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import TableName
@@ -88,11 +87,11 @@ class Merge:
         target.execute(f"CREATE DATABASE {name}", f"CREATE DATABASE {name}_meta")
         self.settings = ApplySettings(
             address_of(target),
-            watermark_table(f"{name}_meta", "task"),
+            WATERMARK_TABLE.qualified(f"{name}_meta", "task"),
             load_data=takes_load_data(target, f"{name}_meta"),
             patience=20,
         )
-        target.execute(create_watermark_table(f"{name}_meta", "task"))
+        target.execute(WATERMARK_TABLE.create_sql(f"{name}_meta", "task"))
 
     def create(self, columns: str, shards: str = "ab", target: str | None = None) -> None:
         for shard in shards:

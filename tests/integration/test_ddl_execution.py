@@ -11,6 +11,7 @@ from replicator.crashpoints import CrashPoint
 from replicator.downstream import ddl_execution
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
@@ -31,7 +32,7 @@ async def connection(
 @pytest.fixture
 async def executor(connection: Connection, database_name: str) -> DdlExecutor:
     meta = MetaStore(connection, database_name, "task")
-    await meta.prepare()
+    await create_tables(connection, database_name, "task")
     return DdlExecutor(connection, meta)
 
 

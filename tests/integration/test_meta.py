@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from replicator.downstream.meta import Checkpoint, MetaStore
-from replicator.downstream.watermarks import watermark_table
+from replicator.downstream.meta_tables import create_tables, drop_tables
+from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
@@ -29,7 +30,7 @@ async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterat
     server = target_server
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
     store = MetaStore(Connection(address), database_name, "task")
-    await store.prepare()
+    await create_tables(store.connection, database_name, "task")
     await store.choose_buckets(4)
     yield store
     store.connection.close()
@@ -61,7 +62,7 @@ async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
 async def test_a_bucket_may_be_ahead_of_the_floor(meta: MetaStore) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
-        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
+        f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('a', 'm.t', 2, 0, 13, 1)"
     )
@@ -83,8 +84,10 @@ async def test_members_are_saved_only_where_they_changed(meta: MetaStore) -> Non
 
 async def test_removing_the_meta_tables_forgets_the_task(meta: MetaStore) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
-    await meta.remove()
-    await meta.prepare()
+    await drop_tables(meta.connection, meta.schema, meta.task)
+    left = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
+    assert await meta.connection.fetch(left, (meta.schema,)) == []
+    await create_tables(meta.connection, meta.schema, meta.task)
     assert await meta.load("a") is None
 
 
@@ -94,7 +97,7 @@ async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_floo
 ) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
-        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
+        f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('a', 'm.t', 2, 0, 12, %s)",
         (ordinal,),
@@ -109,7 +112,7 @@ async def test_a_source_that_left_the_task_does_not_keep_its_number_of_buckets(
     assert await meta.choose_buckets(2) == 2
     # Source a is gone; the watermarks of the others are of two buckets from here on.
     await meta.connection.execute(
-        f"INSERT INTO {watermark_table(meta.schema, meta.task)}"
+        f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
         " (source, target, bucket, version, transaction_key, ordinal)"
         " VALUES ('b', 'm.t', 1, 0, 12, 3)"
     )

@@ -1,0 +1,33 @@
+"""What a meta table is: how it is called in a task, and what it is made of.
+
+Each module that reads and writes a meta table declares it; `replicator.downstream.meta_tables` has
+them all. Needs no asyncio driver: executors write some of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.mysql.address import quote
+
+_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaTable:
+    """A table that each task has one of. ``definition`` are its columns and keys, as SQL.
+
+    ``suffix`` follows the task's name. All text in it is compared byte by byte.
+    """
+
+    suffix: str
+    definition: str
+
+    def qualified(self, meta_schema: str, task: str) -> str:
+        """The quoted, qualified name of a task's table."""
+        return f"{quote(meta_schema)}.{quote(f'{task}_{self.suffix}')}"
+
+    def create_sql(self, meta_schema: str, task: str) -> str:
+        """The statement that creates a task's table where it does not exist."""
+        name = self.qualified(meta_schema, task)
+        return f"CREATE TABLE IF NOT EXISTS {name} ({self.definition}) {_OPTIONS}"

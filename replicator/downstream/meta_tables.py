@@ -1,0 +1,44 @@
+"""All meta tables of a task: created together, and dropped together when the task is forgotten."""
+
+from __future__ import annotations
+
+from replicator.downstream.chunks import CHUNK_TABLE, COPY_TABLE
+from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
+from replicator.downstream.decisions import DDL_TABLE
+from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
+from replicator.downstream.watermarks import WATERMARK_TABLE
+from replicator.mysql.connection import Connection, quote
+from replicator.mysql.names import TableName
+
+META_TABLES = (
+    CHECKPOINT_TABLE,
+    MEMBER_TABLE,
+    GROUP_TABLE,
+    WATERMARK_TABLE,
+    DDL_TABLE,
+    DDL_OVERRIDE_TABLE,
+    COPY_TABLE,
+    CHUNK_TABLE,
+)
+"""Every declaration there is; a test holds this against the modules of this package."""
+
+
+def scratch_table(meta_schema: str, task: str) -> TableName:
+    """Where the effect of a DDL is learned (`replicator.schema.scratch_table`): there for a moment,
+    or left behind by a process that died."""
+    return TableName(meta_schema, f"{task}_scratch")
+
+
+async def create_tables(connection: Connection, meta_schema: str, task: str) -> None:
+    """Create the meta schema and the task's tables where they do not exist."""
+    await connection.execute(f"CREATE DATABASE IF NOT EXISTS {quote(meta_schema)}")
+    for table in META_TABLES:
+        await connection.execute(table.create_sql(meta_schema, task))
+
+
+async def drop_tables(connection: Connection, meta_schema: str, task: str) -> None:
+    """Forget the task: drop its tables where they exist, and leave the meta schema."""
+    scratch = scratch_table(meta_schema, task)
+    names = [table.qualified(meta_schema, task) for table in META_TABLES]
+    for name in (*names, f"{quote(scratch.schema)}.{quote(scratch.table)}"):
+        await connection.execute(f"DROP TABLE IF EXISTS {name}")
