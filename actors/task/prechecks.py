@@ -58,7 +58,7 @@ async def precheck(task: Task) -> None:
                 check=result.name,
                 where=result.where,
                 finding=result.finding,
-                fix=result.fix,
+                ways_out=result.ways_out,
             )
 
 

@@ -255,8 +255,8 @@ class TaskSupervisor:
 
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)
-        ways = ("mend or wait: the task goes on by itself as soon as it can",)
-        self._fault = Fault("task.restart", str(error), "", ways, now())
+        ways_out = ("mend or wait: the task goes on by itself as soon as it can",)
+        self._fault = Fault("task.restart", str(error), "", ways_out, now())
 
     def _fail(self, error: FatalError) -> None:
         self._failed = True
@@ -264,9 +264,9 @@ class TaskSupervisor:
         overrides = (
             operator_commands.ways_of(self._task.name, error.ddl_event) if error.ddl_event else ()
         )
-        ways = (*overrides, *error.ways_out)
-        self._fault = Fault(error.event, error.message, error.where, ways, now())
-        self._log.error(error.event, error=error.message, where=error.where, ways=ways)
+        ways_out = (*overrides, *error.ways_out)
+        self._fault = Fault(error.event, error.message, error.where, ways_out, now())
+        self._log.error(error.event, error=error.message, where=error.where, ways_out=ways_out)
 
     def _set_state(self, state: TaskState) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""What is looked at before a task starts: each finding with its fix."""
+"""What is looked at before a task starts: each finding with its ways out."""
 
 from replicator.checks.items import CHECKS, unknown_items
 from replicator.checks.result import CheckResult, State

@@ -54,13 +54,13 @@ def check_agreement(
             f"shards of {name} differ from {first.member}: in {members_listed(found)} "
             f"{'; '.join(words)}"
         )
-        fix = (
+        way_out = (
             f"Bring {found[0].member} and {first.member} to the same structure: compare "
             f"SHOW CREATE TABLE {first.member.name}; and SHOW CREATE TABLE {found[0].member.name};"
         )
         later = any(shard.later_ddl for shard in (first, *found))
         make = _PLACE.failed if pessimistic and not later else _PLACE.warning
-        results.append(make("schema_of_shard_tables", finding, fix))
+        results.append(make("schema_of_shard_tables", finding, way_out))
     return results
 
 

@@ -24,8 +24,8 @@ async def check_login(place: Place, connection: Connection) -> CheckResult:
     try:
         await connection.fetch("SELECT 1")
     except (DatabaseUnavailableError, pymysql.err.MySQLError, OSError) as error:
-        finding, fix = explain(address, error)
-        return place.failed(CONNECTION, finding, fix)
+        finding, way_out = explain(address, error)
+        return place.failed(CONNECTION, finding, way_out)
     return place.passed(CONNECTION, f"logged in as {address}")
 
 

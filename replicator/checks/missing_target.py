@@ -69,6 +69,8 @@ def check_missing(
             "; ".join(made.foreign_keys)
         )
         added = " ".join(f"ALTER TABLE {qualified} ADD {key};" for key in made.foreign_keys)
-        fix = f"If they are wanted, after the copy, with the parents' names in the target: {added}"
-        results.append(_PLACE.warning("foreign_keys", finding, fix))
+        way_out = (
+            f"If they are wanted, after the copy, with the parents' names in the target: {added}"
+        )
+        results.append(_PLACE.warning("foreign_keys", finding, way_out))
     return results

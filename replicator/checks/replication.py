@@ -84,12 +84,12 @@ async def check_server_id_free(
     """Whether the id that we register with belongs to the source or to another replica."""
     place = Place(source.source_id)
     wanted = source.server_id
-    fix = (
+    way_out = (
         f"Set another 'server-id:' for the source {source.source_id!r} in the task file, "
         f"for example {wanted % 4_000_000_000 + 1001}"
     )
     if wanted == own_id:
-        return [place.failed("server_id", f"server-id {wanted} is the source's own", fix)]
+        return [place.failed("server_id", f"server-id {wanted} is the source's own", way_out)]
     try:
         replicas = await _first_understood(connection, _REPLICAS)
     except pymysql.err.MySQLError as error:
@@ -111,7 +111,7 @@ async def check_server_id_free(
                 "server_id",
                 f"server-id {wanted} is in use by a reader named {host!r}: this task runs, or "
                 "ended a moment ago, or another task has the same id",
-                f"If this task is not running: {fix}",
+                f"If this task is not running: {way_out}",
             )
         ]
     return [
@@ -119,7 +119,7 @@ async def check_server_id_free(
             "server_id",
             f"server-id {wanted} is in use by the replica {host or '(no name)'!r}: the source "
             "would end its stream whenever ours begins",
-            fix,
+            way_out,
         )
     ]
 

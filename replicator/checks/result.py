@@ -13,15 +13,15 @@ class CheckResult:
     """What a check found.
 
     ``name`` is one of `replicator.checks.items.CHECKS`, ``where`` a source id, ``target`` or
-    ``task``. ``fix`` is what an operator can paste or do; a failed result always has one, a
-    passed one none.
+    ``task``. ``ways_out`` is what an operator can paste or do, one text for each way; a failed
+    result always has one, a passed one none.
     """
 
     name: str
     where: str
     state: State
     finding: str
-    fix: str = ""
+    ways_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Place:
         """Nothing to do."""
         return CheckResult(name, self.where, "passed", finding)
 
-    def warning(self, name: str, finding: str, fix: str) -> CheckResult:
+    def warning(self, name: str, finding: str, *ways_out: str) -> CheckResult:
         """The task can run; the operator should know."""
-        return CheckResult(name, self.where, "warning", finding, fix)
+        return CheckResult(name, self.where, "warning", finding, ways_out)
 
-    def failed(self, name: str, finding: str, fix: str) -> CheckResult:
+    def failed(self, name: str, finding: str, *ways_out: str) -> CheckResult:
         """The task cannot run, or would lose or falsify rows."""
-        return CheckResult(name, self.where, "failed", finding, fix)
+        return CheckResult(name, self.where, "failed", finding, ways_out)

@@ -22,7 +22,7 @@ from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection import Connection, quote
 from replicator.mysql.names import Member, TableName
 from replicator.routing import RouteError
 from replicator.schema.charsets import available_collations, default_collations
@@ -107,8 +107,10 @@ async def _check_target(
         table = await read_table(connection, name)
     except pymysql.err.MySQLError as error:
         user = connection.address.user
-        fix = f"GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON `{name.schema}`.* TO '{user}'@'%';"
-        return [_PLACE.failed("target_privilege", f"{name} cannot be read: {error.args[-1]}", fix)]
+        finding = f"{name} cannot be read: {error.args[-1]}"
+        grant = "GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON"
+        way_out = f"{grant} {quote(name.schema)}.* TO '{user}'@'%';"
+        return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
     results = [
         *check_agreement(shards, name, pessimistic=task.pessimistic),
@@ -145,9 +147,9 @@ def _fit(
     for difference, found in having.items():
         finding = f"{name}: {difference.text} ({members_listed(found)})"
         if difference.state == "failed" and not all(shard.later_ddl for shard in found):
-            results.append(_PLACE.failed("table_schema", finding, difference.fix))
+            results.append(_PLACE.failed("table_schema", finding, difference.way_out))
             continue
         if difference.state == "failed":
             finding += "; harmless if DDL after the start position removes the difference"
-        results.append(_PLACE.warning("table_schema", finding, difference.fix))
+        results.append(_PLACE.warning("table_schema", finding, difference.way_out))
     return results

@@ -20,7 +20,7 @@ class Difference:
 
     state: Literal["warning", "failed"]
     text: str
-    fix: str
+    way_out: str
 
 
 def member_differences(

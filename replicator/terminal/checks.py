@@ -17,7 +17,7 @@ _MARKS = {"passed": ("âœ“", "green"), "warning": ("!", "yellow"), "failed": ("âœ
 
 
 def render_checks(results: Sequence[CheckResult]) -> RenderableType:
-    """Each result with its fix, below the server that it is about, and a summary at the end."""
+    """Each result with its ways out, below the server that it is about, and a summary."""
     parts: list[RenderableType] = []
     for where, group in groupby(results, key=lambda result: result.where):
         parts.append(Text(where, style="bold"))
@@ -25,8 +25,10 @@ def render_checks(results: Sequence[CheckResult]) -> RenderableType:
             mark, style = _MARKS[result.state]
             line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
             parts.append(Padding(line, (0, 0, 0, 2)))
-            if result.fix:
-                parts.append(Padding(Text(result.fix, style="cyan"), (0, 0, 0, 6)))
+            if result.ways_out:
+                ways_out = [Text(way, style="cyan") for way in result.ways_out]
+                lines = Group(Text("ways out:", style="bold"), *ways_out)
+                parts.append(Padding(lines, (0, 0, 0, 6)))
     parts.append(_summary(results))
     return Group(*parts)
 

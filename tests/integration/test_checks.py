@@ -89,7 +89,7 @@ def task(*sources: SourceToCheck, target: DatabaseServer, **options: Any) -> Tas
 
 
 def failures(results: list[CheckResult]) -> set[str]:
-    assert all(r.fix for r in results if r.state != "passed")
+    assert all(r.ways_out for r in results if r.state != "passed")
     return {r.name for r in results if r.state == "failed"}
 
 
@@ -158,7 +158,7 @@ async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer) -> No
     assert "TLS" in one(results, "connection", "failed").finding
     missing = replace(address(mariadb), ssl_ca="/nowhere/ca.pem")
     results = await check_source(routed(missing))
-    assert "/nowhere/ca.pem" in one(results, "connection", "failed").fix
+    assert "/nowhere/ca.pem" in one(results, "connection", "failed").ways_out[0]
 
 
 @pytest.mark.parametrize("kind", [MariaDBServer, MySQL56Server])
@@ -186,7 +186,7 @@ async def test_minimal_images(upstream: DatabaseServer) -> None:
 async def test_missing_replication_privilege(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "reader", "secret")))
     assert failures(results) == {"replication_privilege"}
-    assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").fix
+    assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").ways_out[0]
 
 
 async def test_missing_select(upstream: DatabaseServer) -> None:
@@ -194,7 +194,7 @@ async def test_missing_select(upstream: DatabaseServer) -> None:
     assert failures(results) == {"dump_privilege"}
     found = one(results, "dump_privilege", "failed")
     assert "shop.t1" in found.finding
-    assert "GRANT SELECT ON `shop`.*" in found.fix
+    assert "GRANT SELECT ON `shop`.*" in found.ways_out[0]
 
 
 async def test_a_route_that_matches_nothing_names_the_nearest(upstream: DatabaseServer) -> None:
@@ -372,10 +372,10 @@ async def test_a_missing_target_table_comes_with_its_statement(
 ) -> None:
     source = routed(address(upstream))
     results = await check_structures(task(source, target=target, task_mode="incremental"))
-    fix = one(results, "table_schema", "warning").fix
-    assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in fix
+    way_out = one(results, "table_schema", "warning").ways_out[0]
+    assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
     if isinstance(upstream, MariaDBServer):
-        for statement in fix.rstrip(";").split("; "):
+        for statement in way_out.rstrip(";").split("; "):
             target.execute(statement)
         assert failures(await check_structures(task(source, target=target))) == set()
     results = await check_structures(task(source, target=target, task_mode="all"))
@@ -400,7 +400,7 @@ async def test_a_column_that_does_not_fit(upstream: DatabaseServer, target: Data
     assert {r.name for r in found} == {"table_schema"}
     assert any("`a`" in r.finding and "(a: shop.t1, a: shop.t2)" in r.finding for r in found)
     for result in found:
-        target.execute(result.fix.rstrip(";"))
+        target.execute(result.ways_out[0].rstrip(";"))
     assert failures(await check_structures(task(source, target=target))) == set()
 
 
@@ -481,16 +481,18 @@ async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
         assert failures(copied) == set()
         found = one(copied, "foreign_keys", "warning")
         assert "without the foreign keys of a: shop2.t1: CONSTRAINT `up` FOREIGN" in found.finding
-        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.fix
+        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.ways_out[0]
         assert "`on-duplicate-logical`" in one(copied, "auto_increment_ID", "warning").finding
         followed = await check_structures(task(source, target=target, task_mode="incremental"))
         found = one(followed, "foreign_keys", "warning")
         assert "foreign keys of a: shop2.t1 change or delete rows" in found.finding
         assert "stop the task" in one(followed, "auto_increment_ID", "warning").finding
         # The statement for a target that has to be made by hand names no parent of the shard.
-        (fix,) = [r.fix for r in followed if r.name == "table_schema" and "merged.t" in r.finding]
-        assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in fix
-        assert "FOREIGN" not in fix
+        (way_out,) = [
+            r.ways_out[0] for r in followed if r.name == "table_schema" and "merged.t" in r.finding
+        ]
+        assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
+        assert "FOREIGN" not in way_out
     finally:
         upstream.execute("DROP DATABASE shop2")
 
@@ -559,9 +561,9 @@ async def test_tables_must_be_lockable_where_snapshots_have_no_place(
         assert failures(copied) == {"dump_privilege"}
         results = await check_structures(wanted)
         assert failures(results) == {"dump_privilege"}
-        fix = one(results, "dump_privilege", "failed").fix
-        assert fix == "GRANT LOCK TABLES ON `shop2`.* TO 'copier'@'%';"
-        mysql56_source.execute(fix.replace("%", "127.0.0.1"))
+        way_out = one(results, "dump_privilege", "failed").ways_out[0]
+        assert way_out == "GRANT LOCK TABLES ON `shop2`.* TO 'copier'@'%';"
+        mysql56_source.execute(way_out.replace("%", "127.0.0.1"))
         found = one(await check_structures(wanted), "dump_privilege", "passed")
         assert "shop2.t1, shop2.t2" in found.finding
         with mysql56_source.connect() as busy, busy.cursor() as cursor:
@@ -598,10 +600,10 @@ async def test_tables_that_have_no_snapshots(
         )
         target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY) ENGINE=MyISAM")
         result = one(await check_structures(wanted), "storage_engine", "warning")
-        target.execute(result.fix)
+        target.execute(result.ways_out[0])
         results = await check_structures(wanted)
         assert not [r for r in results if r.name == "storage_engine"]
-        upstream.execute(found.fix)
+        upstream.execute(found.ways_out[0])
         assert one(await check_source(both), "storage_engine", "passed")
     finally:
         upstream.execute("DROP DATABASE shop2")

@@ -106,4 +106,4 @@ def test_a_shard_that_is_no_pattern_for_the_target() -> None:
         TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u")), set(), copies=True
     )
     assert (found.name, found.state) == ("table_schema", "failed")
-    assert "by hand" in found.fix
+    assert "by hand" in found.ways_out[0]

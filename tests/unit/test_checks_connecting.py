@@ -12,7 +12,7 @@ ADDRESS = DatabaseAddress("db1", 3306, "app", "hidden", session=(("no_such_thing
 
 
 @pytest.mark.parametrize(
-    ("error", "finding", "fix"),
+    ("error", "finding", "way_out"),
     [
         (pymysql.err.OperationalError(1045, "Access denied"), "refuses the login", "ALTER USER"),
         (pymysql.err.OperationalError(1130, "Host not allowed"), "this host", "CREATE USER"),
@@ -24,11 +24,11 @@ ADDRESS = DatabaseAddress("db1", 3306, "app", "hidden", session=(("no_such_thing
         (pymysql.err.OperationalError(9999, "odd"), "odd", "mysql -h db1"),
     ],
 )
-def test_each_kind_of_failure_has_its_fix(error: Exception, finding: str, fix: str) -> None:
+def test_each_kind_of_failure_has_its_way_out(error: Exception, finding: str, way_out: str) -> None:
     lost = DatabaseUnavailableError(f"{ADDRESS}: {error}")
     lost.__cause__ = error
     for raised in (error, lost):
         found = explain(ADDRESS, raised)
         assert finding in found[0]
-        assert fix in found[1]
+        assert way_out in found[1]
         assert "hidden" not in "".join(found)

@@ -34,7 +34,7 @@ def test_names_are_compared_without_case() -> None:
 def test_a_missing_column_comes_with_the_statement_that_adds_it() -> None:
     (found,) = member_differences(table(ID, Column("a", "varchar(9)")), table(ID, name="T"))
     assert found.state == "failed"
-    assert found.fix == "ALTER TABLE `s`.`T` ADD COLUMN `a` varchar(9);"
+    assert found.way_out == "ALTER TABLE `s`.`T` ADD COLUMN `a` varchar(9);"
 
 
 def test_null_into_not_null_fails() -> None:

@@ -274,7 +274,7 @@ def test_check_of_servers_that_are_away(task_file: Path) -> None:
     found = json.loads(out)
     assert (found["task"], found["passed"]) == ("orders", False)
     assert {check["where"] for check in found["checks"]} == {"a", "target"}
-    assert set(found["checks"][0]) == {"name", "where", "state", "finding", "fix"}
+    assert set(found["checks"][0]) == {"name", "where", "state", "finding", "ways_out"}
 
 
 def test_check_shows_what_passed_and_what_to_mend(
@@ -284,14 +284,20 @@ def test_check_shows_what_passed_and_what_to_mend(
         assert ignore == {"version"}
         return [
             CheckResult("binlog_enable", "a", "passed", "it [does]"),
-            CheckResult("server_id", "a", "warning", "is 0", "SET it"),
+            CheckResult("server_id", "a", "warning", "is 0", ("SET it",)),
         ]
 
     monkeypatch.setattr(cli, "run_checks", found)
     task_file.write_text(TASK + "ignore-checking-items: [version]\n")
     code, out, _ = invoke("check", task_file)
     assert code == 0
-    for expected in ("it [does]", "SET it", "1 passed, 1 with a warning, 0 failed", "can run"):
+    for expected in (
+        "it [does]",
+        "ways out:",
+        "SET it",
+        "1 passed, 1 with a warning, 0 failed",
+        "can run",
+    ):
         assert expected in out
 
 

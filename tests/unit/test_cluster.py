@@ -89,4 +89,4 @@ async def test_no_master_answers(closed: str) -> None:
     assert result.state == "failed"
     assert closed in result.finding
     assert "nowhere is not host:port" in result.finding
-    assert "spark.master" in result.fix
+    assert "spark.master" in result.ways_out[0]
