@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
@@ -10,30 +10,39 @@ from pydantic import TypeAdapter
 from replicator.binlog.segment import Statement
 from replicator.downstream.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
-from replicator.sharding.items import Cutover, GroupState, Item, Past
+from replicator.sharding.items import Cutover, GroupState, Item, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatement:
+    """The event of an item: the statement in the binlog of its shard.
+
+    ``instead``: what the operator wants executed on the target in its place, if anything.
+    """
+
+    statement: Statement
+    instead: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a decision record holds besides its columns."""
 
-    past: Past
+    resolved: ResolvedItem
     cutovers: dict[str, Cutover]
     ordinal: int
-    statement: Statement | None
+    event: ShardStatement
 
 
 @dataclass(slots=True)
 class LockHistory:
     """What the meta tables say of one target's items."""
 
-    history: list[Past] = field(default_factory=list)
+    history: list[ResolvedItem] = field(default_factory=list)
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
-    pending: Resolution | None = None
-    statement: Statement | None = None
-    """The event that the pending item comes from."""
+    pending: Resolution[ShardStatement] | None = None
 
 
 _GROUP = TypeAdapter(GroupState)
@@ -50,12 +59,10 @@ def load_group(text: str) -> GroupState:
     return _GROUP.validate_json(text)
 
 
-def record_of(
-    target: TableName, resolution: Resolution, statement: Statement | None
-) -> DecisionRecord:
-    """A resolution as it is saved before it is executed, with the event it comes from."""
+def record_of(target: TableName, resolution: Resolution[ShardStatement]) -> DecisionRecord:
+    """A resolution as it is saved before it is executed."""
     item = resolution.item
-    decision = Decision(resolution.past, dict(resolution.cutovers), item.at.ordinal, statement)
+    decision = Decision(resolution.resolved, dict(resolution.cutovers), item.at.ordinal, item.event)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -76,19 +83,19 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
         for source, cutover in decision.cutovers.items():
             history.cutovers.setdefault(source, []).append(cutover)
         if record.done:
-            history.history.append(decision.past)
+            history.history.append(decision.resolved)
         else:
             history.pending = _resolution(record, decision)
-            history.statement = decision.statement
     return found
 
 
-def _resolution(record: DecisionRecord, decision: Decision) -> Resolution:
-    statements: Sequence[str] = (record.statement,)
+def _resolution(record: DecisionRecord, decision: Decision) -> Resolution[ShardStatement]:
     item = Item(
-        text=decision.past.text,
-        statements=tuple(statements),
+        text=decision.resolved.text,
+        statements=(record.statement,),
         member=str(record.member.name),
         at=Place(record.transaction, decision.ordinal),
+        event=decision.event,
     )
-    return Resolution(record.version, record.member.source, item, decision.past, decision.cutovers)
+    owner = record.member.source
+    return Resolution(record.version, owner, item, decision.resolved, decision.cutovers)

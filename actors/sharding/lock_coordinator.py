@@ -9,7 +9,7 @@ import anyio.abc
 import structlog
 
 from actors.actor import Actor
-from actors.lock_state import LockHistory, record_of
+from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Uncoordinated, Unit
 from actors.sharding.group import GroupActor
@@ -17,7 +17,6 @@ from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
-from replicator.binlog.segment import Statement
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.moment import fills_in_moment
 from replicator.downstream.decisions import DecisionStore
@@ -52,8 +51,8 @@ class LockCoordinator(Actor[LockMessage]):
         units: Mapping[str, Unit],
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
-        self.locks: dict[int, TargetLock] = {}
-        self._tools = GroupTools(registry, writer.mailbox, self.mailbox, learner, target, {})
+        self.locks: dict[int, TargetLock[ShardStatement]] = {}
+        self._tools = GroupTools(registry, writer.mailbox, self.mailbox, learner, target)
         self._registry = registry
         self._writer = writer
         self._runner = runner
@@ -62,7 +61,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._units = units
         self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
-        self._conflicts: dict[int, Conflict] = {}
+        self._conflicts: dict[int, Conflict[ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._log = structlog.get_logger()
 
@@ -93,7 +92,7 @@ class LockCoordinator(Actor[LockMessage]):
             unit.source, target, group, unit.low_watermarks.get(target), self._tools
         )
 
-    def _state(self, unit: Unit, target: int, lock: TargetLock) -> GroupState:
+    def _state(self, unit: Unit, target: int, lock: TargetLock[ShardStatement]) -> GroupState:
         """The group's saved state; one that begins now has the version of its target."""
         saved = unit.state.groups.get(target)
         if saved is not None and saved.state is not None:
@@ -128,7 +127,7 @@ class LockCoordinator(Actor[LockMessage]):
         with_members = {n for n, name in self._registry.targets() if name.table}
         return recorded | with_members
 
-    def _lock(self, target: int) -> TargetLock:
+    def _lock(self, target: int) -> TargetLock[ShardStatement]:
         lock = self.locks.get(target)
         if lock is None:
             name = self._registry.target_name(target)
@@ -165,15 +164,14 @@ class LockCoordinator(Actor[LockMessage]):
             self._executing.add(target)
             self._jobs.start_soon(self._execute, target)
 
-    async def _decided(self, target: int, resolution: Resolution) -> None:
+    async def _decided(self, target: int, resolution: Resolution[ShardStatement]) -> None:
         name = self._registry.target_name(target)
         for unit in self._units.values():
             group = unit.groups.get(target)
             if isinstance(group, PessimisticGroup):
                 group.cutover_segment()
-        statement = self._tools.statements.get((resolution.owner, resolution.item.at))
         reach(CrashPoint.LOCK_AGREED)
-        await self._store.decide(record_of(name, resolution, statement))
+        await self._store.decide(record_of(name, resolution))
         reach(CrashPoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",
@@ -181,10 +179,10 @@ class LockCoordinator(Actor[LockMessage]):
             version=resolution.version,
             owner=resolution.owner,
             statement=resolution.item.statements[0][:2000],
-            unlocked=resolution.past.unlocked,
-            skipped=resolution.past.skipped,
+            unlocked=resolution.resolved.unlocked,
+            skipped=resolution.resolved.skipped,
         )
-        if fills_in_moment(resolution.item.text) and not resolution.past.skipped:
+        if fills_in_moment(resolution.item.text) and not resolution.resolved.skipped:
             self._log.warning(
                 "ddl.moment",
                 target=str(name),
@@ -202,14 +200,12 @@ class LockCoordinator(Actor[LockMessage]):
             self._executing.discard(target)
             return
         name = self._registry.target_name(target)
-        if resolution.past.skipped:
+        if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
+            # Read again, the item's event has what the operator wants executed now.
             await self._runner.run_resolution(
-                name,
-                resolution,
-                self._statement(name, resolution),
-                self._tools.instead.get((resolution.owner, resolution.item.at)),
+                name, resolution.version, resolution.owner, lock.pending_item
             )
         self._writer.forget(target)
         lock.executed()
@@ -219,7 +215,7 @@ class LockCoordinator(Actor[LockMessage]):
             self._tell(unit, target)
         self.mailbox.tell(GroupChanged(target))
 
-    async def _older_rows_applied(self, target: int, lock: TargetLock) -> bool:
+    async def _older_rows_applied(self, target: int, lock: TargetLock[ShardStatement]) -> bool:
         """Wait for the rows that were forwarded before the cutovers; False if they are not all
         there.
 
@@ -236,11 +232,6 @@ class LockCoordinator(Actor[LockMessage]):
                 return lock.may_execute
         return False
 
-    def _statement(self, name: TableName, resolution: Resolution) -> Statement | None:
-        found = self._tools.statements.get((resolution.owner, resolution.item.at))
-        history = self._histories.get(name)
-        return found or (history.statement if history else None)
-
     def _tell(self, unit: Unit, target: int) -> None:
         """A source hears of the target's new version."""
         group = unit.groups.get(target)
@@ -256,20 +247,19 @@ class LockCoordinator(Actor[LockMessage]):
 
     # The operator.
 
-    def views(self) -> list[LockView]:
+    def views(self) -> list[LockView[ShardStatement]]:
         """All open locks."""
         found = [lock.view() for lock in self.locks.values()]
         return [view for view in found if view is not None]
 
-    def since(self, view: LockView) -> int:
+    def since(self, view: LockView[ShardStatement]) -> int:
         """The earliest statement of a lock, in seconds by the clock of its source."""
         target = self._registry.target(TableName(*view.target.split(".", 1)))
         lock = self.locks[target]
-        items = [(s, item.at) for s in lock.sources for item in lock.candidates(s)]
-        found = [self._tools.statements.get(place) for place in items]
+        items = [item for source in lock.sources for item in lock.candidates(source)]
         if lock.pending is not None:
-            found.append(self._statement(self._registry.target_name(target), lock.pending))
-        return min((statement.timestamp for statement in found if statement), default=0)
+            items.append(lock.pending.item)
+        return min((item.event.statement.timestamp for item in items), default=0)
 
     async def _unlock(self, message: Unlock) -> None:
         target = next(
@@ -295,7 +285,7 @@ class LockCoordinator(Actor[LockMessage]):
         message.answer("")
         await self._advance(target)
 
-    def _watch_conflict(self, target: int, lock: TargetLock) -> None:
+    def _watch_conflict(self, target: int, lock: TargetLock[ShardStatement]) -> None:
         conflict = lock.conflict()
         if conflict is None:
             self._conflicts.pop(target, None)
@@ -312,7 +302,7 @@ class LockCoordinator(Actor[LockMessage]):
             )
 
 
-def lock_id(view: LockView) -> str:
+def lock_id(view: LockView[ShardStatement]) -> str:
     """How the operator names a lock: ``schema.table:version``."""
     return f"{view.target}:{view.version}"
 

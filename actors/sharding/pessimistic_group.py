@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from actors.faults import DdlEvent, FatalError
+from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -35,10 +36,6 @@ class GroupTools:
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
     target: Connection
-    statements: dict[tuple[str, Place], Statement]
-    """The statements of open items, by source and place, for when they are executed."""
-    instead: dict[tuple[str, Place], tuple[str, ...] | None] = field(default_factory=dict)
-    """What the operator wants executed in their place, if anything."""
 
 
 class PessimisticGroup(GroupActor):
@@ -52,7 +49,7 @@ class PessimisticGroup(GroupActor):
         self,
         source: str,
         target: int,
-        group: Group,
+        group: Group[ShardStatement],
         low_watermark: Watermark | None,
         tools: GroupTools,
     ) -> None:
@@ -188,8 +185,8 @@ class PessimisticGroup(GroupActor):
             self.group.join(name, at, None)
             self._numbers[name] = number
         text = normalise(effect.statement)
-        item = Item(text, (effect.sql,), name, at)
-        self._tools.instead[self.source, at] = effect.instead
+        event = ShardStatement(statement, effect.instead)
+        item = Item(text, (effect.sql,), name, at, event)
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:
@@ -203,10 +200,9 @@ class PessimisticGroup(GroupActor):
                     ddl_event=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # It counts as what the others brought in its place.
-            recorded = self.group.ddl(replace(item, text=error.past.text))
+            recorded = self.group.ddl(replace(item, text=error.resolved.text))
         await self._tools.learner.learn(self.source, effect, statement.transaction)
         if not recorded.awaited and recorded.version > self.group.known:
-            self._tools.statements[self.source, at] = statement
             reach(CrashPoint.ITEM_RECORDED)
         self.log.info(
             "lock.item",

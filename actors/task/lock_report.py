@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from actors.lock_state import ShardStatement
 from actors.sharding.lock_coordinator import LockCoordinator, lock_id
 from actors.task.generation import Generation
 from replicator.binlog.retention import Distance
@@ -38,7 +39,7 @@ def binlog_distance(generation: Generation, source: str) -> BinlogDistance | Non
 
 
 def _lock(
-    task: str, generation: Generation, coordinator: LockCoordinator, view: LockView
+    task: str, generation: Generation, coordinator: LockCoordinator, view: LockView[ShardStatement]
 ) -> LockStatus:
     conflict = view.conflict
     state: LockState = "waiting"
@@ -63,7 +64,7 @@ def _lock(
     )
 
 
-def _source(generation: Generation, view: LockView, source: str) -> LockSource:
+def _source(generation: Generation, view: LockView[ShardStatement], source: str) -> LockSource:
     assert generation.writer is not None
     position = generation.writer.tracker(source).resume.position
     return LockSource(
@@ -75,12 +76,12 @@ def _source(generation: Generation, view: LockView, source: str) -> LockSource:
     )
 
 
-def _claim(claim: Claim) -> LockClaim:
+def _claim(claim: Claim[ShardStatement]) -> LockClaim:
     statements = tuple("; ".join(item.statements) for item in claim.items)
     return LockClaim(claim.source, claim.items[0].member, statements)
 
 
-def _ways(task: str, view: LockView) -> Iterator[str]:
+def _ways(task: str, view: LockView[ShardStatement]) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock_id(view))}"
     conflict = view.conflict
     if view.resolving:

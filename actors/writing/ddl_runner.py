@@ -6,6 +6,7 @@ import stamina
 import structlog
 
 from actors.faults import DdlEvent, FatalError
+from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segment import Statement
@@ -14,7 +15,7 @@ from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.lock import Resolution
+from replicator.sharding.items import Item
 
 RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt to reach the target."""
@@ -53,25 +54,22 @@ class DdlRunner:
     async def run_resolution(
         self,
         target: TableName,
-        resolution: Resolution,
-        statement: Statement | None,
-        instead: tuple[str, ...] | None,
+        version: int,
+        owner: str,
+        item: Item[ShardStatement],
     ) -> None:
-        """Execute the item that a lock has resolved; ``statement`` is the event it comes from.
-
-        ``instead``: what the operator wants executed in its place, if anything.
-        """
-        item = resolution.item
+        """Execute an item that a lock has resolved, with the statement of source ``owner``."""
+        statement = item.event.statement
         execution = DdlExecution(
             target=target,
-            member=Member(resolution.owner, TableName(*item.member.split(".", 1))),
+            member=Member(owner, TableName(*item.member.split(".", 1))),
             transaction=item.at.transaction,
             sql=item.statements[0],
             tolerant=False,
-            timestamp=statement.timestamp if statement else 0,
-            sql_mode=statement.sql_mode if statement else None,
-            time_zone=self._time_zone or (statement.time_zone if statement else None),
-            instead=instead,
+            timestamp=statement.timestamp,
+            sql_mode=statement.sql_mode,
+            time_zone=self._time_zone or statement.time_zone,
+            instead=item.event.instead,
         )
         wait, longest = RETRY_WAIT
         async for attempt in stamina.retry_context(
@@ -82,7 +80,7 @@ class DdlRunner:
             wait_max=longest,
         ):
             with attempt:
-                await self._run(execution, resolution.version, statement)
+                await self._run(execution, version, statement)
 
     async def _execute(self, item: DdlItem) -> None:
         execution = DdlExecution(
@@ -99,7 +97,7 @@ class DdlRunner:
         )
         await self._run(execution, item.version, item.statement)
 
-    async def _run(self, ddl: DdlExecution, version: int, statement: Statement | None) -> None:
+    async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
         text = "; ".join(ddl.statements)
         if text:
@@ -119,9 +117,7 @@ class DdlRunner:
                     ddl.member.source,
                     statement.position,
                     tuple(action.value for action in OverrideAction),
-                )
-                if statement
-                else None,
+                ),
             ) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")

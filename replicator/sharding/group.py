@@ -11,21 +11,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Generic
 
 from replicator.sharding.items import (
     Cutover,
     Decision,
+    Event,
     GroupState,
     HistoryError,
     Item,
     MemberState,
-    Past,
     Recorded,
+    ResolvedItem,
 )
 from replicator.watermark import Place
 
 
-class Group:
+class Group(Generic[Event]):
     """Decides row events, records DDL, knows when its members are ready for the next item.
 
     Events come in binlog order, each with its place. ``history`` holds the items of the target up
@@ -41,7 +43,7 @@ class Group:
         state: GroupState,
         start: Place,
         known: int,
-        history: Sequence[Past],
+        history: Sequence[ResolvedItem],
         cutovers: Iterable[Cutover] = (),
         applied: Place | None = None,
     ) -> None:
@@ -51,7 +53,7 @@ class Group:
         self.known = known
         self.seen = self._resume = start
         self.members = dict(state.members)
-        self.items: dict[int, tuple[Item, ...]] = {}
+        self.items: dict[int, tuple[Item[Event], ...]] = {}
         self.held: Counter[int] = Counter()
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
@@ -86,7 +88,7 @@ class Group:
             return Decision.HOLD
         return Decision.APPLY if version == self.known else Decision.SKIP
 
-    def ddl(self, item: Item) -> Recorded:
+    def ddl(self, item: Item[Event]) -> Recorded:
         """Record a member's next item, or match it to one that an unlock gave the member.
 
         Raises HistoryError for an item up to `known` that differs from the target's history.
@@ -102,24 +104,24 @@ class Group:
             return Recorded(matched, awaited=True)
         version = state.version + 1
         if version <= self.known:
-            past = self._history[version - 1]
-            if item.text != past.text and not past.unlocked:
-                raise HistoryError(self.source, self.target, version, item, past)
+            resolved = self._history[version - 1]
+            if item.text != resolved.text and not resolved.unlocked:
+                raise HistoryError(self.source, self.target, version, item, resolved)
         else:
             self.items[version] = (*self.items.get(version, ()), item)
         self.members[item.member] = MemberState(version, item.at)
         self._reach(item.at)
         return Recorded(version, awaited=False)
 
-    def _awaited(self, state: MemberState, item: Item) -> int | None:
+    def _awaited(self, state: MemberState, item: Item[Event]) -> int | None:
         """Which of the items given by unlocks this DDL is, if any.
 
         The same text first. Else the first executed one, since each shard should get that change,
         in whatever spelling; one that was skipped may well never come.
         """
-        pasts = [(version, self._history[version - 1]) for version in state.awaited]
-        same = (version for version, past in pasts if past.text == item.text)
-        executed = (version for version, past in pasts if not past.skipped)
+        given = [(version, self._history[version - 1]) for version in state.awaited]
+        same = (version for version, resolved in given if resolved.text == item.text)
+        executed = (version for version, resolved in given if not resolved.skipped)
         return next(same, None) or next(executed, None)
 
     def templates(self, at: Place) -> list[tuple[int, str | None]]:
@@ -163,8 +165,8 @@ class Group:
 
     # What the target's lock decides.
 
-    def cut_over(self, past: Past, resume: Place, *, forced: bool) -> Cutover:
-        """The next item will be resolved as ``past``: from here on all members have it.
+    def cut_over(self, resolved: ResolvedItem, resume: Place, *, forced: bool) -> Cutover:
+        """The next item will be resolved as ``resolved``: from here on all members have it.
 
         A forced cutover gives it to those that have not, behind everything that any reading may
         have taken as version `known`. ``resume`` is where the source would be saved now.
@@ -175,7 +177,7 @@ class Group:
         self._resume = resume
         cutover = Cutover(self.known + 1, at, forced)
         self._cutovers = (*self._cutovers, cutover)
-        self._history = (*self._history, past)
+        self._history = (*self._history, resolved)
         self._reach(self.seen)
         return cutover
 

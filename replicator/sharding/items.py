@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Generic, TypeVar
 
 from replicator.watermark import Place
+
+Event = TypeVar("Event")
+"""What whoever records an item needs to execute it. The rule never looks into it."""
 
 
 class Decision(StrEnum):
@@ -20,21 +24,22 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Item(Generic[Event]):
     """One DDL event of a member, as routed to the target.
 
     ``text`` is the normalised statement, by which items are compared; ``statements`` what would
-    be executed on the target.
+    be executed on the target. ``event`` is where it comes from, and lives as long as the item.
     """
 
     text: str
     statements: tuple[str, ...]
     member: str
     at: Place
+    event: Event = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ResolvedItem:
     """An item that was resolved on the target: part of its history.
 
     ``unlocked``: by the operator, so that members may differ from it; ``skipped``: not executed.
@@ -94,15 +99,15 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Generic[Event]):
     """What one member of a source brought as items, from the one that is disputed."""
 
     source: str
-    items: tuple[Item, ...]
+    items: tuple[Item[Event], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Generic[Event]):
     """Two members brought different statements as the same item of a target.
 
     The sequences of both are there in full: where one is the other in a different order, this
@@ -110,20 +115,22 @@ class Conflict:
     """
 
     version: int
-    ours: Claim
-    theirs: Claim
+    ours: Claim[Event]
+    theirs: Claim[Event]
 
 
 class HistoryError(Exception):
     """A member's item differs from the one that was executed on the target at its number."""
 
-    def __init__(self, source: str, target: str, version: int, item: Item, past: Past) -> None:
+    def __init__(
+        self, source: str, target: str, version: int, item: Item[Any], resolved: ResolvedItem
+    ) -> None:
         super().__init__(
             f"source {source}, {item.member}: its DDL number {version} is {item.text!r}, but number"
-            f" {version} of the target {target} was {past.text!r} and is executed already"
+            f" {version} of the target {target} was {resolved.text!r} and is executed already"
         )
         self.source = source
         self.target = target
         self.version = version
         self.item = item
-        self.past = past
+        self.resolved = resolved

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Claim, Conflict, Cutover, GroupState, Item, Past
+from replicator.sharding.items import (
+    Claim,
+    Conflict,
+    Cutover,
+    Event,
+    GroupState,
+    Item,
+    ResolvedItem,
+)
 from replicator.watermark import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Generic[Event]):
     """What becomes of the target's item ``version``: decided, and saved before it is executed.
 
     ``item`` is the statement of the ``owner``, a source. ``cutovers`` by source.
@@ -24,23 +33,23 @@ class Resolution:
 
     version: int
     owner: str
-    item: Item
-    past: Past
+    item: Item[Event]
+    resolved: ResolvedItem
     cutovers: Mapping[str, Cutover]
 
 
 @dataclass(frozen=True, slots=True)
-class LockView:
+class LockView(Generic[Event]):
     """An open lock as the operator sees it. ``missing``: members by source."""
 
     target: str
     version: int
-    item: Item
+    item: Item[Event]
     owner: str | None
     ready: tuple[str, ...]
     missing: Mapping[str, tuple[str, ...]]
     rows_held: int
-    conflict: Conflict | None
+    conflict: Conflict[Event] | None
     resolving: bool
 
 
@@ -48,7 +57,7 @@ class UnlockError(Exception):
     """The lock cannot be unlocked as asked. The message says why, and what to do."""
 
 
-class TargetLock:
+class TargetLock(Generic[Event]):
     """The items of one target: its version and history, and how the next one is resolved.
 
     ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``cutovers``
@@ -59,14 +68,14 @@ class TargetLock:
         self,
         target: str,
         sources: Iterable[str],
-        history: Sequence[Past] = (),
+        history: Sequence[ResolvedItem] = (),
         cutovers: Mapping[str, Sequence[Cutover]] | None = None,
-        pending: Resolution | None = None,
+        pending: Resolution[Event] | None = None,
     ) -> None:
         self.target = target
         self.sources = tuple(sources)
         self.history = tuple(history)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, Group[Event]] = {}
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
@@ -83,13 +92,13 @@ class TargetLock:
 
     def start(
         self, source: str, state: GroupState, start: Place, applied: Place | None = None
-    ) -> Group:
+    ) -> Group[Event]:
         """A source starts from saved state: its new group, which knows the present version.
 
         ``applied`` as for `Group`: None where the highest watermark is of an older version.
         """
         assert source not in self.groups, f"{self}: {source} starts twice"
-        history = (*self.history, self.pending.past) if self.pending else self.history
+        history = (*self.history, self.pending.resolved) if self.pending else self.history
         group = self.groups[source] = Group(
             source,
             self.target,
@@ -110,7 +119,7 @@ class TargetLock:
 
     # The next item.
 
-    def candidates(self, source: str) -> tuple[Item, ...]:
+    def candidates(self, source: str) -> tuple[Item[Event], ...]:
         """What the members of a source brought as the next item, in the order of its binlog."""
         group = self.groups.get(source)
         items = group.items.get(self.version + 1, ()) if group else ()
@@ -133,7 +142,7 @@ class TargetLock:
         texts = {item.text for source in self.sources for item in self.candidates(source)}
         return self.pending is None and len(texts) == 1 and all(map(self.ready, self.sources))
 
-    def resolve(self, resume: Mapping[str, Place]) -> Resolution:
+    def resolve(self, resume: Mapping[str, Place]) -> Resolution[Event]:
         """Decide the agreed item: save the result, with all cutovers, then execute it.
 
         ``resume`` are the places where the sources would be saved now.
@@ -142,11 +151,11 @@ class TargetLock:
         self.look()
         assert self.owner is not None
         item = self.candidates(self.owner)[0]
-        return self._decide(self.owner, item, Past(item.text), resume, forced=False)
+        return self._decide(self.owner, item, ResolvedItem(item.text), resume, forced=False)
 
     def unlock(
         self, resume: Mapping[str, Place], *, owner: str | None = None, skip: bool = False
-    ) -> Resolution:
+    ) -> Resolution[Event]:
         """Decide the next item for all, whoever has not got it or has another one.
 
         ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
@@ -172,22 +181,36 @@ class TargetLock:
                 f"source {chosen} has no statement for {name}; these have: {', '.join(having)}"
             )
         item = self.candidates(chosen)[0]
-        past = Past(item.text, unlocked=True, skipped=skip)
-        return self._decide(chosen, item, past, resume, forced=True)
+        resolved = ResolvedItem(item.text, unlocked=True, skipped=skip)
+        return self._decide(chosen, item, resolved, resume, forced=True)
 
     def _decide(
-        self, owner: str, item: Item, past: Past, resume: Mapping[str, Place], *, forced: bool
-    ) -> Resolution:
+        self,
+        owner: str,
+        item: Item[Event],
+        resolved: ResolvedItem,
+        resume: Mapping[str, Place],
+        *,
+        forced: bool,
+    ) -> Resolution[Event]:
         cutovers = {
-            source: group.cut_over(past, resume[source], forced=forced)
+            source: group.cut_over(resolved, resume[source], forced=forced)
             for source, group in self.groups.items()
         }
         assert cutovers.keys() == set(self.sources), f"{self}: decided without {self.sources}"
         for source, cutover in cutovers.items():
             self._cutovers[source].append(cutover)
         self.owner = owner
-        self.pending = Resolution(self.version + 1, owner, item, past, cutovers)
+        self.pending = Resolution(self.version + 1, owner, item, resolved, cutovers)
         return self.pending
+
+    @property
+    def pending_item(self) -> Item[Event]:
+        """The pending item as its owner has read it last: its event may have changed since."""
+        assert self.pending is not None, f"{self}: nothing was decided"
+        decided = self.pending.item
+        read = (item for item in self.candidates(self.pending.owner) if item.at == decided.at)
+        return next(read, decided)
 
     @property
     def may_execute(self) -> bool:
@@ -207,13 +230,13 @@ class TargetLock:
         restart. Until then they go on with the version that they know.
         """
         assert self.pending is not None, f"{self}: nothing was decided"
-        self.history = (*self.history, self.pending.past)
+        self.history = (*self.history, self.pending.resolved)
         self.pending = None
         self.owner = None
 
     # What the operator sees.
 
-    def conflict(self) -> Conflict | None:
+    def conflict(self) -> Conflict[Event] | None:
         """The first item, however far ahead, on which members differ."""
         open_items = [
             (source, item, version)
@@ -223,7 +246,7 @@ class TargetLock:
             if version > self.version + (self.pending is not None)
             for item in items
         ]
-        first: dict[int, tuple[str, Item]] = {}
+        first: dict[int, tuple[str, Item[Event]]] = {}
         for source, item, version in sorted(open_items, key=lambda found: found[2]):
             ours, our_item = first.setdefault(version, (source, item))
             if our_item.text != item.text:
@@ -234,12 +257,12 @@ class TargetLock:
                 )
         return None
 
-    def _sequence(self, source: str, item: Item, version: int) -> tuple[Item, ...]:
+    def _sequence(self, source: str, item: Item[Event], version: int) -> tuple[Item[Event], ...]:
         items = self.groups[source].items
         later = [i for v in sorted(items) if v > version for i in items[v]]
         return (item, *(i for i in later if i.member == item.member))
 
-    def view(self) -> LockView | None:
+    def view(self) -> LockView[Event] | None:
         """The lock on the next item; None while no member has brought it."""
         items = [item for source in self.sources for item in self.candidates(source)]
         if self.pending is not None:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import product
 from typing import NamedTuple
 
-from replicator.sharding.items import HistoryError, Item, Past
+from replicator.sharding.items import HistoryError, Item, ResolvedItem
 from replicator.sharding.lock import Resolution, TargetLock
 from replicator.watermark import boundary
 from tests.simulation.small_source import Scripts, SmallSource, new_source
@@ -66,7 +66,7 @@ class Small:
         """The sources that are not away."""
         return ((n, s) for n, s in zip(NAMES, self.sources, strict=False) if s is not None)
 
-    def new_lock(self) -> TargetLock:
+    def new_lock(self) -> TargetLock[None]:
         """The lock of what is recorded, without any source."""
         version = self.centre.recorded
         cutovers = {name: list(source.cutovers) for name, source in self.named()}
@@ -75,10 +75,12 @@ class Small:
             text = f"d{version}"
             last = {name: source.cutovers[-1] for name, source in self.named()}
             owner = next(iter(last))
-            item = Item(text, (text,), "0", last[owner].at)
-            pending = Resolution(version + 1, owner, item, Past(text), last)
+            item = Item(text, (text,), "0", last[owner].at, None)
+            pending = Resolution(version + 1, owner, item, ResolvedItem(text), last)
         names = NAMES[: len(self.sources)]
-        return TargetLock("T", names, [Past(f"d{v}") for v in range(version)], cutovers, pending)
+        return TargetLock(
+            "T", names, [ResolvedItem(f"d{v}") for v in range(version)], cutovers, pending
+        )
 
     # The steps of one source: nobody else is asked or changed.
 
@@ -145,8 +147,8 @@ class Small:
         """All cutovers are noted; they are not saved yet."""
         resume = {name: boundary(source.limit) for name, source in self.named()}
         decided = self.lock.resolve(resume)
-        if decided.past != Past(f"d{self.centre.recorded}"):
-            raise BrokenError(f"{decided.past} is decided as item {decided.version}")
+        if decided.resolved != ResolvedItem(f"d{self.centre.recorded}"):
+            raise BrokenError(f"{decided.resolved} is decided as item {decided.version}")
         for name, source in self.named():
             source.cutovers = (*source.cutovers, decided.cutovers[name])
 

@@ -51,7 +51,7 @@ class SmallSource:
 
     scripts: Scripts
     saved: Boundary[GroupState]
-    group: Group
+    group: Group[None]
     boundaries: tuple[Boundary[GroupState], ...]
     log: tuple[Event, ...] = ()
     next: int = 0
@@ -153,7 +153,7 @@ class SmallSource:
                 self.queue = (*self.queue, (key, group.known))
         else:
             text = f"d{event.version}"
-            group.ddl(Item(text, (text,), str(member), Place(key, 0)))
+            group.ddl(Item(text, (text,), str(member), Place(key, 0), None))
         self.boundaries = (*self.boundaries, Boundary(key + 1, group.state))
         self.note_limit()
 
@@ -179,7 +179,7 @@ class SmallSource:
         """Whether the target's own watermark says that it has this row."""
         return watermark <= self.watermark
 
-    def restart(self, name: str, lock: TargetLock, executed: int) -> None:
+    def restart(self, name: str, lock: TargetLock[None], executed: int) -> None:
         """Everything is applied and saved, and reading starts anew from there."""
         self.apply(len(self.queue), executed)
         self.save(self.savable(0)[-1])
@@ -203,7 +203,7 @@ class SmallSource:
             if event.kind == "R" and key not in self.applied:
                 raise BrokenError(f"{event} at {key} is lost")
 
-    def start(self, name: str, lock: TargetLock) -> None:
+    def start(self, name: str, lock: TargetLock[None]) -> None:
         """A new incarnation, from what is saved."""
         version, at = self.watermark
         applied = at if version == lock.version and at > NOWHERE[1] else None
@@ -239,7 +239,7 @@ class SmallSource:
         self.log = self.log[: max([self.saved.key, *(key + 1 for key in traces)])]
 
 
-def new_source(name: str, scripts: Scripts, lock: TargetLock) -> SmallSource:
+def new_source(name: str, scripts: Scripts, lock: TargetLock[None]) -> SmallSource:
     """A source at the beginning."""
     members = tuple((str(number), MemberState(0, BEGINNING)) for number in range(len(scripts)))
     saved = Boundary(0, GroupState(0, members))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from replicator.sharding.items import Cutover, GroupState, Past
+from replicator.sharding.items import Cutover, GroupState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 from tests.simulation.estate import Row
@@ -45,8 +45,8 @@ class Saved:
 class TargetTable:
     """One table of the target, with the watermarks and the DDL records that go with it."""
 
-    executed: list[Past] = field(default_factory=list)
-    recorded: list[Past] = field(default_factory=list)
+    executed: list[ResolvedItem] = field(default_factory=list)
+    recorded: list[ResolvedItem] = field(default_factory=list)
     pending: Resolution | None = None
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     rows: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -75,7 +75,7 @@ class TargetTable:
             )
         if given.since != row.since:
             raise BrokenError(f"{name} is read as written since {given.since}, not {row.since}")
-        if orderly and row.texts != tuple(past.text for past in self.executed):
+        if orderly and row.texts != tuple(item.text for item in self.executed):
             raise BrokenError(f"{name} was written after {row.texts}: {self.executed}")
         if self.rows[key]:
             raise BrokenError(f"{name} is applied twice")
@@ -88,7 +88,7 @@ class TargetTable:
         """The item is executed, or passed over where the operator skipped it."""
         if resolution.version != len(self.executed) + 1:
             raise BrokenError(f"item {resolution.version} is executed after {self.executed}")
-        self.executed.append(resolution.past)
+        self.executed.append(resolution.resolved)
 
     def finish(self) -> None:
         """The record says that the pending item is done."""

@@ -64,7 +64,7 @@ class Source:
     next: int
     states: States
     low_watermarks: dict[str, Watermark]
-    groups: dict[str, Group]
+    groups: dict[str, Group[None]]
     resume: Resume[States]
     segments: deque[Segment] = field(default_factory=deque)
     mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class World:
         self.commits: list[tuple[str, str, int]] = []
         self.batch_sources: list[tuple[str, Segment]] = []
         self.unsaved: set[str] = set()
-        self.locks: dict[str, TargetLock] = {}
+        self.locks: dict[str, TargetLock[None]] = {}
         self.sources: dict[str, Source] = {}
         for target, table in self.store.tables.items():
             table.recover()
@@ -150,7 +150,7 @@ class World:
                 name, saved.states[target], boundary(saved.key), max(applied, default=None)
             )
             source.mail[target] = deque()
-            self.note_turn(source, target)
+            self.note_cutover(source, target)
 
     # Which steps there are.
 
@@ -174,7 +174,7 @@ class World:
             found += self.lock_steps(target, lock)
         return found
 
-    def lock_steps(self, target: str, lock: TargetLock) -> list[Step]:
+    def lock_steps(self, target: str, lock: TargetLock[None]) -> list[Step]:
         table = self.store.tables[target]
         found: list[Step] = []
         if lock.agreed:
@@ -268,14 +268,14 @@ class World:
                     forwarded.append(Forwarded(event, at, group.known, since))
             else:
                 self.statement(source, group, at, event)
-            self.note_turn(source, target)
+            self.note_cutover(source, target)
         segment.parts[target] = (forwarded, group.state)
         self.locks[target].look()
 
-    def statement(self, source: Source, group: Group, at: Place, event: Event) -> None:
+    def statement(self, source: Source, group: Group[None], at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
-            recorded = group.ddl(Item(event.text, (event.text,), event.member, at))
+            recorded = group.ddl(Item(event.text, (event.text,), event.member, at, None))
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):
@@ -296,18 +296,18 @@ class World:
         elif isinstance(event, Rename):
             group.rename(event.member, event.new, at)
 
-    def given(self, group: Group, event: Alter) -> bool:
+    def given(self, group: Group[None], event: Alter) -> bool:
         """Whether an unlock has put the member where this statement brings it."""
         lock = self.locks[group.target]
-        pasts = [*lock.history, *([lock.pending.past] if lock.pending else [])]
+        history = [*lock.history, *([lock.pending.resolved] if lock.pending else [])]
         awaited = group.members[event.member].awaited
-        return any(pasts[version - 1].text == event.text for version in awaited)
+        return any(history[version - 1].text == event.text for version in awaited)
 
     def texts_at(self, target: str, version: int) -> tuple[str, ...]:
         """The target's structure at a version: as the DDL records would say."""
         lock = self.locks[target]
-        pasts = [*lock.history, *([lock.pending.past] if lock.pending else [])]
-        return tuple(past.text for past in pasts[:version] if not past.skipped)
+        history = [*lock.history, *([lock.pending.resolved] if lock.pending else [])]
+        return tuple(item.text for item in history[:version] if not item.skipped)
 
     def alike(self, source: Source, name: str, created: Create, at: Place) -> bool:
         """Whether a member has the structure of the created table: as the registry would say."""
@@ -323,7 +323,7 @@ class World:
                 texts[event.new] = texts.pop(event.member, ())
         return texts.get(name, ()) == created.texts
 
-    def note_turn(self, source: Source, target: str) -> None:
+    def note_cutover(self, source: Source, target: str) -> None:
         """Up to which segment a group had forwarded rows when it passed its newest cutover."""
         base = source.groups[target].base
         if source.cutover_segments.get(target, (-1, -1))[0] != base:
@@ -389,7 +389,7 @@ class World:
     def decided(self, target: str) -> None:
         self.unsaved.add(target)
         for source in self.sources.values():
-            self.note_turn(source, target)
+            self.note_cutover(source, target)
 
     def unlock(self, target: str, choice: str, action: str) -> bool:
         """The operator forces a lock."""

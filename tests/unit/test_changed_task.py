@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from actors.faults import FatalError
-from actors.lock_state import dump_group, load_group, record_of
+from actors.lock_state import ShardStatement, dump_group, load_group, record_of
 from actors.task.changed_task import Move, moved, refuse_missed, refuse_moves
+from replicator.binlog.segment import Statement
 from replicator.downstream.decisions import DecisionRecord
 from replicator.downstream.meta import Checkpoint
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord
-from replicator.sharding.items import Cutover, GroupState, Item, MemberState, Past
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 
@@ -84,10 +85,11 @@ def test_a_member_is_no_longer_replicated() -> None:
 
 
 def resolved(version: int, *sources: str, done: bool = True) -> DecisionRecord:
-    item = Item("alter", ("ALTER",), str(ONE), Place(50 + version, 0))
+    event = ShardStatement(Statement("s", "ALTER", 50 + version, 0))
+    item = Item("alter", ("ALTER",), str(ONE), Place(50 + version, 0), event)
     cutovers = {source: Cutover(version, item.at) for source in sources}
-    resolution = Resolution(version, sources[0], item, Past(item.text), cutovers)
-    return replace(record_of(T, resolution, None), done=done)
+    resolution = Resolution(version, sources[0], item, ResolvedItem(item.text), cutovers)
+    return replace(record_of(T, resolution), done=done)
 
 
 @pytest.mark.parametrize("done", [True, False])

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import anyio
 
-from actors.lock_state import LockHistory
+from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_coordinator import LockCoordinator
@@ -16,19 +16,21 @@ from actors.sharding.lock_messages import GroupChanged
 from actors.sharding.pessimistic_group import PessimisticGroup
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
+from replicator.binlog.segment import Statement
 from replicator.downstream.decisions import DecisionStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import Cutover, GroupState, Item, MemberState, Past
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 
 TARGET = TableName("m", "t")
 MEMBER = "s.t1"
-PAST = Past("alter table t add c int", unlocked=True)
-TURN = Cutover(1, Place(5, 2), forced=True)
-ITEM = Item(PAST.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, Place(9, 0))
+RESOLVED = ResolvedItem("alter table t add c int", unlocked=True)
+CUTOVER = Cutover(1, Place(5, 2), forced=True)
+EVENT = ShardStatement(Statement("s", "ALTER TABLE t1 ADD c INT", 9, 0))
+ITEM = Item(RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), MEMBER, Place(9, 0), EVENT)
 
 
 class Writer:
@@ -72,7 +74,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         restart=lambda: None,
     )
     writer, runner = Writer(), Runner()
-    pending = Resolution(1, "a", ITEM, PAST, {"a": TURN})
+    pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
         registry,
         cast(BatchedWriter, writer),
@@ -80,7 +82,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         cast(Connection, None),
         cast(DdlRunner, runner),
         cast(DecisionStore, None),
-        {TARGET: LockHistory(cutovers={"a": [TURN]}, pending=pending)},
+        {TARGET: LockHistory(cutovers={"a": [CUTOVER]}, pending=pending)},
         {"a": cast(Any, unit)},
     )
 

@@ -35,7 +35,9 @@ class SlowLearner:
         await self.go.wait()
 
 
-async def test_a_turn_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_segment() -> None:
+async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_segment() -> (
+    None
+):
     registry = SchemaRegistry()
     number = registry.join(Member("a", TableName("s", "t1")), TARGET)
     writer: Mailbox[WriterMessage] = Mailbox(10)
@@ -49,7 +51,6 @@ async def test_a_turn_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_
         coordinator,
         cast(SchemaTracker, learner),
         cast(Connection, None),
-        {},
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -87,7 +88,6 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
         Mailbox(1),
         cast(SchemaTracker, SlowLearner()),
         cast(Connection, None),
-        {},
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())

@@ -10,7 +10,7 @@ from replicator.sharding.items import (
     HistoryError,
     Item,
     MemberState,
-    Past,
+    ResolvedItem,
 )
 from replicator.watermark import Place, boundary
 
@@ -24,15 +24,15 @@ def group(
     version: int = 0,
     cutovers: tuple[Cutover, ...] = (),
     extra: int = 0,
-) -> Group:
+) -> Group[None]:
     """A group whose target's items are called d1, d2 …"""
     state = GroupState(version, tuple((name, MemberState(version, START)) for name in members))
-    history = [Past(f"d{number + 1}") for number in range(known + extra)]
+    history = [ResolvedItem(f"d{number + 1}") for number in range(known + extra)]
     return Group("A", "T", state, START, known, history, cutovers)
 
 
-def ddl(found: Group, member: str, text: str, transaction: int) -> int:
-    return found.ddl(Item(text, (text,), member, Place(transaction, 0))).version
+def ddl(found: Group[None], member: str, text: str, transaction: int) -> int:
+    return found.ddl(Item(text, (text,), member, Place(transaction, 0), None)).version
 
 
 def test_rows_are_decided_by_version() -> None:
@@ -57,7 +57,7 @@ def test_older_rows_are_skipped_when_read_again() -> None:
     assert found.open_items == ()
 
 
-def test_a_member_behind_its_turn_is_a_broken_invariant() -> None:
+def test_a_member_behind_its_cutover_is_a_broken_invariant() -> None:
     found = group("a1", known=1, cutovers=(Cutover(1, Place(5, 0)),))
     with pytest.raises(AssertionError, match="with version 0"):
         found.row("a1", Place(6, 1))
@@ -137,12 +137,12 @@ def test_a_group_that_held_nothing_adopts() -> None:
     ddl(found, "a1", "d2", 2)
     assert found.row("a1", Place(3, 1)) is HOLD
     assert not found.can_adopt
-    cutover = found.cut_over(Past("d1"), START, forced=False)
+    cutover = found.cut_over(ResolvedItem("d1"), START, forced=False)
     assert cutover == Cutover(1, Place(3, 1))
     found.adopt()
     assert found.known == 1
     assert found.open_items == (Place(2, 0),)
-    found.cut_over(Past("d2"), START, forced=False)
+    found.cut_over(ResolvedItem("d2"), START, forced=False)
     assert not found.can_adopt
     with pytest.raises(AssertionError, match="were held"):
         found.adopt()
@@ -153,45 +153,44 @@ def test_a_turn_needs_readiness_unless_it_is_forced() -> None:
     ddl(found, "a1", "d1", 1)
     found.row("a2", Place(2, 1))
     with pytest.raises(AssertionError, match="not ready for 1"):
-        found.cut_over(Past("d1"), START, forced=False)
-    found.cut_over(Past("d1", unlocked=True), START, forced=True)
+        found.cut_over(ResolvedItem("d1"), START, forced=False)
+    found.cut_over(ResolvedItem("d1", unlocked=True), START, forced=True)
     assert found.row("a2", Place(3, 1)) is HOLD
     assert found.members["a2"].awaited == (1,)
 
 
 def test_a_turn_of_a_silent_group_does_not_move_the_source_back() -> None:
     found = group()
-    cutover = found.cut_over(Past("d1"), boundary(7), forced=False)
+    cutover = found.cut_over(ResolvedItem("d1"), boundary(7), forced=False)
     assert cutover.at == START
     assert found.open_items == (boundary(7),)
 
 
-def forced(past: Past, *more: Past) -> Group:
+def forced(*history: ResolvedItem) -> Group[None]:
     state = GroupState(0, (("a1", MemberState(0, START)),))
-    pasts = (past, *more)
-    cutovers = [Cutover(n + 1, START, forced=True) for n in range(len(pasts))]
-    return Group("A", "T", state, START, len(pasts), pasts, cutovers)
+    cutovers = [Cutover(n + 1, START, forced=True) for n in range(len(history))]
+    return Group("A", "T", state, START, len(history), history, cutovers)
 
 
 def test_a_forced_members_own_ddl_is_ignored_however_it_is_spelt() -> None:
-    found = forced(Past("add c default 0", unlocked=True))
+    found = forced(ResolvedItem("add c default 0", unlocked=True))
     assert found.row("a1", Place(1, 1)) is APPLY
-    recorded = found.ddl(Item("add c default -1", (), "a1", Place(2, 0)))
+    recorded = found.ddl(Item("add c default -1", (), "a1", Place(2, 0), None))
     assert (recorded.version, recorded.awaited) == (1, True)
     assert found.members["a1"] == MemberState(1, Place(2, 0))
     assert ddl(found, "a1", "add d", 3) == 2
 
 
 def test_a_skipped_item_is_matched_only_by_its_own_text() -> None:
-    other = forced(Past("add c", unlocked=True, skipped=True))
+    other = forced(ResolvedItem("add c", unlocked=True, skipped=True))
     assert ddl(other, "a1", "add d", 1) == 2
     assert other.members["a1"].awaited == ()
-    same = forced(Past("add c", unlocked=True, skipped=True))
+    same = forced(ResolvedItem("add c", unlocked=True, skipped=True))
     assert ddl(same, "a1", "add c", 1) == 1
 
 
 def test_of_several_forced_items_the_one_with_the_text_is_matched() -> None:
-    found = forced(Past("x", unlocked=True), Past("y", unlocked=True))
+    found = forced(ResolvedItem("x", unlocked=True), ResolvedItem("y", unlocked=True))
     assert found.members["a1"].awaited == (1, 2)
     assert ddl(found, "a1", "y", 1) == 2
     assert found.members["a1"].awaited == ()
@@ -203,7 +202,7 @@ def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None
         ddl(found, "a1", "other", 1)
     state = GroupState(0, (("a1", MemberState(0, START)),))
     cutovers = [Cutover(1, Place(5, 0), forced=True)]
-    unlocked = Group("A", "T", state, START, 1, [Past("d1", unlocked=True)], cutovers)
+    unlocked = Group("A", "T", state, START, 1, [ResolvedItem("d1", unlocked=True)], cutovers)
     assert ddl(unlocked, "a1", "other", 1) == 1
     assert unlocked.row("a1", Place(6, 1)) is APPLY
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState, Past
+from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
@@ -12,7 +12,7 @@ START = boundary(0)
 RESUME = {"A": START, "B": START}
 
 
-def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group]]:
+def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group[None]]]:
     found = TargetLock("T", members)
     groups = {}
     for source, names in members.items():
@@ -21,8 +21,8 @@ def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group]]:
     return found, groups
 
 
-def ddl(group: Group, member: str, text: str, transaction: int) -> None:
-    group.ddl(Item(text, (text,), member, Place(transaction, 0)))
+def ddl(group: Group[None], member: str, text: str, transaction: int) -> None:
+    group.ddl(Item(text, (text,), member, Place(transaction, 0), None))
 
 
 def test_the_first_ready_source_owns_the_lock() -> None:
@@ -122,7 +122,7 @@ def test_a_decision_survives_a_crash() -> None:
     ddl(groups["A"], "a1", "x", 1)
     groups["B"].row("b1", Place(4, 1))
     decided = found.unlock(RESUME, skip=True)
-    assert decided.past == Past("x", unlocked=True, skipped=True)
+    assert decided.resolved == ResolvedItem("x", unlocked=True, skipped=True)
 
     again = TargetLock("T", "AB", (), {s: [t] for s, t in decided.cutovers.items()}, decided)
     state = GroupState(0, (("a1", MemberState(0, START)),))
@@ -162,3 +162,33 @@ def test_a_source_is_saved_before_its_open_items() -> None:
     assert resume.boundary(()) == Boundary(9, "s9")
     with pytest.raises(AssertionError, match="behind the open item"):
         resume.boundary([Place(2, 0)])
+
+
+def test_the_event_of_a_pending_item_is_the_one_that_was_read_last() -> None:
+    lock: TargetLock[str] = TargetLock("T", ["A"])
+    state = GroupState(0, (("a1", MemberState(0, START)),))
+
+    def read(event: str) -> None:
+        group = lock.start("A", state, START)
+        group.ddl(Item("x", ("x",), "a1", Place(1, 0), event))
+
+    read("first")
+    lock.look()
+    lock.resolve(RESUME)
+    assert lock.pending_item.event == "first"
+    lock.stop("A")
+    assert lock.pending_item.event == "first"
+    read("second")
+    assert lock.pending_item.event == "second"
+
+
+def test_an_item_is_forgotten_with_its_event_when_the_group_adopts_its_version() -> None:
+    found, groups = lock(A=("a1",))
+    group = groups["A"]
+    for number, text in enumerate("xyz"):
+        ddl(group, "a1", text, number + 1)
+        found.look()
+        found.resolve(RESUME)
+        found.executed()
+        group.adopt()
+        assert group.items == {}

@@ -1,0 +1,39 @@
+"""Decisions as text for the meta tables, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from actors.lock_state import ShardStatement, histories, record_of
+from replicator.binlog.segment import Statement
+from replicator.mysql.names import TableName
+from replicator.sharding.items import Cutover, Item, ResolvedItem
+from replicator.sharding.lock import Resolution
+from replicator.watermark import Place
+
+TARGET = TableName("m", "t")
+EVENT = ShardStatement(
+    Statement("s", "ALTER TABLE t1 ADD c INT", 9, 1700000000, 5, "+02:00", "b.000001", 9),
+    ("ALTER TABLE m.t ADD c BIGINT",),
+)
+ITEM = Item("alter", ("ALTER TABLE `m`.`t` ADD c INT",), "s.t1", Place(9, 0), EVENT)
+RESOLUTION = Resolution(
+    1,
+    "a",
+    ITEM,
+    ResolvedItem("alter"),
+    {"a": Cutover(1, Place(9, 0)), "b": Cutover(1, Place(7, 2))},
+)
+
+
+def test_a_pending_item_comes_back_with_its_event() -> None:
+    history = histories([record_of(TARGET, RESOLUTION)])[TARGET]
+    assert history.pending == RESOLUTION
+    assert history.pending.item.event == EVENT
+    assert history.cutovers == {"a": [Cutover(1, Place(9, 0))], "b": [Cutover(1, Place(7, 2))]}
+    assert history.history == []
+
+
+def test_an_executed_item_is_history() -> None:
+    history = histories([replace(record_of(TARGET, RESOLUTION), done=True)])[TARGET]
+    assert (history.pending, history.history) == (None, [ResolvedItem("alter")])
