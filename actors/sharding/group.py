@@ -42,6 +42,7 @@ class GroupActor(Actor[GroupMessage]):
         )
         self._writer = writer
         self._low_watermark = low_watermark
+        self._copied = registry.copied_places(source, target)
 
     @property
     def version(self) -> int:
@@ -62,14 +63,17 @@ class GroupActor(Actor[GroupMessage]):
             await self._writer.put(await self.decide(message))
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that a full copy has not brought to the target already."""
-        until = {member: self.registry.copied_until(member) for member in set(rows.member)}
-        if not any(until.values()):
+        """The rows that the full copy has not written to the target already."""
+        copied, first = self._copied, rows.transaction[0]
+        for member in [member for member, until in copied.items() if until <= first]:
+            # All that this reading still meets of it was written after its copy.
+            del copied[member]
+        if not copied:
             return rows
         places = [
             i
             for i, (member, at) in enumerate(zip(rows.member, rows.transaction, strict=True))
-            if at >= until[member]
+            if at >= copied.get(member, 0)
         ]
         return part_of(rows, places) if places else None
 

@@ -108,12 +108,19 @@ class SchemaRegistry:
         return self._target_of[member]
 
     def copied(self, member: int, until: int) -> None:
-        """A full copy has brought a member's rows to the target, as they were at this place."""
+        """Note that the full copy has written a member's rows as they were at this place."""
         self._copied[member] = until
 
-    def copied_until(self, member: int) -> int:
-        """The place in the binlog before which a member's rows were copied; 0: none."""
-        return self._copied.get(member, 0)
+    def copied_places(self, source: str, target: int) -> dict[int, int]:
+        """The places before which the rows of a sharding group's members were copied.
+
+        Also of members that have left since: their rows may be read again.
+        """
+        return {
+            member: place
+            for member, place in self._copied.items()
+            if self._members[member].source == source and self._target_of[member] == target
+        }
 
     def learn(self, member: int, since: int, structure: Table | None) -> None:
         """Note the structure that a member has behind the event group at ``since``."""

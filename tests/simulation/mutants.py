@@ -19,7 +19,7 @@ from tests.simulation.world import World
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-def _deciding(change: Callable[[Group, str, Decision], Decision]) -> Patch:
+def _deciding(change: Callable[[Group[None], str, Decision], Decision]) -> Patch:
     original = Group.row
 
     def row(self: Group[None], member: str, at: Place, count: int = 1) -> Decision:

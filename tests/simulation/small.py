@@ -54,7 +54,7 @@ class Small:
 
     centre: Centre
     sources: list[SmallSource | None]
-    lock: TargetLock = field(init=False)
+    lock: TargetLock[None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.lock = self.new_lock()
@@ -214,7 +214,7 @@ class Explored:
 
 def start(scope: Scope, catalogue: Catalogue) -> tuple[int, ...]:
     """The sources of a scope at the beginning."""
-    lock = TargetLock("T", NAMES[: len(scope)])
+    lock: TargetLock[None] = TargetLock("T", NAMES[: len(scope)])
     return tuple(
         catalogue.number(new_source(name, scripts, lock))
         for name, scripts in zip(NAMES, scope, strict=False)

@@ -47,7 +47,7 @@ class TargetTable:
 
     executed: list[ResolvedItem] = field(default_factory=list)
     recorded: list[ResolvedItem] = field(default_factory=list)
-    pending: Resolution | None = None
+    pending: Resolution[None] | None = None
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     rows: Counter[tuple[int, int]] = field(default_factory=Counter)
     last: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class TargetTable:
         self.rows[key] += 1
         self.last[row.shard, bucket] = row.number
 
-    def execute(self, resolution: Resolution) -> None:
+    def execute(self, resolution: Resolution[None]) -> None:
         """The item is executed, or passed over where the operator skipped it."""
         if resolution.version != len(self.executed) + 1:
             raise BrokenError(f"item {resolution.version} is executed after {self.executed}")

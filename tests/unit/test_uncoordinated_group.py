@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import cast
 
@@ -36,10 +37,17 @@ def route(name: TableName) -> TableName | None:
 class Bench:
     """A group with members t1 and t2 of source a, and a mailbox in the writer's place."""
 
-    def __init__(self, low_watermark: Watermark | None = None, others: bool = False) -> None:
+    def __init__(
+        self,
+        low_watermark: Watermark | None = None,
+        others: bool = False,
+        copied: Mapping[int, int] | None = None,
+    ) -> None:
         self.registry = SchemaRegistry()
         for table in ("t1", "t2") if others else ("t1",):
             self.registry.join(Member("a", TableName("s", table)), TARGET)
+        for number, place in (copied or {}).items():
+            self.registry.copied(number, place)
         self.writer: Mailbox[WriterMessage] = Mailbox(100)
         self.group = UncoordinatedGroup(
             "a",
@@ -51,10 +59,10 @@ class Bench:
             low_watermark=low_watermark,
         )
 
-    async def rows(self, *places: tuple[int, int]) -> Part:
+    async def rows(self, *places: tuple[int, int], members: Sequence[int] = ()) -> Part:
         count = len(places)
         events = RowEvents(
-            [0] * count,
+            list(members) or [0] * count,
             [TABLE_MAP] * count,
             [transaction for transaction, _ in places],
             [ordinal for _, ordinal in places],
@@ -98,7 +106,7 @@ async def test_rows_are_passed_on_with_the_version_they_belong_to() -> None:
         (Watermark(0, 8, 1), []),
     ],
 )
-async def test_rows_up_to_the_floor_are_left_out(
+async def test_rows_up_to_the_low_watermark_are_left_out(
     low_watermark: Watermark | None, left: list[tuple[int, int]]
 ) -> None:
     part = await Bench(low_watermark).rows((5, 1), (5, 2), (8, 1))
@@ -106,10 +114,37 @@ async def test_rows_up_to_the_floor_are_left_out(
     assert list(zip(found.transaction, found.ordinal, strict=True) if found else []) == left
 
 
-async def test_the_floor_of_an_older_version_leaves_nothing_out() -> None:
+async def test_a_low_watermark_of_an_older_version_leaves_nothing_out() -> None:
     bench = Bench(Watermark(0, 100, 1))
     await bench.ddl("ALTER TABLE t1 ADD c INT")
     assert (await bench.rows((12, 1))).rows is not None
+
+
+async def test_rows_that_were_copied_are_left_out_of_each_member_up_to_its_own_place() -> None:
+    bench = Bench(others=True, copied={0: 10, 1: 20})
+    assert (await bench.rows((5, 1), (6, 1), members=[0, 1])).rows is None
+    part = await bench.rows((8, 1), (10, 1), (12, 1), (20, 1), members=[0, 0, 1, 1])
+    assert part.rows is not None
+    assert list(zip(part.rows.member, part.rows.transaction, strict=True)) == [(0, 10), (1, 20)]
+
+
+async def test_behind_the_places_of_the_copy_no_row_is_looked_at_any_more() -> None:
+    class Unread(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError("each row was looked at")
+
+    def unread(at: int) -> RowEvents:
+        return RowEvents(Unread([0]), [TABLE_MAP], Unread([at]), [1], [b"event"])
+
+    bench = Bench(others=True, copied={0: 10, 1: 20})
+    for at in (9, 15):
+        with pytest.raises(AssertionError, match="each row"):
+            await bench.group.on_message(TargetRows(0, 0, unread(at)))
+    rows = unread(20)
+    await bench.group.on_message(TargetRows(0, 0, rows))
+    part = await bench.writer.get()
+    assert isinstance(part, Part)
+    assert part.rows is rows
 
 
 @pytest.mark.parametrize("sql", ["DROP TABLE t1", "TRUNCATE TABLE t1"])
