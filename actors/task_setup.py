@@ -72,12 +72,12 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         (
             RouteRule(
                 name,
-                task.routes[name].schema_pattern,
-                task.routes[name].table_pattern,
-                task.routes[name].target_schema,
-                task.routes[name].target_table,
+                route.schema_pattern,
+                route.table_pattern,
+                route.target_schema,
+                route.target_table,
             )
-            for name in instance.route_rules
+            for name, route in zip(instance.route_rules, task.routes_of(instance), strict=True)
         ),
         case_sensitive=case_sensitive,
     )

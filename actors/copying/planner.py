@@ -23,7 +23,7 @@ from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.source_stream import SourceStream
-from replicator.pipeline.text_rows import escaped
+from replicator.rows.fields import escape
 from replicator.schema.inspection import NO_SUCH_TABLE, read_table
 from replicator.schema.structure import Table
 
@@ -211,7 +211,7 @@ class CopyPlanner:
         if not found:
             return None
         return tuple(
-            escaped(bytes.fromhex(value.decode() if isinstance(value, bytes) else value))
+            escape(bytes.fromhex(value.decode() if isinstance(value, bytes) else value))
             for value in found[0]
         )
 

@@ -146,7 +146,6 @@ class SegmentAssembler:
         for event in self._events:
             kind, size, end = head(event)
             segment.bytes += size
-            segment.events += 1
             position.before = position.offset
             position.offset += size
             if files.cut and crc32(event) != CRC_RESIDUE:

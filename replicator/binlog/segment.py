@@ -78,6 +78,5 @@ class Segment:
     complete: bool
     timestamp: int
     bytes: int
-    events: int
     statement: Statement | None = None
     caught_up: bool = False

@@ -23,7 +23,7 @@ class SegmentLimits:
 
 
 class SegmentBuilder:
-    """Collects what `Segment` holds. ``bytes`` and ``events`` are counted by its user.
+    """Collects what `Segment` holds. ``bytes`` is counted by its user.
 
     ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary.
     """
@@ -34,7 +34,6 @@ class SegmentBuilder:
         "_rows",
         "bytes",
         "caught_up",
-        "events",
         "moved",
         "statement",
         "timestamp",
@@ -48,7 +47,6 @@ class SegmentBuilder:
         self._rows: dict[int, RowEvents] = {}
         self._row_events = 0
         self.bytes = 0
-        self.events = 0
         self.timestamp = 0
         self.moved = False
         self.statement: Statement | None = None
@@ -94,7 +92,6 @@ class SegmentBuilder:
             complete=complete,
             timestamp=self.timestamp,
             bytes=self.bytes,
-            events=self.events,
             statement=self.statement,
             caught_up=self.caught_up,
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 import pymysql
 
+from replicator.binlog.events import EventType
 from replicator.binlog.position import BinlogPosition
 from replicator.mysql.connection import CONNECT_TIMEOUT, DatabaseAddress
 
@@ -21,8 +22,15 @@ _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 1
 _READ_SECONDS = 30
 _END_OF_STREAM = 0xFE
-_HEADS = frozenset({4, 15, 27, 163})
-"""Event types that come before those of the position: rotate, format, heartbeat, GTID list."""
+_HEADS = frozenset(
+    {
+        EventType.ROTATE,
+        EventType.FORMAT_DESCRIPTION,
+        EventType.HEARTBEAT,
+        EventType.MARIADB_GTID_LIST,
+    }
+)
+"""Event types that come before those of the position."""
 _MAX_HEADS = 1000
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -121,23 +121,20 @@ async def _check_target(
         available = await available_collations(connection)
         results += check_missing(name, shards, available, copies=copies)
         return results
-    results += _fit(shards, table, task.extracted)
+    results += _fit(shards, table)
     results += await check_target_table(connection, table)
     return results
 
 
-def _fit(
-    shards: Sequence[Shard], target: Table, extracted: Mapping[TableName, frozenset[str]]
-) -> list[CheckResult]:
+def _fit(shards: Sequence[Shard], target: Table) -> list[CheckResult]:
     """One result per difference, however many shards have it."""
-    filled = extracted.get(TableName(target.schema, target.name), frozenset())
     # Shards are mostly alike: what one structure lacks is worked out once.
     known: dict[tuple[str, bool], list[Difference]] = {}
     having: dict[Difference, list[Shard]] = {}
     for shard in shards:
         key = (shard.table.fingerprint, shard.later_ddl)
         if key not in known:
-            known[key] = member_differences(shard.table, target, filled)
+            known[key] = member_differences(shard.table, target)
         for difference in known[key]:
             having.setdefault(difference, []).append(shard)
     name = f"{target.schema}.{target.name}"

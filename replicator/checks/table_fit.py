@@ -23,10 +23,8 @@ class Difference:
     way_out: str
 
 
-def member_differences(
-    member: Table, target: Table, extracted: frozenset[str] = frozenset()
-) -> list[Difference]:
-    """Compare a member with its target; ``extracted``: columns that routes fill in the target."""
+def member_differences(member: Table, target: Table) -> list[Difference]:
+    """Compare a member with its target."""
     table = f"{quote(target.schema)}.{quote(target.name)}"
     found: list[Difference] = []
     for column in member.columns:
@@ -46,7 +44,7 @@ def member_differences(
             Difference(misfit.state, f"{quote(column.name)}: {misfit.text}", modify)
             for misfit in _misfits(column, its, target)
         ]
-    found += _unfilled(member, target, extracted, table)
+    found += _unfilled(member, target, table)
     return found
 
 
@@ -68,11 +66,8 @@ def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
     return [misfit for misfit in found if misfit]
 
 
-def _unfilled(
-    member: Table, target: Table, extracted: frozenset[str], table: str
-) -> list[Difference]:
+def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
     """Columns of the target alone: each needs a way to get a value."""
-    filled = {name.lower() for name in extracted}
     return [
         Difference(
             "failed",
@@ -81,7 +76,6 @@ def _unfilled(
         )
         for column in target.columns
         if member.column(column.name) is None
-        and column.name.lower() not in filled
         and not (column.nullable or column.generated or column.auto_increment)
         and not has_default(target, column.name)
     ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from replicator.binlog.position import SourcePosition
 from replicator.mysql.connection import DatabaseAddress
-from replicator.mysql.names import TableName
 from replicator.routing import Routes, TargetName
 
 
@@ -55,7 +53,6 @@ class TargetToCheck:
 class TaskToCheck:
     """A whole task.
 
-    ``extracted`` names the columns of a target that routes fill (``extract-table`` and so on).
     ``resuming``: the task has a checkpoint, so its members may rightly be in the middle of a
     schema change and structures are not compared.
     """
@@ -64,6 +61,5 @@ class TaskToCheck:
     target: TargetToCheck
     task_mode: Literal["full", "incremental", "all"] = "all"
     pessimistic: bool = True
-    extracted: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
     resuming: bool = False
     spark_master: str = "local[*]"

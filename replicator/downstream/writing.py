@@ -25,7 +25,7 @@ _DUPLICATE_KEY = frozenset({1062, 1586})
 
 
 @dataclass(slots=True)
-class Changes:
+class NetChanges:
     """The net changes to rows that have the same columns.
 
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
@@ -71,7 +71,7 @@ class DuplicateRowError(Exception):
 def write_changes(
     session: Session,
     target: TargetTable,
-    changes: Sequence[Changes],
+    changes: Sequence[NetChanges],
     *,
     load_data: bool,
     exact: bool,
@@ -100,7 +100,7 @@ def write_changes(
     return counts
 
 
-def _delete(session: Session, target: TargetTable, group: Changes, counts: WriteCounts) -> None:
+def _delete(session: Session, target: TargetTable, group: NetChanges, counts: WriteCounts) -> None:
     found = 0
     if group.deletes:
         found += delete_keys(session, target, group.key_columns, group.deletes)
@@ -113,7 +113,7 @@ def _delete(session: Session, target: TargetTable, group: Changes, counts: Write
 def _overwrite(
     session: Session,
     target: TargetTable,
-    group: Changes,
+    group: NetChanges,
     counts: WriteCounts,
     load_data: bool,
     exact: bool,
@@ -137,7 +137,7 @@ def _overwrite(
             raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
 
 
-def _upsert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
+def _upsert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
     """REPLACE takes away every row that has one of the unique values; those that should stay are
     written again by what follows in the binlog."""
     if not group.covers and target.replace:
@@ -149,7 +149,7 @@ def _upsert(session: Session, target: TargetTable, group: Changes, load_data: bo
 
 
 def _update_written(
-    session: Session, target: TargetTable, group: Changes, lines: Sequence[bytes]
+    session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes]
 ) -> None:
     # REPLACE would reset the columns that the shard does not have.
     names = [identifier(column.name) for column in group.columns]
@@ -158,14 +158,14 @@ def _update_written(
     insert_rows(session, target, group.columns, lines, suffix=suffix)
 
 
-def _keys_of(group: Changes, lines: Sequence[bytes]) -> list[bytes]:
+def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
     names = [column.name for column in group.columns]
     places = [names.index(column.name) for column in group.key_columns]
     fields = (line.split(b"\t") for line in lines)
     return [b"\t".join([row[place] for place in places]) for row in fields]
 
 
-def _insert(session: Session, target: TargetTable, group: Changes, load_data: bool) -> None:
+def _insert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
     lines = group.inserts
     if load_data and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)

@@ -31,8 +31,8 @@ from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
 from replicator.pipeline.source_stream import SourceStream
-from replicator.pipeline.text_rows import escaped
 from replicator.rows.charsets import transcoder
+from replicator.rows.fields import escape
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between attempts: doubled from the first to the longest, with a random part."""
@@ -312,7 +312,7 @@ def _converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
             fields = line.split(b"\t")
             for place, change in changes:
                 if fields[place] != NULL_FIELD:
-                    fields[place] = escaped(change(field_value(fields[place]) or b""))
+                    fields[place] = escape(change(field_value(fields[place]) or b""))
             lines[number] = b"\t".join(fields)
         yield memoryview(b"\n".join(lines) + b"\n"), rows
 

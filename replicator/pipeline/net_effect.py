@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from replicator.downstream.writing import Changes
+from replicator.downstream.writing import NetChanges
 from replicator.pipeline.plan import TablePlan
+from replicator.rows.row_lines import Change
 
-INSERT, UPDATE, DELETE = 1, 2, 3
-"""The kinds of change, with the values of the row decoder's ``Change``."""
+INSERT, DELETE = int(Change.INSERT), int(Change.DELETE)
+"""As plain numbers: they are compared for every row."""
 
 Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 """(event number, change, key before, key after, row before, row after) of one row."""
@@ -49,7 +50,7 @@ def net_effect(
     entries: Iterable[Entry],
     plan_of: Callable[[int], TablePlan],
     safe: Callable[[int], bool],
-) -> list[Changes]:
+) -> list[NetChanges]:
     """The changes for one bucket of one target; one item per list of written columns.
 
     ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
@@ -96,19 +97,19 @@ class _Groups:
     """Changes by the columns that they write."""
 
     def __init__(self) -> None:
-        self._by_plan: dict[int, Changes] = {}
-        self._by_columns: dict[object, Changes] = {}
+        self._by_plan: dict[int, NetChanges] = {}
+        self._by_columns: dict[object, NetChanges] = {}
 
-    def of(self, plan: TablePlan) -> Changes:
+    def of(self, plan: TablePlan) -> NetChanges:
         """The group that a plan's rows are written with."""
         found = self._by_plan.get(id(plan))
         if found is None:
             identity = (plan.target_columns, plan.key_columns, plan.covers)
-            found = self._by_columns.setdefault(identity, Changes(*identity))
+            found = self._by_columns.setdefault(identity, NetChanges(*identity))
             self._by_plan[id(plan)] = found
         return found
 
-    def changes(self) -> list[Changes]:
+    def changes(self) -> list[NetChanges]:
         return list(self._by_columns.values())
 
 
@@ -179,7 +180,7 @@ def _count(
         multiset[after] = multiset.get(after, 0) + 1
 
 
-def _add_multiset(group: Changes, member: str, multiset: dict[bytes, int]) -> None:
+def _add_multiset(group: NetChanges, member: str, multiset: dict[bytes, int]) -> None:
     for line, count in multiset.items():
         if count > 0:
             group.inserts.extend([line] * count)

@@ -15,6 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from replicator.rows.fields import escape
+
 Bytes = NDArray[np.uint8]
 
 MORE, END, LONG_ROW = 0, 1, 2
@@ -129,12 +131,6 @@ def convert_payload(payload: Bytes) -> bytes:
             bytes_of_size = {_SHORT2: 2, _SHORT3: 3, _LONG: 8}[size]
             size = int.from_bytes(raw[place : place + bytes_of_size], "little")
             place += bytes_of_size
-        parts.append(escaped(raw[place : place + size]))
+        parts.append(escape(raw[place : place + size]))
         place += size
     return b"\t".join(parts) + b"\n"
-
-
-def escaped(value: bytes) -> bytes:
-    """A value as a field of a row line."""
-    value = value.replace(b"\\", b"\\\\").replace(b"\t", b"\\t")
-    return value.replace(b"\n", b"\\n").replace(b"\0", b"\\0")

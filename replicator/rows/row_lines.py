@@ -18,6 +18,7 @@ from zlib import crc32
 
 from replicator.binlog.compression import expand_rows
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.events import HEADER_SIZE, EventType
 from replicator.binlog.lengths import packed_integer
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.fields import Read
@@ -73,22 +74,20 @@ class _Kind:
     compressed: bool = False
 
 
-_KINDS = {
-    23: _Kind(Change.INSERT),
-    24: _Kind(Change.UPDATE),
-    25: _Kind(Change.DELETE),
-    30: _Kind(Change.INSERT, extra=True),
-    31: _Kind(Change.UPDATE, extra=True),
-    32: _Kind(Change.DELETE, extra=True),
-    166: _Kind(Change.INSERT, compressed=True),
-    167: _Kind(Change.UPDATE, compressed=True),
-    168: _Kind(Change.DELETE, compressed=True),
-    169: _Kind(Change.INSERT, extra=True, compressed=True),
-    170: _Kind(Change.UPDATE, extra=True, compressed=True),
-    171: _Kind(Change.DELETE, extra=True, compressed=True),
+_KINDS: dict[int, _Kind] = {
+    EventType.WRITE_ROWS_V1: _Kind(Change.INSERT),
+    EventType.UPDATE_ROWS_V1: _Kind(Change.UPDATE),
+    EventType.DELETE_ROWS_V1: _Kind(Change.DELETE),
+    EventType.WRITE_ROWS_V2: _Kind(Change.INSERT, extra=True),
+    EventType.UPDATE_ROWS_V2: _Kind(Change.UPDATE, extra=True),
+    EventType.DELETE_ROWS_V2: _Kind(Change.DELETE, extra=True),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED: _Kind(Change.INSERT, compressed=True),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED: _Kind(Change.UPDATE, compressed=True),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED: _Kind(Change.DELETE, compressed=True),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V2: _Kind(Change.INSERT, extra=True, compressed=True),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2: _Kind(Change.UPDATE, extra=True, compressed=True),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2: _Kind(Change.DELETE, extra=True, compressed=True),
 }
-_PARTIAL_UPDATE_ROWS = 39
-_HEADER = 19
 
 _Row = tuple[bytes, bytes, int, int]
 """Line, key line, hash, and the offset behind the row."""
@@ -149,7 +148,7 @@ class _Decoder:
         return images
 
     def _decode_event(self, index: int, event: bytes, kind: _Kind, images: RowImages) -> None:
-        at = _HEADER + 8
+        at = HEADER_SIZE + 8
         if kind.extra:
             at += int.from_bytes(event[at : at + 2], "little")
         count, at = packed_integer(event, at)
@@ -300,12 +299,12 @@ class _Decoder:
 
 
 def _kind(event: bytes) -> _Kind:
-    code = event[4] if len(event) > _HEADER else 0
+    code = event[4] if len(event) > HEADER_SIZE else 0
     kind = _KINDS.get(code)
     if kind is None:
         hint = (
             "set binlog_row_value_options='' on the source"
-            if code == _PARTIAL_UPDATE_ROWS
+            if code == EventType.PARTIAL_UPDATE_ROWS
             else "its rows would be lost"
         )
         raise UnsupportedEventError(f"event type {code} is no row event that can be read: {hint}")

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap, parse_table_map
 from replicator.downstream.load_data import probe_load_data
@@ -39,8 +40,6 @@ from replicator.sandbox.tidb import TiDBServer
 from replicator.schema.inspection import read_table, read_target
 from replicator.schema.structure import Table
 
-GTID, TABLE_MAP = 162, 19
-ROW_EVENTS = {23, 24, 25, 30, 31, 32}
 BUCKETS = 4
 
 
@@ -121,9 +120,9 @@ class Merge:
         while at < len(data):
             size = int.from_bytes(data[at + 9 : at + 13], "little")
             kind, event = data[at + 4], data[at : at + size - 4]
-            if kind == GTID:
+            if kind == EventType.MARIADB_GTID:
                 transaction, ordinal = BinlogPosition(file, at).key, 0
-            elif kind == TABLE_MAP:
+            elif kind == EventType.TABLE_MAP:
                 maps[event[19:25]] = parse_table_map(event[19:])
             elif kind in ROW_EVENTS:
                 ordinal += 1
@@ -372,7 +371,7 @@ def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
     assert merge.rows() == merge.shards()
 
 
-def test_the_floor_counts_for_every_bucket(merge: Merge) -> None:
+def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     merge.create("id INT PRIMARY KEY")
     batch = merge.record("INSERT INTO a.t VALUES (1)", "INSERT INTO a.t VALUES (2)")
     merge.target.execute(

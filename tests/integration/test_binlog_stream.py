@@ -26,6 +26,7 @@ from replicator.binlog.errors import (
     StreamLostError,
     UnsupportedEventError,
 )
+from replicator.binlog.events import EventType
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
@@ -36,9 +37,21 @@ from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
 
-INSERTS = {23, 30, 166}
-UPDATES = {24, 31, 167}
-DELETES = {25, 32, 168}
+INSERTS = {
+    EventType.WRITE_ROWS_V1,
+    EventType.WRITE_ROWS_V2,
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED,
+}
+UPDATES = {
+    EventType.UPDATE_ROWS_V1,
+    EventType.UPDATE_ROWS_V2,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED,
+}
+DELETES = {
+    EventType.DELETE_ROWS_V1,
+    EventType.DELETE_ROWS_V2,
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED,
+}
 LONG = "x" * 500
 EVERY_ROW = SegmentLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events=1, max_events=1)
 
@@ -311,7 +324,11 @@ def test_compressed_binlog(mariadb: DatabaseServer, database_name: str) -> None:
     with following(mariadb, start, database_name) as stream:
         segments = read_to(stream, end)
     assert LONG in statements(segments)[0]
-    assert [kind for _, kind, _, _ in row_events(segments)] == [166, 167, 168]
+    assert [kind for _, kind, _, _ in row_events(segments)] == [
+        EventType.MARIADB_WRITE_ROWS_COMPRESSED,
+        EventType.MARIADB_UPDATE_ROWS_COMPRESSED,
+        EventType.MARIADB_DELETE_ROWS_COMPRESSED,
+    ]
 
 
 def test_checksums_are_switched_while_reading(source: DatabaseServer, database_name: str) -> None:
@@ -406,7 +423,7 @@ def test_create_table_select(mariadb: DatabaseServer, database_name: str) -> Non
     assert first.statement.sql.startswith("CREATE TABLE `c`")
     assert not first.complete
     assert first.end == start
-    assert row_events([second]) == [("c", 23, first.statement.transaction, 1)]
+    assert row_events([second]) == [("c", EventType.WRITE_ROWS_V1, first.statement.transaction, 1)]
     assert second.end == end
 
 

@@ -59,7 +59,7 @@ async def test_a_checkpoint_is_read_as_it_was_saved(meta: MetaStore) -> None:
     assert await meta.load("b") is None
 
 
-async def test_a_bucket_may_be_ahead_of_the_floor(meta: MetaStore) -> None:
+async def test_a_bucket_may_be_ahead_of_the_low_watermark(meta: MetaStore) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
         f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
@@ -92,7 +92,7 @@ async def test_removing_the_meta_tables_forgets_the_task(meta: MetaStore) -> Non
 
 
 @pytest.mark.parametrize(("ordinal", "buckets"), [(3, 8), (2, 8), (4, 4)])
-async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_floor(
+async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_low_watermark(
     meta: MetaStore, ordinal: int, buckets: int
 ) -> None:
     await meta.save([checkpoint(100)], members=frozenset({"a"}))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.binlog.table_map import TableMap, parse_table_map
 from replicator.sandbox.server import DatabaseServer
 
-TABLE_MAP = 19
-ROW_EVENTS = {23, 24, 25, 30, 31, 32, *range(166, 172)}
 FILE_HEADER = 4
 CHECKSUM = 4
 
@@ -32,7 +31,7 @@ def row_events(
         size = int.from_bytes(binlog[at + 9 : at + 13], "little")
         event = binlog[at : at + size - checksum]
         at += size
-        if event[4] == TABLE_MAP:
+        if event[4] == EventType.TABLE_MAP:
             table_map = parse_table_map(event[19:])
             if table_map not in table_maps:
                 table_maps.append(table_map)

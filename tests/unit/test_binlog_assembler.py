@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
+from replicator.binlog.events import EventType
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
@@ -47,23 +48,26 @@ class Binlog:
         return self
 
     def query(self, sql: str) -> Binlog:
-        return self.add(2, struct.pack("<IIBHH", 1, 0, 1, 0, 0) + b"s\x00" + sql.encode())
+        return self.add(
+            EventType.QUERY, struct.pack("<IIBHH", 1, 0, 1, 0, 0) + b"s\x00" + sql.encode()
+        )
 
     def gtid(self, sequence: int, *, flags: int = 0) -> Binlog:
-        return self.add(162, struct.pack("<QIB", sequence, 0, flags) + bytes(6))
+        return self.add(EventType.MARIADB_GTID, struct.pack("<QIB", sequence, 0, flags) + bytes(6))
 
     def table_map(self, table: str = "t", table_id: int = 5) -> Binlog:
         names = b"\x01s\x00" + bytes((len(table),)) + table.encode() + b"\x00"
         return self.add(
-            19, table_id.to_bytes(6, "little") + b"\x01\x00" + names + b"\x01\x03\x00\x00"
+            EventType.TABLE_MAP,
+            table_id.to_bytes(6, "little") + b"\x01\x00" + names + b"\x01\x03\x00\x00",
         )
 
-    def row(self, table_id: int = 5, kind: int = 23) -> Binlog:
+    def row(self, table_id: int = 5, kind: int = EventType.WRITE_ROWS_V1) -> Binlog:
         body = table_id.to_bytes(6, "little") + b"\x01\x00\x01\xff\x00" + bytes(4)
         return self.add(kind, body)
 
     def xid(self) -> Binlog:
-        return self.add(16, bytes(8))
+        return self.add(EventType.XID, bytes(8))
 
     def transaction(self, rows: int) -> Binlog:
         self.query("BEGIN").table_map()
@@ -121,7 +125,7 @@ def test_a_transaction() -> None:
     assert found.event == [event[:-4] for event in log.events[2:4]]
     assert segment.complete
     assert segment.end.binlog.offset == log.offset
-    assert (segment.events, segment.timestamp) == (5, 1_700_000_000)
+    assert segment.timestamp == 1_700_000_000
     assert segment.bytes == log.offset - 1000
 
 
@@ -205,18 +209,18 @@ def test_a_file_beyond_4_gib() -> None:
 
 
 def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
-    log = Binlog().gtid(1).add(160, b"INSERT").table_map().row().xid()
-    left_out = log.add(160, b"between").offset
+    log = Binlog().gtid(1).add(EventType.MARIADB_ANNOTATE_ROWS, b"INSERT").table_map().row().xid()
+    left_out = log.add(EventType.MARIADB_ANNOTATE_ROWS, b"between").offset
     log.gtid(2).table_map().row().xid()
-    sent = [event for event in log.events if event[4] != 160]
+    sent = [event for event in log.events if event[4] != EventType.MARIADB_ANNOTATE_ROWS]
     (segment,) = read(assembler(), sent)
     assert [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])] == [1000, left_out]
     assert segment.end.binlog.offset == log.offset
 
 
 def test_rotation() -> None:
-    log = Binlog().transaction(1).add(4, struct.pack("<Q", 4) + b"bin.000004")
-    log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
+    log = Binlog().transaction(1).add(EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000004")
+    log.add(EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
     log.offset = 4
     log.transaction(1)
     (segment,) = read(assembler(), log.events)
@@ -227,7 +231,7 @@ def test_rotation() -> None:
 def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
     log = Binlog()
     log.offset = 5000
-    log.add(27, b"bin.000003")
+    log.add(EventType.HEARTBEAT, b"bin.000003")
     size = len(log.events[0])
     log.events[0] = log.events[0][:13] + struct.pack("<I", 5000) + log.events[0][17:-4]
     log.events[0] += struct.pack("<I", zlib.crc32(log.events[0]))
@@ -248,7 +252,7 @@ def test_a_beginning_that_a_crash_left_is_dropped() -> None:
     log = Binlog().transaction(1)
     end = log.offset
     log.query("BEGIN").table_map().row().row()
-    log.add(4, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
+    log.add(EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
     (segment,) = read(assembler(), log.events)
     assert len(rows([segment])) == 1
     assert end < log.offset
@@ -283,8 +287,10 @@ def test_a_compressed_transaction(checksums: bool, most: int) -> None:
     log = Binlog(checksums=checksums)
     for _ in range(2):
         inner = Binlog(0, checksums=False).transaction(3)
-        log.add(34, bytes(42)).add(40, payload(inner.events))
-    log.add(34, bytes(42)).transaction(1)
+        log.add(EventType.ANONYMOUS_GTID, bytes(42)).add(
+            EventType.TRANSACTION_PAYLOAD, payload(inner.events)
+        )
+    log.add(EventType.ANONYMOUS_GTID, bytes(42)).transaction(1)
     limits = SegmentLimits(1 << 40, 1 << 40, most, most)
     segments = read(assembler(limits=limits, checksums=checksums), log.events)
     assert [ordinal for _, ordinal in rows(segments)] == [1, 2, 3, 1, 2, 3, 1]
@@ -295,8 +301,8 @@ def test_a_compressed_transaction(checksums: bool, most: int) -> None:
 
 def test_mysql_gtids() -> None:
     source = bytes(range(16))
-    log = Binlog().add(35, MySQLGtids().encode())
-    log.add(33, b"\x00" + source + struct.pack("<Q", 1) + bytes(17)).transaction(1)
+    log = Binlog().add(EventType.PREVIOUS_GTIDS, MySQLGtids().encode())
+    log.add(EventType.GTID, b"\x00" + source + struct.pack("<Q", 1) + bytes(17)).transaction(1)
     (segment,) = read(assembler(), log.events)
     assert segment.end.gtid == "00010203-0405-0607-0809-0a0b0c0d0e0f:1"
 
@@ -304,12 +310,12 @@ def test_mysql_gtids() -> None:
 @pytest.mark.parametrize(
     ("kind", "match"),
     [
-        (26, "data is missing at the source"),
-        (17, "LOAD DATA"),
-        (42, "tags"),
+        (EventType.INCIDENT, "data is missing at the source"),
+        (EventType.BEGIN_LOAD_QUERY, "LOAD DATA"),
+        (EventType.GTID_TAGGED, "tags"),
         (99, "type 99"),
-        (38, "XA"),
-        (20, "older than"),
+        (EventType.XA_PREPARE, "XA"),
+        (EventType.WRITE_ROWS_V0, "older than"),
     ],
 )
 def test_events_that_cannot_be_read_stop_the_stream(kind: int, match: str) -> None:
@@ -317,18 +323,30 @@ def test_events_that_cannot_be_read_stop_the_stream(kind: int, match: str) -> No
     with pytest.raises(BinlogError, match=match) as caught:
         read(assembler(), log.events)
     assert "bin.000003:" in str(caught.value)
-    assert isinstance(caught.value, UnsupportedEventError) == (kind != 26)
+    assert isinstance(caught.value, UnsupportedEventError) == (kind != EventType.INCIDENT)
 
 
 def test_events_that_may_be_skipped() -> None:
-    log = Binlog().add(99, b"x", flags=IGNORABLE).add(5, bytes(9)).add(3, b"").transaction(1)
+    log = (
+        Binlog()
+        .add(99, b"x", flags=IGNORABLE)
+        .add(EventType.INTVAR, bytes(9))
+        .add(EventType.STOP, b"")
+        .transaction(1)
+    )
     assert len(rows(read(assembler(), log.events))) == 1
 
 
 def test_partial_json_matters_only_in_replicated_tables() -> None:
-    log = Binlog().query("BEGIN").table_map("other", 6).row(6, kind=39).xid()
+    log = (
+        Binlog()
+        .query("BEGIN")
+        .table_map("other", 6)
+        .row(6, kind=EventType.PARTIAL_UPDATE_ROWS)
+        .xid()
+    )
     assert rows(read(assembler(), log.events)) == []
-    log.query("BEGIN").table_map().row(kind=39).xid()
+    log.query("BEGIN").table_map().row(kind=EventType.PARTIAL_UPDATE_ROWS).xid()
     with pytest.raises(UnsupportedEventError, match="binlog_row_value_options"):
         read(assembler(), log.events)
 

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.events import EventType
 from replicator.binlog.payload import expand_payload
 
 
 def event(content: bytes) -> bytes:
     return (
         bytes(4)
-        + b"\x02"
+        + bytes([EventType.QUERY])
         + bytes(4)
         + (19 + len(content)).to_bytes(4, "little")
         + bytes(6)

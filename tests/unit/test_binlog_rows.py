@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.events import EventType
 from replicator.binlog.types import ColumnType
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.row_lines import Change, RowImages, RowsDecoder, compile_decoder
@@ -16,12 +17,27 @@ from replicator.rows.row_lines import Change, RowImages, RowsDecoder, compile_de
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
 COLUMNS = (INT, TEXT)
+INSERTS = {EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS_V2}
+UPDATES = {
+    EventType.UPDATE_ROWS_V1,
+    EventType.UPDATE_ROWS_V2,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2,
+}
+WITH_EXTRA = {
+    EventType.WRITE_ROWS_V2,
+    EventType.UPDATE_ROWS_V2,
+    EventType.DELETE_ROWS_V2,
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V2,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2,
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2,
+}
 UNESCAPES = {b"\\\\": b"\\", b"\\t": b"\t", b"\\n": b"\n", b"\\0": b"\0"}
 
 
 def event(kind: int, rows: bytes, columns: int = 2, present: bytes = b"\xff") -> bytes:
-    extra = b"\x05\0abc" if kind in (30, 31, 32, 169, 170, 171) else b""
-    bitmaps = present * (2 if kind in (24, 31, 167, 170) else 1)
+    extra = b"\x05\0abc" if kind in WITH_EXTRA else b""
+    bitmaps = present * (2 if kind in UPDATES else 1)
     body = b"\x01\0\0\0\0\0\x01\0" + extra + bytes([columns]) + bitmaps + rows
     size = (19 + len(body)).to_bytes(4, "little")
     return b"\0\0\0\0" + bytes([kind]) + b"\0\0\0\0" + size + b"\x2a\0\0\0\0\0" + body
@@ -66,10 +82,20 @@ rows_strategy = st.lists(
 )
 
 
-@given(rows_strategy, st.sampled_from([23, 30, 25, 32]))
+@given(
+    rows_strategy,
+    st.sampled_from(
+        [
+            EventType.WRITE_ROWS_V1,
+            EventType.WRITE_ROWS_V2,
+            EventType.DELETE_ROWS_V1,
+            EventType.DELETE_ROWS_V2,
+        ]
+    ),
+)
 def test_every_row_comes_back(rows: list[tuple[int | None, bytes | None]], kind: int) -> None:
     images = decoder().decode([event(kind, b"".join(row(*r) for r in rows))])
-    lines = images.after if kind in (23, 30) else images.before
+    lines = images.after if kind in INSERTS else images.before
     expected = [[None if n is None else b"%d" % n, text] for n, text in rows]
     assert [fields(line) for line in lines if line is not None] == expected
     assert all(b"\n" not in line for line in lines if line is not None)
@@ -79,9 +105,9 @@ def test_images_of_each_change() -> None:
     seven = zlib.crc32(b"7")
     images = decoder().decode(
         [
-            event(23, row(7, b"a") + row(8, None)),
-            event(31, row(7, b"a") + row(9, b"b")),
-            event(32, row(7, b"a")),
+            event(EventType.WRITE_ROWS_V1, row(7, b"a") + row(8, None)),
+            event(EventType.UPDATE_ROWS_V2, row(7, b"a") + row(9, b"b")),
+            event(EventType.DELETE_ROWS_V2, row(7, b"a")),
         ]
     )
     assert images == RowImages(
@@ -99,7 +125,7 @@ def test_images_of_each_change() -> None:
 def test_lines_keys_and_hashes_choose_their_columns() -> None:
     columns = (INT, TEXT, ColumnFormat("n", ColumnType.TINY, 0, unsigned=True))
     image = b"\xf8" + row(1, b"x")[1:] + b"\xff"
-    [event_bytes] = [event(23, image, columns=3)]
+    [event_bytes] = [event(EventType.WRITE_ROWS_V1, image, columns=3)]
     chosen = compile_decoder(columns, (2, 0), (1, 2), (0, 1), frozenset()).decode([event_bytes])
     assert chosen.after == [b"255\t1"]
     assert chosen.after_key == [b"x\t255"]
@@ -108,7 +134,16 @@ def test_lines_keys_and_hashes_choose_their_columns() -> None:
     assert (whole.after, whole.after_key, whole.after_hash) == ([b"x"], [b"x"], [0])
 
 
-@pytest.mark.parametrize(("kind", "plain"), [(166, 23), (167, 24), (168, 25), (169, 30), (170, 31)])
+@pytest.mark.parametrize(
+    ("kind", "plain"),
+    [
+        (EventType.MARIADB_WRITE_ROWS_COMPRESSED, EventType.WRITE_ROWS_V1),
+        (EventType.MARIADB_UPDATE_ROWS_COMPRESSED, EventType.UPDATE_ROWS_V1),
+        (EventType.MARIADB_DELETE_ROWS_COMPRESSED, EventType.DELETE_ROWS_V1),
+        (EventType.MARIADB_WRITE_ROWS_COMPRESSED_V2, EventType.WRITE_ROWS_V2),
+        (EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2, EventType.UPDATE_ROWS_V2),
+    ],
+)
 def test_compressed_events(kind: int, plain: int) -> None:
     rows = row(1, b"x" * 300) + row(2, b"y")
     packed = b"\x82" + len(rows).to_bytes(2, "big") + zlib.compress(rows)
@@ -121,22 +156,34 @@ def test_compressed_events(kind: int, plain: int) -> None:
 
 def test_generated_columns_may_be_missing() -> None:
     columns = (INT, ColumnFormat("g", ColumnType.LONG, 0), TEXT)
-    partial = event(23, row(1, b"x"), columns=3, present=b"\x05")
+    partial = event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3, present=b"\x05")
     decode = compile_decoder(columns, (0, 2), (0,), (0,), frozenset({1})).decode
     assert decode([partial]).after == [b"1\tx"]
-    assert decode([event(23, b"\0" + bytes(8) + b"\0\0", columns=3)]).after == [b"0\t"]
+    assert decode(
+        [event(EventType.WRITE_ROWS_V1, b"\0" + bytes(8) + b"\0\0", columns=3)]
+    ).after == [b"0\t"]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks g\."):
         compile_decoder(columns, (0, 1, 2), (0,), (0,), frozenset({1})).decode([partial])
 
 
 def test_partial_image_after_an_update() -> None:
-    partial = event(24, row(1, b"x") + b"\0\x02\0\0\0")
+    partial = event(EventType.UPDATE_ROWS_V1, row(1, b"x") + b"\0\x02\0\0\0")
     partial = partial[:29] + b"\x01" + partial[30:]
     with pytest.raises(BinlogError, match=r"binlog_row_image is not FULL: the event lacks t\."):
         decoder().decode([partial])
 
 
-@pytest.mark.parametrize("kind", [39, 19, 2, 40, 165, 255])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        EventType.PARTIAL_UPDATE_ROWS,
+        EventType.TABLE_MAP,
+        EventType.QUERY,
+        EventType.TRANSACTION_PAYLOAD,
+        EventType.MARIADB_QUERY_COMPRESSED,
+        255,
+    ],
+)
 def test_other_events_are_refused(kind: int) -> None:
     with pytest.raises(UnsupportedEventError, match=f"event type {kind} "):
         decoder().decode([event(kind, b"")])
@@ -145,20 +192,26 @@ def test_other_events_are_refused(kind: int) -> None:
 @pytest.mark.parametrize(
     ("damaged", "what"),
     [
-        (event(23, row(1, b"x")[:-1]), "row at byte 29 ends 1 bytes behind"),
-        (event(23, row(1, b"x") + b"\xfc"), "column id"),
-        (event(23, row(1, b"x") + b"\xfc\0\0"), "column id of the row at byte 37"),
+        (event(EventType.WRITE_ROWS_V1, row(1, b"x")[:-1]), "row at byte 29 ends 1 bytes behind"),
+        (event(EventType.WRITE_ROWS_V1, row(1, b"x") + b"\xfc"), "column id"),
         (
-            event(24, row(1, b"x")),
+            event(EventType.WRITE_ROWS_V1, row(1, b"x") + b"\xfc\0\0"),
+            "column id of the row at byte 37",
+        ),
+        (
+            event(EventType.UPDATE_ROWS_V1, row(1, b"x")),
             "column id of the row at byte 38: .*the table structure that the task knows",
         ),
-        (event(23, row(1, b"x"), columns=3), "it has 3 columns, the table structure 2"),
-        (event(23, b"")[:27], "packed integer"),
+        (
+            event(EventType.WRITE_ROWS_V1, row(1, b"x"), columns=3),
+            "it has 3 columns, the table structure 2",
+        ),
+        (event(EventType.WRITE_ROWS_V1, b"")[:27], "packed integer"),
     ],
 )
 def test_damage_is_named(damaged: bytes, what: str) -> None:
     with pytest.raises(BinlogError, match=r"row event 1 \(type \d+, .* position 42 .*" + what):
-        decoder().decode([event(23, row(1, b"x")), damaged])
+        decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged])
 
 
 def test_labels() -> None:
@@ -167,28 +220,32 @@ def test_labels() -> None:
         ColumnFormat("s", ColumnType.SET, 2, labels=(b"\0x", b"\0y", b"\0z"), separator=b"\0,"),
     )
     rows = b"".join(b"\xfc" + bytes([e, s, 0]) for e, s in [(0, 0), (1, 1), (2, 5)])
-    assert decoder(columns).decode([event(23, rows)]).after == [
+    assert decoder(columns).decode([event(EventType.WRITE_ROWS_V1, rows)]).after == [
         b"\t",
         b"a\t\\0x",
         b"t\\tb\t\\0x\\0,\\0z",
     ]
     for e, s, what in [(3, 0, "column e .*label 3 of 2"), (1, 8, "column s .*labels 0b1000 of 3")]:
         with pytest.raises(BinlogError, match=what):
-            decoder(columns).decode([event(23, b"\xfc" + bytes([e, s, 0]))])
+            decoder(columns).decode([event(EventType.WRITE_ROWS_V1, b"\xfc" + bytes([e, s, 0]))])
 
 
 def test_text_that_cannot_be_converted_names_its_column() -> None:
     column = ColumnFormat("c", ColumnType.VARCHAR, 20, transcode=("utf_8", "mysql_latin1"))
     convert = compile_decoder((column,), (0,), (), (), frozenset()).decode
-    assert convert([event(23, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)]).after == [b"\xe9\x81"]
+    assert convert(
+        [event(EventType.WRITE_ROWS_V1, b"\xfe\x04\xc3\xa9\xc2\x81", columns=1)]
+    ).after == [b"\xe9\x81"]
     with pytest.raises(BinlogError, match=r"column c of the row.*character set"):
-        convert([event(23, b"\xfe\x03\xe2\x82\xa8", columns=1)])
+        convert([event(EventType.WRITE_ROWS_V1, b"\xfe\x03\xe2\x82\xa8", columns=1)])
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_float_is_the_double_that_it_is(value: float) -> None:
     column = ColumnFormat("f", ColumnType.FLOAT, 4)
-    images = decoder((column,)).decode([event(23, b"\xfe" + struct.pack("<f", value), columns=1)])
+    images = decoder((column,)).decode(
+        [event(EventType.WRITE_ROWS_V1, b"\xfe" + struct.pack("<f", value), columns=1)]
+    )
     assert images.after[0] is not None
     assert float(images.after[0]) == value
 
@@ -199,7 +256,17 @@ def test_types_that_cannot_be_read(kind: int) -> None:
         decoder((ColumnFormat("old", kind, 0),))
 
 
-@given(st.lists(st.binary(max_size=40), max_size=3), st.sampled_from([23, 24, 31, 166]))
+@given(
+    st.lists(st.binary(max_size=40), max_size=3),
+    st.sampled_from(
+        [
+            EventType.WRITE_ROWS_V1,
+            EventType.UPDATE_ROWS_V1,
+            EventType.UPDATE_ROWS_V2,
+            EventType.MARIADB_WRITE_ROWS_COMPRESSED,
+        ]
+    ),
+)
 def test_garbage_raises_nothing_else(garbage: list[bytes], kind: int) -> None:
     try:
         images = decoder().decode([event(kind, g) for g in garbage])

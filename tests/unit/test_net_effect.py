@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.downstream.writing import Changes
+from replicator.downstream.writing import NetChanges
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.row_lines import Change
 
-INSERT, UPDATE, DELETE = 1, 2, 3
+INSERT, UPDATE, DELETE = map(int, Change)
 COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))
 TARGET = TargetTable(1, "s", "t", 1, replace=True)
 
@@ -47,7 +48,7 @@ def key(row: Row | None) -> bytes | None:
 
 def effect(
     steps: list[Step], *, safe_mode: bool = False, safe: Container[int] = ()
-) -> list[Changes]:
+) -> list[NetChanges]:
     entries: list[Entry] = []
     for number, (_, old, new) in enumerate(steps):
         change = INSERT if old is None else DELETE if new is None else UPDATE
@@ -57,7 +58,7 @@ def effect(
     )
 
 
-def one(steps: list[Step], *, safe_mode: bool = False) -> Changes:
+def one(steps: list[Step], *, safe_mode: bool = False) -> NetChanges:
     (changes,) = effect(steps, safe_mode=safe_mode)
     return changes
 
@@ -84,7 +85,7 @@ def test_a_changed_row_is_deleted_first_where_other_keys_may_collide() -> None:
 
 def test_a_row_that_came_and_went_leaves_nothing() -> None:
     changes = one([(A, None, (1, 1)), (A, (1, 1), None)])
-    assert changes == Changes(A.target_columns, A.key_columns, covers=True)
+    assert changes == NetChanges(A.target_columns, A.key_columns, covers=True)
 
 
 def test_a_row_that_was_changed_back_is_left_alone() -> None:
@@ -193,7 +194,7 @@ def history(
     return before, now, steps
 
 
-def written(table: dict[int, int], groups: list[Changes]) -> dict[int, int]:
+def written(table: dict[int, int], groups: list[NetChanges]) -> dict[int, int]:
     """The table after the changes, with the checks that the target makes."""
     table = dict(table)
     for group in groups:

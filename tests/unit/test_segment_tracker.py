@@ -142,7 +142,7 @@ def test_a_renamed_member_ends_a_batch(tracker: SegmentTracker) -> None:
     assert [segment.number for segment in tracker.take(1000, ())] == [2]
 
 
-def test_applied_rows_raise_the_floor_of_their_target(tracker: SegmentTracker) -> None:
+def test_applied_rows_raise_the_low_watermark_of_their_target(tracker: SegmentTracker) -> None:
     tracker.add_end(end(0, 1, 2))
     tracker.add_part(part(0, 1, 10, 12))
     tracker.add_part(part(0, 2))

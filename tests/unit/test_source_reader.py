@@ -30,7 +30,7 @@ CREATE = Statement("s", "CREATE TABLE t1 (a INT)", 4, 7)
 
 def segment(statement: Statement | None, *, complete: bool, end: int = 4) -> Segment:
     position = SourcePosition(BinlogPosition("bin.000000", end))
-    return Segment({}, position, complete, timestamp=7, bytes=10, events=1, statement=statement)
+    return Segment({}, position, complete, timestamp=7, bytes=10, statement=statement)
 
 
 class Streams:

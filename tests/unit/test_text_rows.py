@@ -15,8 +15,8 @@ from replicator.pipeline.text_rows import (
     OUTPUT_FACTOR,
     convert_payload,
     convert_rows,
-    escaped,
 )
+from replicator.rows.fields import escape
 
 Row = list[bytes | None]
 
@@ -98,6 +98,6 @@ def test_a_payload_by_itself_is_the_same_line(row: Row) -> None:
 
 @given(st.binary())
 def test_an_escaped_value_is_one_field(raw: bytes) -> None:
-    field = escaped(raw)
+    field = escape(raw)
     assert not set(field) & set(b"\t\n\0")
     assert field_value(field) == raw
