@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -16,11 +19,14 @@ from typer.testing import CliRunner
 
 import cli
 from actors.control import requests as asking
+from actors.control.exit_codes import exit_code, innermost
 from actors.control.protocol import Reply, Request
 from actors.control.server import AlreadyRunningError, ControlServer
+from replicator import checks
 from replicator.checks import CheckResult
 from replicator.status import Fault, TaskStatus, now
 
+DATA_PLANE = {"pyspark", "py4j", "pyarrow", "numba", "numpy", "pandas"}
 TASK = """\
 name: orders
 task-mode: incremental
@@ -144,6 +150,28 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
     assert err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "not_needed"),
+    [
+        (["--help"], {*DATA_PLANE, "pydantic", "pymysql", "structlog"}),
+        (["status", "x"], DATA_PLANE),
+    ],
+)
+def test_quick_commands_import_nothing_of_the_slow_ones(
+    arguments: list[str], not_needed: set[str]
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "cli", *arguments],
+        cwd=Path(cli.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr
+    imported = set(re.findall(r"\| +(\w+)$", told, re.MULTILINE))
+    assert "typer" in imported
+    assert imported & not_needed == set()
+
+
 @pytest.mark.parametrize("command", ["run", "check", "status", "pause", "resume", "stop"])
 def test_a_task_file_that_is_missing(command: str, tmp_path: Path) -> None:
     code, _, err = invoke(command, tmp_path / "missing.yaml")
@@ -260,9 +288,9 @@ def test_stop_waits_for_the_end_of_the_process(task: Task, monkeypatch: pytest.M
 def test_the_error_inside_nested_groups_decides() -> None:
     inner = AlreadyRunningError("orders", 7)
     group = BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [inner])])
-    assert cli._innermost(group) is inner
-    assert cli._exit_code(inner) == 1
-    assert cli._exit_code(KeyError()) is None
+    assert innermost(group) is inner
+    assert exit_code(inner) == 1
+    assert exit_code(KeyError()) is None
 
 
 def test_check_of_servers_that_are_away(task_file: Path) -> None:
@@ -287,7 +315,7 @@ def test_check_shows_what_passed_and_what_to_mend(
             CheckResult("server_id", "a", "warning", "is 0", ("SET it",)),
         ]
 
-    monkeypatch.setattr(cli, "run_checks", found)
+    monkeypatch.setattr(checks, "run_checks", found)
     task_file.write_text(TASK + "ignore-checking-items: [version]\n")
     code, out, _ = invoke("check", task_file)
     assert code == 0

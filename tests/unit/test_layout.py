@@ -18,6 +18,7 @@ FUNCTION_LINES = 70
 
 EVERYONE_MAY_IMPORT = {"replicator.crashpoints", "replicator.watermark"}
 ROW_ABOVE = "the row above"
+CONSOLES = "replicator.terminal.consoles"
 
 # In parts, so that this file does not name them.
 REGISTRY_HOSTS = [
@@ -144,17 +145,30 @@ def test_functions_are_small() -> None:
     assert {name: n for name, n in lengths.items() if n > FUNCTION_LINES} == {}
 
 
+def of_the_command_line(module: str) -> bool:
+    return module == "cli" or module.endswith(".commands")
+
+
+def prints(node: ast.AST) -> bool:
+    """Whether this is a call of ``print`` or ``typer.echo``."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo")
+
+
 def test_only_the_command_line_prints() -> None:
     printing = [
-        f"{module}:{node.lineno}"
+        f"{module}:{getattr(node, 'lineno', 0)}"
         for module, path in MODULES.items()
-        if module != "cli"
+        if not of_the_command_line(module)
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
+        if prints(node)
     ]
     assert printing == []
+
+
+def test_only_the_command_line_has_the_terminal() -> None:
+    having = {module for module in MODULES if CONSOLES in imports(module)}
+    assert "cli" in having
+    assert {module for module in having if not of_the_command_line(module)} == set()
 
 
 def test_no_file_names_a_package_registry() -> None:

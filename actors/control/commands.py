@@ -1,0 +1,85 @@
+"""The commands that look at a running task and steer it: status, pause, resume, stop.
+
+What shows and asks is imported when it is used, so that `replicator --help` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio
+import typer
+
+from actors.control.arguments import AsJson, TaskName, name_of
+from actors.control.exit_codes import FAILED
+from replicator.terminal.consoles import err, out
+
+WATCH_SECONDS = 1.0
+"""Time between two looks of ``status --watch``."""
+
+
+def status(
+    task: TaskName,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep looking until Ctrl-C.")] = False,
+) -> None:
+    """Show what a running task does: its sources, targets, and what it waits for."""
+    from actors.control.requests import status_of
+    from replicator.terminal.status import render
+
+    if as_json and watch:
+        raise typer.BadParameter("--json and --watch don't go together: run --json repeatedly")
+    name = name_of(task)
+    if watch:
+        anyio.run(_watch, name)
+        return
+    found = anyio.run(status_of, name)
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        out.print(render(found))
+
+
+def pause(task: TaskName) -> None:
+    """Let a running task finish its batch and save, and wait until it has."""
+    from actors.control.requests import pause_task
+    from replicator.terminal.status import fault_panel
+
+    name = name_of(task)
+    found = anyio.run(pause_task, name)
+    if found.state != "paused":
+        err.print(f"task {name} is {found.state}", markup=False, highlight=False)
+        raise typer.Exit(FAILED)
+    out.print(f"task {name} is paused", markup=False, highlight=False)
+    if found.error:
+        out.print(fault_panel(found.error, f"task {name}"))
+
+
+def resume(task: TaskName) -> None:
+    """Let a paused task go on from where it saved."""
+    from actors.control.requests import command
+
+    name = name_of(task)
+    anyio.run(command, name, "resume")
+    out.print(f"task {name} goes on", markup=False, highlight=False)
+
+
+def stop(task: TaskName) -> None:
+    """Let a running task finish its batch, save and end, and wait until its process has ended."""
+    from actors.control.requests import stop_task
+
+    name = name_of(task)
+    anyio.run(stop_task, name)
+    out.print(f"task {name} has ended", markup=False, highlight=False)
+
+
+async def _watch(name: str) -> None:
+    from rich.live import Live
+
+    from actors.control.requests import status_of
+    from replicator.terminal.status import render
+
+    with Live(render(await status_of(name)), console=out, auto_refresh=False) as live:
+        while True:
+            await anyio.sleep(WATCH_SECONDS)
+            live.update(render(await status_of(name)), refresh=True)

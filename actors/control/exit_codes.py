@@ -1,0 +1,38 @@
+"""Which exit code a command ends with."""
+
+from __future__ import annotations
+
+FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
+
+
+def exit_code(error: BaseException) -> int | None:
+    """The code for an error that the user can do something about; None: the program is at fault."""
+    # Here, not above: all this takes a while to import, and commands that go well need none of it.
+    import pymysql.err
+
+    from actors.control.client import NotRunningError
+    from actors.control.protocol import ControlError
+    from actors.control.server import AlreadyRunningError
+    from config import TaskFileError
+    from replicator.logs import LogFileError
+    from replicator.mysql.connection import DatabaseUnavailableError
+    from replicator.routing.routes import RouteError
+    from replicator.status import StatusFormatError
+
+    match error:
+        case NotRunningError():
+            return NOT_RUNNING
+        case TaskFileError() | LogFileError() | RouteError():
+            return WRONG_USAGE
+        case ControlError() | AlreadyRunningError() | StatusFormatError():
+            return FAILED
+        case DatabaseUnavailableError() | pymysql.err.OperationalError():
+            return FAILED
+    return None
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The error itself: a task group wraps what its tasks raise, however few they are."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,75 @@
+"""The commands of `replicator binlog`: overrides of schema changes that can't be executed.
+
+What asks is imported when it is used, so that `replicator --help` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from actors.control.arguments import AsJson, TaskName, name_of
+from replicator.terminal.consoles import out
+
+Statements = Annotated[
+    list[str], typer.Argument(metavar="STATEMENT…", help="DDL, written like the shard's own.")
+]
+OfSource = Annotated[
+    str, typer.Option(help="The source; else the one that is held up, or all with --binlog-pos.")
+]
+AtPosition = Annotated[
+    str, typer.Option(help="FILE:OFFSET of the statement; else the one that holds the task up.")
+]
+
+
+def skip(task: TaskName, source: OfSource = "", binlog_pos: AtPosition = "") -> None:
+    """Execute nothing on the target for a statement; its shard counts as having it."""
+    _give_override(task, "skip", [], source, binlog_pos)
+
+
+def replace(
+    task: TaskName, statements: Statements, source: OfSource = "", binlog_pos: AtPosition = ""
+) -> None:
+    """Execute other statements in place of one."""
+    _give_override(task, "replace", statements, source, binlog_pos)
+
+
+def inject(
+    task: TaskName, statements: Statements, source: OfSource = "", binlog_pos: AtPosition = ""
+) -> None:
+    """Execute other statements on the target before one."""
+    _give_override(task, "inject", statements, source, binlog_pos)
+
+
+def list_overrides(task: TaskName, as_json: AsJson = False) -> None:
+    """Show the overrides that were given, until what they are for is saved."""
+    from actors.control.requests import command
+
+    reply = anyio.run(command, name_of(task), "binlog", {"action": "list"})
+    if as_json:
+        typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
+    else:
+        _print_overrides(reply.body["overrides"])
+
+
+def _give_override(
+    task: str, action: str, statements: list[str], source: str, position: str
+) -> None:
+    from actors.control.requests import command, status_of
+
+    name = name_of(task)
+    given = {"statements": statements, "source": source, "position": position}
+    reply = anyio.run(command, name, "binlog", {"action": action, **given})
+    _print_overrides(reply.body["overrides"])
+    if anyio.run(status_of, name).state == "paused":
+        out.print(f"the task is paused: replicator resume {name}", markup=False)
+
+
+def _print_overrides(overrides: list[dict[str, Any]]) -> None:
+    for override in overrides:
+        place = f"{override['source']} {override['position']} {override['action']}"
+        typer.echo(" ".join([place, *map(shlex.quote, override["statements"])]))

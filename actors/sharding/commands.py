@@ -1,0 +1,56 @@
+"""The commands for schema changes that wait for shards: show-ddl-locks, unlock-ddl-lock.
+
+What shows and asks is imported when it is used, so that `replicator --help` is quick.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import anyio
+import typer
+
+from actors.control.arguments import AsJson, TaskName, name_of
+from replicator.terminal.consoles import out
+
+
+class UnlockAction(StrEnum):
+    """What becomes of the statement of a lock that is unlocked."""
+
+    EXEC = "exec"
+    SKIP = "skip"
+
+
+def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
+    """Show the schema changes that wait for shards, what they wait for, and the ways out."""
+    from actors.control.requests import status_of
+    from replicator.terminal.locks import locks_json, render_locks
+
+    found = anyio.run(status_of, name_of(task))
+    if as_json:
+        typer.echo(locks_json(found.task, found.locks))
+    else:
+        out.print(render_locks(found.locks))
+
+
+def unlock_ddl_lock(
+    task: TaskName,
+    lock: Annotated[
+        str, typer.Argument(metavar="LOCK_ID", help="The lock's id, as show-ddl-locks tells it.")
+    ],
+    owner: Annotated[
+        str, typer.Option(help="The source whose statement counts; else that of the lock's owner.")
+    ] = "",
+    action: Annotated[
+        UnlockAction, typer.Option(help="Execute the statement on the target, or leave it out.")
+    ] = UnlockAction.EXEC,
+) -> None:
+    """Resolve a lock without the shards that lack its statement, or have another one."""
+    from actors.control.requests import command
+
+    skip = action is UnlockAction.SKIP
+    arguments = {"lock": lock, "owner": owner, "skip": skip}
+    anyio.run(command, name_of(task), "unlock-ddl-lock", arguments)
+    doing = "passed over" if skip else "executed"
+    out.print(f"lock {lock} is unlocked: its statement is being {doing}", markup=False)

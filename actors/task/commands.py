@@ -1,0 +1,114 @@
+"""The commands that take a task file: run, check.
+
+What runs and checks is imported when it is used, so that the other commands are quick.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+from rich.text import Text
+
+from actors.control.arguments import AsJson, TaskFile
+from actors.control.exit_codes import FAILED, exit_code, innermost
+from replicator.terminal.consoles import err, out
+
+if TYPE_CHECKING:
+    from config import Task
+    from replicator.checks import CheckResult
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class OnError(StrEnum):
+    """What a task does on an error that it can't get over by itself."""
+
+    PAUSE = "pause"
+    EXIT = "exit"
+
+
+def run(
+    task_file: TaskFile,
+    log_file: Annotated[
+        Path | None, typer.Option(help="Append the log to this file, as JSON lines.")
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="How much to log.")] = LogLevel.INFO,
+    on_error: Annotated[
+        OnError, typer.Option(help="On an error that needs you: pause and wait, or exit with 1.")
+    ] = OnError.PAUSE,
+    remove_meta: Annotated[
+        bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
+    ] = False,
+) -> None:
+    """Run a task in the foreground. SIGTERM or Ctrl-C finishes the batch, saves and ends it."""
+    import structlog
+
+    from config import load_task
+    from replicator import logs
+
+    task = load_task(task_file)
+    logs.configure(log_level.value, log_file, task=task.name)
+    for warning in task.warnings:
+        structlog.get_logger().warning("task-file.no-effect", finding=warning)
+    if remove_meta:
+        task = task.model_copy(update={"remove_meta": True})
+    raise typer.Exit(_run(task, exit_on_error=on_error is OnError.EXIT))
+
+
+def check(task_file: TaskFile, as_json: AsJson = False) -> None:
+    """Try out everything a task needs, and say how to mend what is missing."""
+    from config import load_task
+    from replicator.terminal.checks import checks_json, render_checks
+
+    task = load_task(task_file)
+    results = anyio.run(_check, task)
+    if as_json:
+        typer.echo(checks_json(task.name, results))
+    else:
+        for warning in task.warnings:
+            out.print(Text.assemble(("! ", "yellow"), warning))
+        out.print(render_checks(results))
+    if any(result.state == "failed" for result in results):
+        raise typer.Exit(FAILED)
+
+
+def _run(task: Task, *, exit_on_error: bool) -> int:
+    import structlog
+
+    from actors.task.foreground import MissingProgramError, run_in_foreground
+    from actors.task.prechecks import PrecheckError
+    from replicator.terminal.checks import render_checks
+
+    try:
+        return run_in_foreground(task, err, exit_on_error=exit_on_error)
+    except MissingProgramError as error:
+        err.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        return FAILED
+    except Exception as error:
+        cause = innermost(error)
+        code = exit_code(cause)
+        if isinstance(cause, PrecheckError):
+            err.print(render_checks(cause.results))
+            code = FAILED
+        structlog.get_logger().error("task.failed", error=str(cause), exc_info=code is None)
+        if code is None:
+            raise
+        return code
+
+
+async def _check(task: Task) -> list[CheckResult]:
+    from actors.task.check_scope import task_to_check
+    from replicator.checks import run_checks
+
+    return await run_checks(await task_to_check(task), frozenset(task.ignore_checking_items))
