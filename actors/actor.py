@@ -1,8 +1,15 @@
 """The actor: a mailbox, a loop, and hooks around each message.
 
-An actor is a task that owns some state and changes it only in answer to messages. Its life is
-`run`: ``on_start``, then ``on_message`` for every message, then ``on_stop``, also when it is
-cancelled. Nothing is caught here: an exception ends the actor and reaches whoever started it.
+An actor is a task that owns some state. Its life is `run`: ``on_start``, then ``on_message`` for
+every message, then ``on_stop``, also when it is cancelled. Nothing is caught here: an exception
+ends the actor and reaches whoever started it.
+
+Work comes by messages: rows, and whatever takes time or has its place in the order of other work.
+All actors live on one event loop, and between two ``await`` nobody else runs. The rest relies on
+that: others look at an actor's state (the status at positions, the locks at the groups) and call
+methods that do not wait, such as `BatchedWriter.renew` or `PessimisticGroup.cutover_segment`. They
+may do so wherever the actor itself waits, so its state must be whole there. A method that does
+wait sends a message, and waits for the answer.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ T = TypeVar("T")
 
 
 class Actor(Generic[T]):
-    """Base of all actors. Subclasses override the hooks; others only use the mailbox."""
+    """Base of all actors. Subclasses override the hooks; others use the mailbox, or look."""
 
     def __init__(self, name: str, *, capacity: int) -> None:
         self.name = name

@@ -13,6 +13,7 @@ from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from actors.backoff import Backoff
 from actors.copying.planner import changed
 from actors.copying.progress import CopyProgress
 from actors.faults import FatalError, TransientError
@@ -67,7 +68,7 @@ class CopyJobs:
         keeps failing.
         """
         left = list(chunks)
-        wait, longest = RETRY_WAIT
+        backoff = Backoff(RETRY_WAIT)
         failures = 0
         while left and not stop.is_set():
             try:
@@ -91,10 +92,8 @@ class CopyJobs:
                     raise await self._fault(failed)
                 trouble = failed.message
             self._progress.waiting = trouble
-            self._log.warning("copy.retry", reason=trouble, seconds=round(wait, 1))
-            with anyio.move_on_after(wait):
-                await stop.wait()
-            wait = min(2 * wait, longest)
+            self._log.warning("copy.retry", reason=trouble, seconds=round(backoff.next, 1))
+            await backoff.wait(stop)
         self._progress.waiting = ""
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:

@@ -15,6 +15,7 @@ from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.faults import DdlEvent, FatalError, TransientError
@@ -106,7 +107,7 @@ class TaskSupervisor:
 
     async def _live(self) -> int:
         session: SparkSession | None = None
-        wait, longest = RESTART_WAIT
+        backoff = Backoff(RESTART_WAIT)
         while self._wish != "stop":
             self._wished = anyio.Event()
             if self._wish == "pause":
@@ -127,14 +128,13 @@ class TaskSupervisor:
                 self._wish = "pause" if self._wish == "run" else self._wish
                 continue
             except (TransientError, DatabaseUnavailableError) as error:
-                wait = RESTART_WAIT[0] if self._ran else wait
-                self._tell_of_restart(error, wait)
+                if self._ran:
+                    backoff.reset()
+                self._tell_of_restart(error, backoff.next)
                 if isinstance(error, TransientError):
                     await self._close_session(session)
                     session = None
-            with anyio.move_on_after(wait):
-                await self._wished.wait()
-            wait = min(2 * wait, longest)
+            await backoff.wait(self._wished)
         self._set_state("stopped")
         await self._close_session(session)
         return 1 if self._failed else 0

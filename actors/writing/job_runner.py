@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from actors.backoff import Backoff
 from actors.faults import FatalError, TransientError
 from actors.refusals import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
@@ -55,7 +56,7 @@ class JobRunner:
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
         keeps failing.
         """
-        wait, longest = RETRY_WAIT
+        backoff = Backoff(RETRY_WAIT)
         failures = 0
         self.state = "applying"
         while True:
@@ -79,9 +80,8 @@ class JobRunner:
                         raise self._fault(bucket)
                 trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
-            self._log.warning("batch.retry", reason=trouble, seconds=round(wait, 1))
-            await anyio.sleep(wait)
-            wait = min(2 * wait, longest)
+            self._log.warning("batch.retry", reason=trouble, seconds=round(backoff.next, 1))
+            await backoff.wait()
 
     async def _submit(self, batch: Batch) -> BatchResult:
         """One job. While a cluster has no executor for it, `stuck`; a stop then ends the job."""
