@@ -34,7 +34,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that blocks a task, a source or a target, and the operator's ways out of it.
+    """Something that blocks a task, and the operator's ways out of it.
 
     ``event`` is the name under which it was logged; ``where`` names source, target and position
     as far as known; ``ways_out`` are sentences or commands, the one to try first in front.
@@ -82,7 +82,6 @@ class SourceStatus:
     rows: int = 0
     bytes: int = 0
     reconnects: int = 0
-    error: Fault | None = None
     distance: BinlogDistance | None = None
 
 
@@ -104,7 +103,6 @@ class TargetStatus:
     missing: int = 0
     rows_per_second: float = 0.0
     ddl: str = ""
-    error: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,8 @@ class ReplicatorProcess:
             status = TaskStatus.from_dict(dict(reply.body))
         except StatusFormatError as error:
             raise DemoError(str(error)) from error
-        for fault in _faults(status):
-            raise DemoError("The replicator reports an error.", fault)
+        if status.error is not None:
+            raise DemoError("The replicator reports an error.", status.error)
         if status.state in ("paused", "stopped"):
             raise DemoError(f"The replicator has {status.state} by itself.")
         return status
@@ -120,13 +120,6 @@ class ReplicatorProcess:
             f"The replicator ended by itself with exit code {code}. The last it said:\n"
             + (_last_error(self.log_file) or _last_words(self._folder / "console.log"))
         )
-
-
-def _faults(status: TaskStatus) -> list[Fault]:
-    found = [status.error]
-    found += [source.error for source in status.sources]
-    found += [target.error for target in status.targets]
-    return [fault for fault in found if fault]
 
 
 def _last_error(log: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from rich import box
@@ -26,7 +26,7 @@ _STATE_STYLE = {
 
 
 def render(status: TaskStatus) -> RenderableType:
-    """Everything the status says; locks, faults and ways out last, where the eye ends up."""
+    """Everything the status says; locks, the fault and its ways out last, where the eye ends up."""
     parts: list[RenderableType] = [_head(status)]
     if status.copy:
         parts.append(render_copy(status.copy))
@@ -37,7 +37,8 @@ def render(status: TaskStatus) -> RenderableType:
     if status.copy is None or status.copy.state != "copying":
         parts.append(_writer(status.writer))
     parts.extend(map(lock_panel, status.locks))
-    parts.extend(_faults(status))
+    if status.error:
+        parts.append(fault_panel(status.error, f"task {status.task}"))
     return Group(*parts)
 
 
@@ -82,7 +83,7 @@ def _sources(sources: tuple[SourceStatus, ...]) -> Table:
     for source in sources:
         table.add_row(
             Text(source.source),
-            Text(source.state, style="red" if source.error else ""),
+            Text(source.state),
             Text(source.position),
             Text(source.saved_position),
             seconds(source.lag_seconds),
@@ -101,7 +102,7 @@ def _targets(targets: tuple[TargetStatus, ...]) -> Table:
         table.add_column("schema change", overflow="fold", min_width=len("schema"))
     for target in targets:
         table.add_row(
-            Text(target.target, style="red" if target.error else ""),
+            Text(target.target),
             number(target.members),
             number(target.inserted),
             number(target.overwritten),
@@ -124,17 +125,6 @@ def _writer(writer: WriterStatus) -> Text:
         if writer.checkpoint_age_seconds is not None
         else f"  {number(writer.batches)} batches, {number(writer.rows)} rows, nothing saved yet",
     )
-
-
-def _faults(status: TaskStatus) -> Iterator[Panel]:
-    if status.error:
-        yield fault_panel(status.error, f"task {status.task}")
-    for source in status.sources:
-        if source.error:
-            yield fault_panel(source.error, f"source {source.source}")
-    for target in status.targets:
-        if target.error:
-            yield fault_panel(target.error, f"target {target.target}")
 
 
 def _clock(moment: datetime) -> str:

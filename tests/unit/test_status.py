@@ -52,9 +52,9 @@ FULL = TaskStatus(
             rows=12,
             bytes=3_000_000,
         ),
-        SourceStatus("b", "retrying", error=FAULT),
+        SourceStatus("b", "retrying"),
     ),
-    (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE", FAULT),),
+    (TargetStatus("d.t", 4, 2, 10, 5, 3, 1, 99.5, "ALTER TABLE"),),
     WriterStatus("applying", 3, 12, 4.0, 0.25, 2048, 7.0),
     (
         LockStatus(
