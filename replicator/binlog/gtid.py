@@ -96,10 +96,9 @@ class MySQLGtids:
                     "supported. Start from a binlog file and position instead."
                 )
             try:
-                source = UUID(name).bytes
-                for part in ranges:
-                    first, _, last = part.partition("-")
-                    self._insert(source, int(first), int(last or first) + 1)
+                source, intervals = _parsed(name, ranges)
+                for interval in intervals:
+                    self._insert(source, *interval)
             except ValueError as error:
                 raise BinlogError(
                     f"{item!r} is not a MySQL GTID set (uuid:1-5,uuid:7). "
@@ -166,6 +165,15 @@ class MySQLGtids:
 def _items(text: str) -> list[str]:
     """The comma-separated parts of a GTID text; servers break the lines of long ones."""
     return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _parsed(name: str, ranges: list[str]) -> tuple[bytes, list[tuple[int, int]]]:
+    """The bytes of a UUID and the half-open intervals behind it. Raises ValueError."""
+    # Here, since it loads a whole replication client, which no other command line should wait for.
+    from pymysqlreplication.gtid import Gtid
+
+    _, intervals = Gtid.parse(":".join([str(UUID(name)), *ranges]))
+    return UUID(name).bytes, intervals
 
 
 def _range_text(interval: tuple[int, int]) -> str:

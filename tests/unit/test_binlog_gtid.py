@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pymysqlreplication.gtid import GtidSet
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
@@ -35,7 +40,7 @@ def test_mariadb_list_event() -> None:
 
 
 def test_mysql_text_is_normalised() -> None:
-    assert str(MySQLGtids(f"{B}:7, \n{A}:5-9:1-3:4")) == f"{A}:1-9,{B}:7"
+    assert str(MySQLGtids(f"{B}:7, \n{A} : 5-9:1-3:4")) == f"{A}:1-9,{B}:7"
 
 
 def test_mysql_adds_at_the_end_and_in_gaps() -> None:
@@ -64,7 +69,33 @@ def test_mysql_set_is_that_of_its_members(members: list[tuple[str, int]]) -> Non
     assert found == set(members)
 
 
-@pytest.mark.parametrize("text", ["0-1-42", f"{A}:x", f"{A}:5-2", f"{A}:0"])
+def test_the_binary_form_is_that_of_another_implementation() -> None:
+    text = f"{A}:1-3:7-9:11,{B}:1"
+    encoded = MySQLGtids(text).encode()
+    assert encoded == GtidSet(text).encoded()
+    assert str(GtidSet.decode(BytesIO(encoded))) == text
+
+
+def test_only_a_gtid_set_of_mysql_needs_the_other_implementation() -> None:
+    code = "import sys, cli; assert 'pymysqlreplication' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0-1-42",
+        A,
+        f"{A}:",
+        f"{A}:x",
+        f"{A}:5-2",
+        f"{A}:0",
+        f"{A}:1-2-3",
+        f"{A}:-2",
+        f"{A}:1-",
+        f"{A}:1 2",
+    ],
+)
 def test_mysql_refuses_other_texts(text: str) -> None:
     with pytest.raises(BinlogError):
         MySQLGtids(text)
