@@ -1,4 +1,4 @@
-"""The full copy of a task: all members of all sources that were not copied yet."""
+"""The full copy of a task: all members of all sources that are not copied yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from pyspark.sql import SparkSession
 
 from actors.copying.jobs import CopyJobs
-from actors.copying.planner import CHUNK_ROWS, ChunkGroup, CopyPlanner, SegmentLimits, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember, begin_copy, binlog_end
 from actors.copying.targets import make_targets
@@ -36,7 +36,7 @@ REPORT_SECONDS = 10.0
 
 
 class FullCopy:
-    """Copies what the sources' members hold, chunk by chunk, and goes on where it was ended."""
+    """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class FullCopy:
         self._log = structlog.get_logger()
 
     async def run(self, stop: anyio.Event) -> bool:
-        """Copy all that is missing; False when ``stop`` came before it was done.
+        """Copy all that is missing; False when ``stop`` was set before it was done.
 
         Chunks that are being copied are finished first. Raises FatalError, TransientError or
         DatabaseUnavailableError.
@@ -156,7 +156,7 @@ class FullCopy:
         self.progress.expected += sum(sizes[m.name].rows for m in members if m.name in sizes)
         self.progress.expected = max(self.progress.expected, self.progress.rows)
         dump = self._dump[source]
-        limits = SegmentLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
+        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
         return CopyPlanner(
             setup,
             members,
@@ -203,7 +203,7 @@ class FullCopy:
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
     ) -> None:
         async with send, anyio.create_task_group() as tasks:
-            # Planning may wait for others at the source, for as long as they like.
+            # Planning may wait for other sessions at the source, for any length of time.
             tasks.start_soon(_cancel_at, stop, tasks.cancel_scope)
             async with aclosing(planner.groups()) as groups:
                 async for group in groups:
@@ -241,14 +241,14 @@ async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
 
 
 class RateLimit:
-    """Lets so many rows per second begin, on average; 0: any number."""
+    """Limits the rows per second whose copy begins, on average; 0: no limit."""
 
     def __init__(self, rows_per_second: int) -> None:
         self._rate = rows_per_second
         self._free_at = time.monotonic()
 
     async def admit(self, rows: int, stop: anyio.Event) -> None:
-        """Wait until rows may begin to be copied, or ``stop``."""
+        """Wait until these rows may be copied, or until ``stop`` is set."""
         if not self._rate:
             return
         now = time.monotonic()

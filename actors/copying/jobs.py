@@ -40,10 +40,10 @@ the error. The unknown error is that of a limit where it names it."""
 
 
 class CopyJobs:
-    """Copies chunks; those that a former job has committed are left out by their records.
+    """Copies chunks; skips those that their records say an earlier job has committed.
 
-    ``targets`` are the structures of the targets, ``members`` the shards of each with the address
-    of their source: to name the shard that holds a key already.
+    ``targets`` are the structures of the targets; ``members`` are the shards of each with the
+    address of their source, used to name the shard that already holds a key.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CopyJobs:
         self._log = structlog.get_logger()
 
     async def run(self, chunks: Sequence[CopyChunk], stop: anyio.Event) -> None:
-        """Copy chunks, waiting for servers that are away; less when ``stop`` comes meanwhile.
+        """Copy chunks, waiting for unreachable servers; fewer when ``stop`` is set meanwhile.
 
         Raises FatalError for a chunk that can't be copied as it is, TransientError when Spark
         keeps failing.
@@ -97,7 +97,7 @@ class CopyJobs:
         self._progress.waiting = ""
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
-        """Add up what was copied; the outcome that ended the job early, if one did."""
+        """Count what was copied; returns the outcome that ended the job early, if one did."""
         progress = self._progress
         for outcome in outcomes:
             if outcome.outcome is not CopyOutcome.DONE:
@@ -144,7 +144,7 @@ class CopyJobs:
         )
 
     async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
-        """The other shards that hold the key now; none where a source can't be asked."""
+        """The other shards that hold the key now; none where a source can't be queried."""
         copy = failed.chunk.copy
         others = [
             (source, address, name)

@@ -1,4 +1,4 @@
-"""Cutting the members of a source up into chunks, a little ahead of those that copy them."""
+"""Splitting the members of a source into chunks, slightly ahead of the workers."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE 
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What a server believes of a table: rows, and bytes."""
+    """A server's estimate of a table's rows and bytes."""
 
     rows: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentLimits:
-    """A chunk has at most so many rows, and about so many bytes."""
+class ChunkLimits:
+    """The maximum of rows in a chunk, and about how many bytes it has."""
 
     rows: int
     size: int
@@ -81,8 +81,8 @@ class ChunkGroup:
 class CopyPlanner:
     """Plans the chunks of one source, member by member, and saves them before they are copied.
 
-    ``records`` are the chunks that were planned before: those that are not done come again, and
-    planning goes on behind the last. ``followed``: the binlog is followed after the copy.
+    ``records`` are the chunks planned by earlier starts: unfinished ones are returned again, and
+    planning continues after the last. ``followed``: the binlog is followed after the copy.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class CopyPlanner:
         store: CopyStore,
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
-        limits: SegmentLimits,
+        limits: ChunkLimits,
         progress: CopyProgress,
         *,
         followed: bool,
@@ -115,7 +115,7 @@ class CopyPlanner:
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
-            self._place_is_exact |= await self._run(_tells_place)
+            self._place_is_exact |= await self._run(_reports_place)
             waiting: list[CopyChunk] = []
             rows = 0
             for member in self._members:
@@ -196,11 +196,11 @@ class CopyPlanner:
             ) from error
 
     async def _wait_for_writers(self, copy: TableCopy) -> None:
-        """Wait until all that the binlog has before the copy's start can be seen in the table.
+        """Wait until the table shows everything that the binlog has before the copy's start.
 
-        A server writes a transaction to its binlog, and counts it in its position, before others
-        see it. MariaDB tells a position for which that holds; elsewhere whoever is writing to the
-        table at the start is waited for.
+        A server writes a transaction to its binlog, and counts it in its position, before other
+        sessions see it. MariaDB reports a position that is consistent with a snapshot; elsewhere,
+        wait for all who are writing to the table at the start.
         """
         if not self._place_is_exact:
             await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
@@ -216,7 +216,7 @@ class CopyPlanner:
         )
 
     async def _run(self, work: Callable[[SourceStream], Result]) -> Result:
-        """Let the source answer, also when somebody has a table locked for long."""
+        """Query the source, even if a table stays locked for long."""
         waits = False
         while True:
             try:
@@ -251,21 +251,21 @@ class CopyPlanner:
                     self._stream = None
                     if fresh:
                         raise
-                # It was idle while chunks were copied, which servers put an end to.
+                # It was idle while chunks were copied, and servers close idle connections.
                 fresh = True
 
         return await anyio.to_thread.run_sync(run)
 
 
-def _tells_place(stream: SourceStream) -> bool:
-    told = stream.begin_snapshot()
-    # A transaction that stays open would keep all tables it reads from being changed.
+def _reports_place(stream: SourceStream) -> bool:
+    place = stream.begin_snapshot()
+    # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")
-    return told is not None
+    return place is not None
 
 
 def changed(member: str, source: str, target: object) -> FatalError:
-    """The fault that a shard's structure changed while it was copied."""
+    """The fault for a shard whose structure changed while it was copied."""
     return FatalError(
         "copy.shard-changed",
         f"{source}: {member} was changed (or dropped) after the copy of its rows had begun: what is"
@@ -282,7 +282,7 @@ def changed(member: str, source: str, target: object) -> FatalError:
 async def read_sizes(
     upstream: Connection, members: Sequence[CopyMember]
 ) -> dict[TableName, TableSize]:
-    """What the server believes about the sizes of tables. Raises the server's error."""
+    """The server's estimates of table sizes. Raises the server's error."""
     found: dict[TableName, TableSize] = {}
     for schema in sorted({member.name.schema for member in members}):
         for table, rows, size in await upstream.fetch(_SIZES, (schema,)):

@@ -12,9 +12,9 @@ from replicator.status import CopyStatus
 class CopyProgress:
     """Counts of all sources together.
 
-    ``expected`` is what the servers believe the members have in rows: an estimate, never below
-    what was copied. ``rows`` and ``size`` (bytes of row lines) are those on the target, also from
-    former starts; ``rows_before`` of them were copied by those. ``waiting`` says what the copy
+    ``expected`` is the servers' estimate of the members' rows, never below what was copied.
+    ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
+    ``rows_before``, the rows copied by earlier starts. ``waiting`` says what the copy
     waits for, if it does.
     """
 
@@ -34,17 +34,17 @@ class CopyProgress:
 
     @property
     def seconds(self) -> float:
-        """For how long this process has copied, or did until it was done."""
+        """How long this process has been copying, or took until it was done."""
         return (time.monotonic() if self.ended is None else self.ended) - self.began
 
     @property
     def rate(self) -> float:
-        """Rows per second of this process, from its start on."""
+        """Rows per second since this process started copying."""
         return (self.rows - self.rows_before) / self.seconds if self.seconds else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """At this rate; None while nothing is known."""
+        """The remaining time at this rate; None while there is no rate."""
         if self.finished:
             return 0.0
         rate = self.rate
@@ -69,7 +69,7 @@ class CopyProgress:
         )
 
     def finish(self) -> None:
-        """All is copied."""
+        """Note that everything is copied."""
         self.finished = True
         self.expected = self.rows
         self.ended = time.monotonic()

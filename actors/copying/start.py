@@ -1,4 +1,4 @@
-"""How the copy of a source begins: its members, and the position its binlog is replayed from."""
+"""The start of a source's copy: its members, and the position its binlog is replayed from."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class CopyStart:
 async def begin_copy(
     setup: SourceSetup, meta: MetaStore, store: CopyStore, *, follow: bool
 ) -> CopyStart:
-    """The members to copy, as a former start found them or as they are now.
+    """The members to copy, as an earlier start found them or as they are now.
 
-    The structures are read first, then the position is taken, then all is saved: a change in
-    between is found when the shard is planned. With ``follow`` there must be a binlog. Raises
+    The structures are read first, then the position, then both are saved: a change in between
+    is found when the shard is planned. With ``follow`` there must be a binlog. Raises
     FatalError, DatabaseUnavailableError.
     """
     upstream = Connection(setup.address)
@@ -84,9 +84,9 @@ async def begin_copy(
 
 
 async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, str] | None:
-    """File, offset and (where the server tells it here) GTID set of a binlog's present end.
+    """File, offset and (where the server reports it here) GTID set of a binlog's current end.
 
-    None where the server writes no binlog; unless ``needed``, also where it does not let us see.
+    None where the server writes no binlog and, unless ``needed``, where the privilege is missing.
     Raises DatabaseUnavailableError or the server's error.
     """
     try:
@@ -139,10 +139,10 @@ async def _fresh(
     while True:
         members = await _members(setup, upstream)
         end = await binlog_end(upstream, needed=follow)
-        told = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
-        if told is not None and end is not None:
-            # The GTID set is left to the reader: the server tells that of any position.
-            end = (*told, "")
+        place = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
+        if place is not None and end is not None:
+            # The GTID set is left to the reader: the server knows it for any position.
+            end = (*place, "")
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
         # A table that was made before the position, and after the members were listed, would be
         # neither copied nor found in the binlog.

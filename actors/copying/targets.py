@@ -1,4 +1,4 @@
-"""The targets of a full copy: made like their first shard where they do not exist."""
+"""The targets of a full copy: missing ones are created with the structure of their first shard."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ async def make_targets(
 ) -> dict[TableName, tuple[int, Table]]:
     """The number and the structure of every target that members are copied to.
 
-    ``fresh``: nothing was copied before, so a target that has rows is worth a warning.
-    Raises FatalError where one can't be made.
+    ``fresh``: nothing was copied before, so a target with rows gets a warning. Raises FatalError
+    where one can't be created.
     """
     first: dict[TableName, tuple[str, TableName]] = {}
     for source in setups:

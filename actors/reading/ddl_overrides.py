@@ -1,4 +1,4 @@
-"""The operator's overrides, as the readers look them up."""
+"""Looking up the operator's overrides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class DdlOverrides:
         self._overrides = {(override.source, override.key): override for override in overrides}
 
     def add(self, override: DdlOverride) -> None:
-        """Take an override in, in place of another one for the same position."""
+        """Add an override; it replaces one for the same position."""
         self._overrides[override.source, override.key] = override
 
     def find(self, source: str, statement: Statement) -> DdlOverride | None:
-        """The override for a statement: named by its own position, or by that of its event group.
+        """The override for a statement, given for its own position or that of its event group.
 
-        The latter not for DML, of which a group may hold several statements.
+        The latter does not apply to DML, since a group may hold several of its statements.
         """
         own = self._overrides.get((source, statement.position.key))
         group = self._overrides.get((source, statement.transaction))

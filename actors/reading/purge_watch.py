@@ -1,4 +1,4 @@
-"""The purge watch: sees in time that a source is about to delete binlogs that are still needed."""
+"""The purge watch: warns before a source deletes binlogs that are still needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEAR_FILES = 2
 class BinlogNeed:
     """The position that a source would be read from again, and what keeps it there.
 
-    ``waits_for`` is empty where the position moves on by itself; ``locks`` are the open ones.
+    ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones.
     """
 
     position: BinlogPosition
@@ -34,11 +34,11 @@ class BinlogNeed:
 
 
 class PurgeWatch:
-    """Looks at the binlog files of each source again and again.
+    """Checks the binlog files of each source periodically.
 
-    A source with an open lock stays at the position before its earliest open statement, though it
-    reads on, and one that is being copied at the position where the copy began; nothing else keeps
-    the server from purging the files in between. ``need`` tells what a source needs now.
+    The saved position of a source with an open lock stays before its earliest open statement, and
+    that of a source being copied where the copy began, while reading continues. The server may
+    purge the files in between. ``need`` returns what a source needs now.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PurgeWatch:
         self._log = structlog.get_logger()
 
     async def run(self) -> None:
-        """Watch until cancelled. Raises FatalError when what somebody waits for is gone."""
+        """Watch until cancelled. Raises FatalError when a needed file is gone."""
         try:
             while True:
                 for source, connection in self._connections.items():
@@ -71,7 +71,7 @@ class PurgeWatch:
         try:
             rows = await connection.fetch("SHOW BINARY LOGS")
         except DatabaseUnavailableError:
-            # The reader tells of a source that is away.
+            # The reader reports a source that is unreachable.
             return
         except MySQLError as error:
             if source not in self._refused:

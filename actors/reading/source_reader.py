@@ -1,4 +1,4 @@
-"""The source reader: follows one binlog and deals its segments out to the groups."""
+"""The source reader: follows one binlog and distributes its segments to the groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RETRY_WAIT = (0.1, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: where it is, and the server id to appear under there."""
+    """One source: its address, and the server id to register with."""
 
     source: str
     address: SourceAddress
@@ -62,7 +62,7 @@ class ReaderProgress:
     def lag(self) -> float | None:
         """Seconds between the newest event read and now, by both clocks; None before the first.
 
-        0 where the source has said that it has no more.
+        0 once the source has reported that there is no more.
         """
         if not self.behind:
             return 0.0
@@ -72,10 +72,10 @@ class ReaderProgress:
 class SourceReader(Actor[Never]):
     """Reads segments in a thread and sends each part to its group, the segment's end to the writer.
 
-    A lost connection is opened again for ever, with growing pauses, and reading goes on behind
-    the last event that was dealt out. Whatever cannot be read is fatal.
+    A lost connection is reopened indefinitely, with growing pauses, and reading continues after
+    the last event that was sent. Anything unreadable is fatal.
 
-    ``members`` are the source's at the start.
+    ``members`` are those of the source at the start.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class SourceReader(Actor[Never]):
             self._finished.set()
 
     async def finish(self) -> None:
-        """Stop reading between two segments; returns when the last one is dealt out."""
+        """Stop reading between two segments; returns when the last one is sent."""
         self._finishing = True
         self._waiting.cancel()
         await self._finished.wait()
 
     async def on_stop(self) -> None:
-        """Close the connection, which also ends a read that is under way in the thread."""
+        """Close the connection, which also ends a read in progress in the thread."""
         self.progress.state = "stopped"
         if self._stream is not None:
             self._stream.close()
@@ -187,7 +187,7 @@ class SourceReader(Actor[Never]):
     async def _deal(self, segment: Segment) -> None:
         statement = segment.statement
         if statement == self._unfinished:
-            # Dealt out before the connection was lost inside its transaction: it counts once.
+            # Sent before the connection was lost inside its transaction: it counts once.
             statement = None
         steps = self._statements.steps(segment, statement) if statement else [NOTHING]
         for step in steps:
@@ -239,7 +239,7 @@ class SourceReader(Actor[Never]):
         progress.bytes += segment.bytes
 
     def _route(self, schema: str, table: str) -> RouteSlot | None:
-        """For the stream, in its thread: where the rows of a table go."""
+        """Where the rows of a table go. Called by the stream, in its thread."""
         name = TableName(schema, table)
         target = self._statements.target(name)
         if target is None:

@@ -1,4 +1,4 @@
-"""What a statement of a binlog means for the targets, by itself or by the operator's override."""
+"""The meaning of a binlog's statements for the targets, with the operator's overrides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSI_QUOTES = 0x4
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement to be taken, and its effects by the number of the target."""
+    """One statement to process, and its effects by the number of the target."""
 
     statement: Statement | None = None
     effects: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
@@ -37,8 +37,8 @@ NOTHING = Step()
 class StatementReader:
     """Turns the statements of one source into effects.
 
-    ``members`` are the source's tables. They are kept up to date by what is read: the groups, and
-    so the registry, may still be behind.
+    ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
+    registry, may lag.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class StatementReader:
         return None if target is None else TableName(target.schema, target.table)
 
     def steps(self, segment: Segment, statement: Statement) -> list[Step]:
-        """The statement that ends a segment, or those that the operator has put in its place.
+        """The statement that ends a segment, or the ones that override it.
 
-        There is always one step. Raises FatalError for what cannot be carried over.
+        At least one step. Raises FatalError for what cannot be replicated.
         """
         recognised = _recognised(statement, statement.sql)
         override = self._overrides.find(self._source, statement)
@@ -96,7 +96,7 @@ class StatementReader:
             self._note(effect)
         if not any(found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
-        # The bytes of the event group give each step a place of its own before the next group.
+        # The event group spans enough bytes to give each step a place before the next group.
         return [
             Step(
                 replace(
@@ -110,7 +110,7 @@ class StatementReader:
         ] or [Step(statement)]
 
     def _note(self, effect: Effect) -> None:
-        """Take members in and out."""
+        """Add and remove members."""
         if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
             self.members.add(effect.table)
         elif effect.kind in (EffectKind.DROP, EffectKind.MOVE_OUT, EffectKind.RENAME):
@@ -127,7 +127,7 @@ class StatementReader:
 
 
 def _recognised(statement: Statement, sql: str) -> Recognised:
-    """A text as the session of a statement would read it."""
+    """Recognise a text under the SQL mode of a statement's session."""
     return recognise(
         sql,
         default_schema=statement.schema,

@@ -1,4 +1,4 @@
-"""What a source's unit needs of the way in which shard DDL is coordinated, and the plain way."""
+"""Strategies for coordinating shard DDL, and the one that coordinates nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicator.watermark import Place, Watermark
 
 
 class Unit(Protocol):
-    """A source of the task, as its groups are made from it."""
+    """What a strategy needs to know about a source of the task."""
 
     source: str
     epoch: int
@@ -30,35 +30,35 @@ class Unit(Protocol):
 
     @property
     def restarting(self) -> bool:
-        """Whether a restart was asked for and is not done."""
+        """Whether a restart is requested and not finished."""
 
     def group(self, target: int) -> GroupActor:
-        """The group of a target, started when first asked for."""
+        """The group of a target; started on first use."""
 
     def restart(self) -> None:
-        """Start the source anew from its saved position."""
+        """Restart the source from its saved position."""
 
 
 class Coordination(Protocol):
-    """Makes the groups of the sources, and hears of their incarnations."""
+    """A strategy: creates the groups, and is notified when a source starts and stops."""
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """The group of a target in an incarnation of a source."""
 
     def began(self, unit: Unit) -> None:
-        """An incarnation begins; nothing is read yet."""
+        """An incarnation starts; nothing has been read yet."""
 
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The places of open DDL items: the source is not saved behind any of them."""
+        """The places of open DDL items: the saved position stays before all of them."""
 
 
 class Uncoordinated:
-    """Every statement is executed in stream order; no source ever waits for another.
+    """Executes every statement in stream order; no source ever waits for another.
 
-    ``keep_databases``: but DROP DATABASE never.
+    With ``keep_databases``, DROP DATABASE is never executed.
     """
 
     def __init__(
@@ -77,8 +77,7 @@ class Uncoordinated:
         saved = unit.state.groups.get(target)
         version = 0
         if saved is not None:
-            # Not from the low watermark: it may be behind statements that are going to be read
-            # again.
+            # Not from the low watermark: statements before it may still be read again.
             versions = [version for _, version in saved.members]
             version = saved.state.base if saved.state else max(versions, default=0)
         return UncoordinatedGroup(

@@ -1,4 +1,4 @@
-"""What every sharding group does, whether its DDL is coordinated or not."""
+"""The part of a sharding group that does not depend on how its DDL is coordinated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
-"""Segments that may wait at a group: the reader is to be held up rather than memory filled."""
+"""Segments that may wait for a group: the reader pauses before memory fills."""
 
 
 class GroupActor(Actor[GroupMessage]):
     """All members of one target in one source: passes a segment's part on to the writer.
 
-    ``low_watermark`` is the watermark up to which the target is known to have the rows: those are
-    left out. Subclasses decide what a part holds.
+    Rows up to ``low_watermark`` are known to be on the target and are left out. Subclasses decide
+    what a part holds.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class GroupActor(Actor[GroupMessage]):
 
     @property
     def version(self) -> int:
-        """The version of the target that the group's rows are applied to."""
+        """The target version that the group's rows belong to."""
         raise NotImplementedError
 
     async def decide(self, message: TargetRows) -> Part:
@@ -54,7 +54,7 @@ class GroupActor(Actor[GroupMessage]):
         raise NotImplementedError
 
     async def on_message(self, message: GroupMessage) -> None:
-        """Decide a segment and pass the part on, or say that everything before was."""
+        """Decide a segment and pass the part on; confirm a drain."""
         if isinstance(message, Drain):
             message.done.set()
         else:
@@ -66,7 +66,7 @@ class GroupActor(Actor[GroupMessage]):
         """The rows that the full copy has not written to the target already."""
         copied, first = self._copied, rows.transaction[0]
         for member in [member for member, until in copied.items() if until <= first]:
-            # All that this reading still meets of it was written after its copy.
+            # Every later row of it was written after its copy.
             del copied[member]
         if not copied:
             return rows

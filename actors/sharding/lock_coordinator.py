@@ -32,11 +32,11 @@ COORDINATOR_CAPACITY = 1
 
 
 class LockCoordinator(Actor[LockMessage]):
-    """Looks at a target's lock whenever one of its groups changes.
+    """Evaluates a target's lock whenever one of its groups changes.
 
-    An agreed item is decided, saved, executed when the writer has applied all older rows, and
-    then told to the sources: those that held rows of it restart, the others take it over. The
-    locks look into the groups directly: all of them live on one event loop.
+    An agreed item is decided, saved, and executed once the writer has applied all older rows.
+    Then the sources that held rows of it restart, and the others adopt the new version. The locks
+    read the groups directly: all of them live on one event loop.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class LockCoordinator(Actor[LockMessage]):
         self._jobs: anyio.abc.TaskGroup | None = None
         self._log = structlog.get_logger()
 
-    # What the units of the sources need.
+    # The strategy, as the units of the sources use it.
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
-        """The group of a target in an incarnation of a source; other sources get theirs too."""
+        """The group of a target in an incarnation of a source; other sources get theirs, too."""
         if not self._registry.target_name(target).table:
-            # Databases have no rows: their statements are executed as they come.
+            # Databases have no rows: their statements are executed in stream order.
             return self._plain.make_group(unit, target)
         new = target not in self.locks
         lock = self._lock(target)
@@ -93,7 +93,7 @@ class LockCoordinator(Actor[LockMessage]):
         )
 
     def _state(self, unit: Unit, target: int, lock: TargetLock[ShardStatement]) -> GroupState:
-        """The group's saved state; one that begins now has the version of its target."""
+        """The group's saved state; a new group starts at the version of its target."""
         saved = unit.state.groups.get(target)
         if saved is not None and saved.state is not None:
             return saved.state
@@ -105,20 +105,20 @@ class LockCoordinator(Actor[LockMessage]):
         return GroupState(base, tuple(members))
 
     def began(self, unit: Unit) -> None:
-        """An incarnation begins: all its groups start, also those that have no members."""
+        """An incarnation starts, and with it all its groups, including those without members."""
         for target in {*unit.state.groups, *self.locks, *self._known_targets()}:
             unit.group(target)
             if target in self.locks:
                 self.mailbox.tell(GroupChanged(target))
 
     def ended(self, unit: Unit) -> None:
-        """An incarnation has ended, all that it read is applied and saved."""
+        """An incarnation has ended; all that it read is applied and saved."""
         for lock in self.locks.values():
             if unit.source in lock.groups:
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
-        """The places of the open items of a source: it is not saved behind any of them."""
+        """The places of a source's open items: its saved position stays before all of them."""
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
@@ -140,7 +140,7 @@ class LockCoordinator(Actor[LockMessage]):
     # Life.
 
     async def loop(self) -> None:
-        """Answer messages; what is executed runs beside."""
+        """Answer messages; items are executed in the background."""
         async with anyio.create_task_group() as jobs:
             self._jobs = jobs
             await super().loop()
@@ -153,7 +153,7 @@ class LockCoordinator(Actor[LockMessage]):
             await self._advance(message.target)
 
     async def _advance(self, target: int) -> None:
-        """Decide what is agreed, and execute what is decided, as far as possible now."""
+        """Decide what is agreed and execute what is decided, as far as that is possible now."""
         lock = self.locks[target]
         lock.look()
         self._watch_conflict(target, lock)
@@ -196,14 +196,14 @@ class LockCoordinator(Actor[LockMessage]):
         resolution = lock.pending
         assert resolution is not None
         if not await self._older_rows_applied(target, lock):
-            # The source that has restarted tells when it is behind its cutover again.
+            # The restarted source reports when it has passed its cutover again.
             self._executing.discard(target)
             return
         name = self._registry.target_name(target)
         if resolution.resolved.skipped:
             await self._store.pass_over(name, resolution.version)
         else:
-            # Read again, the item's event has what the operator wants executed now.
+            # Read again, the event may carry a newer override of the operator.
             await self._runner.run_resolution(
                 name, resolution.version, resolution.owner, lock.pending_item
             )
@@ -212,14 +212,13 @@ class LockCoordinator(Actor[LockMessage]):
         self._executing.discard(target)
         self._log.info("lock.resolved", target=str(name), version=resolution.version)
         for unit in self._units.values():
-            self._tell(unit, target)
+            self._update(unit, target)
         self.mailbox.tell(GroupChanged(target))
 
     async def _older_rows_applied(self, target: int, lock: TargetLock[ShardStatement]) -> bool:
-        """Wait for the rows that were forwarded before the cutovers; False if they are not all
-        there.
+        """Wait for the rows forwarded before the cutovers; False if some have to be read again.
 
-        A source may restart meanwhile, which may leave a part of a transaction to be read again.
+        A source may restart meanwhile, in the middle of a transaction.
         """
         while lock.may_execute:
             after = {
@@ -232,8 +231,8 @@ class LockCoordinator(Actor[LockMessage]):
                 return lock.may_execute
         return False
 
-    def _tell(self, unit: Unit, target: int) -> None:
-        """A source hears of the target's new version."""
+    def _update(self, unit: Unit, target: int) -> None:
+        """Make a source use the target's new version."""
         group = unit.groups.get(target)
         if not isinstance(group, PessimisticGroup) or unit.restarting:
             return

@@ -1,4 +1,4 @@
-"""The sharding group of a target whose DDL is coordinated: the version rule, carried."""
+"""The sharding group of a target with pessimistic DDL coordination."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from replicator.watermark import Place, Watermark
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What the groups of a task share."""
+    """What all groups of a task share."""
 
     registry: SchemaRegistry
     writer: Mailbox[WriterMessage]
@@ -39,10 +39,10 @@ class GroupTools:
 
 
 class PessimisticGroup(GroupActor):
-    """Takes rows and DDL to the version rule (`replicator.sharding.group`), and acts on it.
+    """Applies the version rule (`replicator.sharding.group`) to rows and DDL.
 
-    Rows of the target's version go to the writer; rows of a later one are held: nothing of them
-    is kept, the source will read them again.
+    Rows of the target's version go to the writer. Rows of a later version are held, which means
+    dropped: the source will read them again.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class PessimisticGroup(GroupActor):
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         self._segment = -1
-        # Not those that the registry has now: reading again, they have other names, or are back.
+        # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self._numbers = {
             member: tools.registry.join(Member(source, TableName(*member.split(".", 1))), name)
@@ -67,21 +67,22 @@ class PessimisticGroup(GroupActor):
 
     @property
     def version(self) -> int:
-        """The version of the target that the group knows."""
+        """The target version that the group knows."""
         return self.group.known
 
     def cutover_segment(self) -> int:
-        """The last segment that the group had begun to decide when it passed its newest cutover.
+        """The last segment that the group had started on when it passed its newest cutover.
 
-        Up to it rows of the older version may have been forwarded. Looks and remembers: a cutover
-        may be passed in the middle of a segment, while the group waits for something else.
+        Segments up to it may hold rows of the older version. To be called often, since it notices
+        a new cutover only then: one may be passed in the middle of a segment, while the group
+        waits for something else.
         """
         if self._cutover_segment[0] != self.group.base:
             self._cutover_segment = (self.group.base, self._segment)
         return self._cutover_segment[1]
 
     async def decide(self, message: TargetRows) -> Part:
-        """Apply, hold or skip the rows of a segment; record its DDL, or take members in and out."""
+        """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
         self._segment = message.segment
         base, version = self.group.base, self.version
         rows = self._decide_rows(message.rows) if message.rows else None
@@ -109,7 +110,7 @@ class PessimisticGroup(GroupActor):
         """The rows to apply."""
         group = self.group
         for member in set(rows.member) - set(self._numbers.values()):
-            self._meet(member, rows)
+            self._add_unknown(member, rows)
         names = {number: name for name, number in self._numbers.items()}
         last = Place(rows.transaction[-1], rows.ordinal[-1])
         cutover = group.next_cutover
@@ -133,16 +134,16 @@ class PessimisticGroup(GroupActor):
             ]
         return self.after_low_watermark(part_of(rows, places)) if places else None
 
-    def _meet(self, member: int, rows: RowEvents) -> None:
-        """Rows of a table that was there before the source was first looked at, and is gone."""
+    def _add_unknown(self, member: int, rows: RowEvents) -> None:
+        """Add a table that was dropped before the task first read its source's tables."""
         name = str(self.registry.member(member).name)
         self.log.warning("member.unknown", member=name)
-        # Not before what was decided already: its transaction may have begun in another segment.
+        # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, Place(rows.transaction[0], rows.ordinal[0] - 1), None)
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
-        """Take an effect in; the statement to execute at once, if there is one."""
+        """Process an effect; returns the statement to execute at once, if there is one."""
         name, at = str(effect.table), Place(statement.transaction, 0)
         group = self.group
         match effect.kind:
@@ -199,7 +200,7 @@ class PessimisticGroup(GroupActor):
                     ways_out=ways,
                     ddl_event=self._event(statement, OverrideAction.SKIP),
                 ) from error
-            # It counts as what the others brought in its place.
+            # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
         await self._tools.learner.learn(self.source, effect, statement.transaction)
         if not recorded.awaited and recorded.version > self.group.known:
@@ -277,7 +278,7 @@ class PessimisticGroup(GroupActor):
         return DdlEvent(self.source, statement.position, names)
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
-        """Where a statement that cannot be taken stands, and the ways out."""
+        """The place of a statement that cannot be processed, and the ways out."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
         ways = (
             "undo the statement at the source, do on the target by hand what is needed, and start"

@@ -1,4 +1,4 @@
-"""The sharding group: all members of one target in one source."""
+"""The sharding group of a target whose DDL is not coordinated."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
 _SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
-"""Effects that would take the rows of other members along."""
+"""Effects that would also remove the rows of other members."""
 
 
 class UncoordinatedGroup(GroupActor):
     """Passes the rows of a target on to the writer, tagged with the version they belong to.
 
-    The version counts the DDL items of this source that were executed on the target. DDL is not
-    coordinated with other sources: each statement is executed in stream order, as a barrier.
-    ``keep_databases``: except DROP DATABASE, which never is.
+    The version counts the DDL items of this source that were executed on the target. Each
+    statement is executed in stream order, as a barrier; with ``keep_databases``, DROP DATABASE is
+    not executed.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class UncoordinatedGroup(GroupActor):
         return self._version
 
     async def decide(self, message: TargetRows) -> Part:
-        """Forward the rows of a segment, and its DDL as a barrier behind them."""
+        """Forward the rows of a segment, and its DDL as a barrier after them."""
         rows = self.after_low_watermark(message.rows) if message.rows else None
         version = self.version
         ddl: DdlItem | None = None
@@ -73,7 +73,7 @@ class UncoordinatedGroup(GroupActor):
         )
 
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:
-        """What to execute for an effect; takes members in and out."""
+        """What to execute for an effect; adds and removes members."""
         member = Member(self.source, effect.table)
         shared = effect.kind in _SHARED and self._others(member, effect)
         self._move_members(effect, statement.transaction)
@@ -88,8 +88,8 @@ class UncoordinatedGroup(GroupActor):
         if not effect.sql:
             return None
         if shared:
-            # Recorded and counted all the same: read again, the shards may be others, and the
-            # decision must not be.
+            # Recorded and counted all the same: a later reading may find other members, and must
+            # decide the same.
             effect = replace(effect, instead=())
         self._version += 1
         return DdlItem(self.source, self.target, self.version, effect, statement)
@@ -129,7 +129,7 @@ class UncoordinatedGroup(GroupActor):
         own = self.registry.members_in(self.source)
         target_of = self.registry.target_of
         members = tuple((m, self.version) for m in own if target_of(m) == self.target)
-        # The version by itself, too: a group may have no members left.
+        # The version separately: a group may have no members left.
         return GroupSaved(members, GroupState(self.version, ()))
 
     def _ambiguous(self, effect: Effect, statement: Statement) -> FatalError:

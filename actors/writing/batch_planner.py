@@ -1,4 +1,4 @@
-"""From segments to a batch: which plan each row event is decoded and written by."""
+"""Building batches from segments: the plan that each row event is decoded and written by."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from replicator.schema.structure import Table
 
 
 class BatchPlanner:
-    """Makes batches, and keeps the plans and target structures that they need.
+    """Builds batches; caches the plans and target structures that they need.
 
-    What is kept about a target must be forgotten (`forget`) when its structure changes.
+    The cache of a target must be dropped (`forget`) when its structure changes.
     """
 
     def __init__(self, registry: SchemaRegistry, target: Connection, buckets: int) -> None:
@@ -32,7 +32,7 @@ class BatchPlanner:
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
 
     def forget(self, target: int) -> None:
-        """The target's structure changed: read it again, and plan anew."""
+        """Drop what is cached of a target whose structure has changed."""
         self._tables.pop(target, None)
         registry = self._registry
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
@@ -56,7 +56,7 @@ class BatchPlanner:
     ) -> None:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
-        # Table maps are few objects shared by many events: told apart by identity they cost little.
+        # Few table maps are shared by many events: comparing their identity is cheap.
         kinds = list(zip(rows.member, map(id, rows.table_map), strict=True))
         maps = dict(zip(kinds, rows.table_map, strict=True))
         numbers = {

@@ -73,11 +73,11 @@ class WriterProgress:
 
 
 class BatchedWriter(Actor[WriterMessage]):
-    """Gathers whole segments into batches, applies them, executes barriers, saves checkpoints.
+    """Collects whole segments into batches, applies them, executes barriers, saves checkpoints.
 
     A batch is submitted at once when none is running; while one runs, the next fills. A DDL
     waits for the batch that touches its target, and its target is left out of new batches until
-    it is executed; other targets flow.
+    it is executed; other targets continue.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class BatchedWriter(Actor[WriterMessage]):
         return self._trackers[source].reached.position
 
     async def on_start(self) -> None:
-        """Save the start itself, so that a crash before the first checkpoint changes nothing."""
+        """Save the starting point, so that a crash before the first checkpoint changes nothing."""
         await self.save()
 
     async def loop(self) -> None:
-        """Answer messages, submit work, and save the checkpoint when it is time."""
+        """Answer messages, submit work, and save the checkpoint when it is due."""
         async with anyio.create_task_group() as jobs:
             while True:
                 await self._submit(jobs)
@@ -142,8 +142,8 @@ class BatchedWriter(Actor[WriterMessage]):
                     await self.save()
 
     def _has_room(self) -> bool:
-        """Whether to take more rows. With nothing under way, what has arrived is incomplete: the
-        rest must be let in, however much there is already."""
+        """Whether to accept more rows. When nothing is running, what has arrived is incomplete: the
+        rest must be accepted, however much is queued already."""
         busy = bool(self._running or self.ddl_running)
         return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
 
@@ -195,7 +195,7 @@ class BatchedWriter(Actor[WriterMessage]):
             reach(CrashPoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
-            # Segments without rows are finished at once; what stood behind them may go now.
+            # Segments without rows are finished at once; what follows them may start now.
             await self._submit(jobs)
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
@@ -248,9 +248,9 @@ class BatchedWriter(Actor[WriterMessage]):
                 )
 
     def _batch_cut(self, message: BatchCut) -> None:
-        """Take the batch again together with the rest of its transactions.
+        """Repeat the batch together with the rest of its transactions.
 
-        What some buckets have committed of it their watermarks leave out then.
+        Buckets that have committed parts of it skip those by their watermarks.
         """
         self._log.info("batch.extended", reason=message.reason)
         for tracker, segments in self._running:
@@ -261,14 +261,14 @@ class BatchedWriter(Actor[WriterMessage]):
     async def passed(self, after: Mapping[str, tuple[int, int]]) -> None:
         """Wait until all rows up to these segments (by source: incarnation, segment) are applied.
 
-        What the buckets then have is saved too, in the low watermarks.
+        The low watermarks are then saved, too.
         """
         done = anyio.Event()
         self.mailbox.tell(Passed(after, done))
         await done.wait()
 
     def forget(self, target: int) -> None:
-        """The structure of a target has changed."""
+        """Drop what is cached of a target whose structure has changed."""
         self.mailbox.tell(Forget(target))
 
     async def _answer_barriers(self) -> None:
@@ -278,8 +278,8 @@ class BatchedWriter(Actor[WriterMessage]):
             if all(self._trackers[s].passed(*place) for s, place in barrier.after.items())
         ]
         if passed:
-            # Behind a DDL, older rows could not even be planned: the low watermarks must cover them
-            # all.
+            # After a DDL, older rows could not even be planned: the low watermarks must cover all
+            # of them.
             await self.save()
             self._barriers = [barrier for barrier in self._barriers if barrier not in passed]
             for barrier in passed:
@@ -301,7 +301,7 @@ class BatchedWriter(Actor[WriterMessage]):
         return not (self._running or self.ddl_running)
 
     async def flush(self, source: str | None = None) -> None:
-        """Wait until what has arrived whole, of one source or of all, is applied and saved."""
+        """Wait until all complete segments, of one source or of all, are applied and saved."""
         done = anyio.Event()
         self.mailbox.tell(Flush(done, source))
         await done.wait()
@@ -313,11 +313,11 @@ class BatchedWriter(Actor[WriterMessage]):
     def renew(
         self, source: str, epoch: int, state: SourceState, low_watermarks: Mapping[int, Watermark]
     ) -> None:
-        """A new incarnation of a source begins: its segments are counted from 0 again."""
+        """Start a new incarnation of a source: its segments are numbered from 0 again."""
         self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
-        """Save the checkpoint of every source, and its groups where they have changed."""
+        """Save the checkpoint of every source, with its groups where they have changed."""
         states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
         checkpoints = [

@@ -1,4 +1,4 @@
-"""Carrying a DDL item out: on the target once, then on the structures of its member."""
+"""Executing DDL items: once on the target, then on the known structures of the member."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_WAIT = (0.2, 15.0)
 
 
 class DdlRunner:
-    """Executes DDL items and notes the structure that the member has afterwards."""
+    """Executes DDL items and records the structure that the member has afterwards."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class DdlRunner:
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
-        """Carry an item out, waiting for a target that is away. Raises FatalError if refused."""
+        """Execute an item, waiting for an unreachable target. Raises FatalError if refused."""
         wait, longest = RETRY_WAIT
         async for attempt in stamina.retry_context(
             on=DatabaseUnavailableError,

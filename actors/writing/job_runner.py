@@ -25,16 +25,16 @@ DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
 """The event of the fault that two rows have the same key."""
 
 SPARK_ATTEMPTS = 3
-"""How often a job that Spark itself failed is submitted before the session is made anew."""
+"""How often a job that failed in Spark itself is submitted before the session is replaced."""
 
 EXECUTOR_LOOK = 2.0
-"""Seconds between two looks whether a cluster still has executors for a running batch."""
+"""Seconds between checks that a cluster still has executors for a running batch."""
 
 _JVM_GONE = (Py4JError, EOFError, OSError, pa.ArrowException)
 
 
 class JobRunner:
-    """Submits batches. A batch may be submitted again at will: each bucket knows what it has."""
+    """Submits batches. Submitting one again is harmless: each bucket knows what it has."""
 
     def __init__(
         self, session: SparkSession, settings: ApplySettings, registry: SchemaRegistry
@@ -47,11 +47,11 @@ class JobRunner:
 
     @property
     def stuck(self) -> bool:
-        """Whether the batch waits for something that is away."""
+        """Whether the batch waits for something unreachable."""
         return self.state.startswith("retrying")
 
     async def run(self, batch: Batch) -> BatchResult:
-        """Apply a batch, waiting for a target that is away.
+        """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
         keeps failing.
@@ -84,7 +84,7 @@ class JobRunner:
             await backoff.wait()
 
     async def _submit(self, batch: Batch) -> BatchResult:
-        """One job. While a cluster has no executor for it, `stuck`; a stop then ends the job."""
+        """Run one job, `stuck` while the cluster has no executor; stopping cancels it then."""
         if is_local(self._session.sparkContext.master or ""):
             return await anyio.to_thread.run_sync(apply_batch, self._session, batch, self._settings)
         failure: Exception | None = None
@@ -114,7 +114,7 @@ class JobRunner:
                     self.state = f"retrying: {reason}"
                     self._log.warning("batch.no-executors", reason=reason)
         except Py4JError:
-            # The JVM is gone, or the application was ended: the job itself tells that.
+            # The JVM is gone or the application has ended: the job itself reports that.
             return
         finally:
             if self.state != before:

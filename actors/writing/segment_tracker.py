@@ -1,10 +1,10 @@
-"""The writer's trackers: which segments of a source have arrived, are being applied, are finished.
+"""The writer's trackers: which segments of a source have arrived, are applied, are finished.
 
-Pure bookkeeping without I/O. A segment is *whole* when its end and all of its parts are there; the
-segments of a source enter batches in order, and only whole ones, so that a batch never shows a
+Pure bookkeeping without I/O. A segment is *whole* when its end and all of its parts have arrived.
+Only whole segments enter batches, in the order of their source, so that a batch never exposes a
 state between two segments. A part with a DDL is a barrier: later segments of the source wait until
-it was executed. A source's resume position moves over a segment when its rows are applied and its
-barriers are executed.
+it is executed. A source's resume position advances past a segment when its rows are applied and
+its barriers are executed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from replicator.watermark import Place, Watermark, boundary
 
 
 class SegmentState(Enum):
-    """The stations of a segment."""
+    """The stages of a segment."""
 
     ARRIVING = auto()
     """Its end or a part is missing."""
     IN_BATCH = auto()
     """Its rows are being applied."""
     APPLIED = auto()
-    """Its rows are on the target; barriers may be open."""
+    """Its rows are on the target; barriers may still be open."""
 
 
 @dataclass(slots=True)
@@ -74,11 +74,11 @@ def _nothing_open() -> Collection[Place]:
 
 
 class SegmentTracker:
-    """The segments of one source in the writer, in order, and how far the source has come.
+    """The segments of one source in the writer, in order, and how far they are applied.
 
-    ``start`` is where it begins and what its groups are there, ``low_watermarks`` the watermarks
-    known to be applied, by target. ``open_items`` tells the places of the DDL items that are open:
-    a source is never saved behind one of them.
+    ``start`` is its first boundary with the state of its groups there, ``low_watermarks`` the
+    watermarks known to be applied, by target. ``open_items`` returns the places of the open DDL
+    items: the saved position stays before all of them.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SegmentTracker:
 
     @property
     def open_items(self) -> int:
-        """How many DDL items, or cutovers to a next version, are open."""
+        """How many DDL items and cutovers are open."""
         return len(self._open_items())
 
     def renewed(
@@ -146,8 +146,11 @@ class SegmentTracker:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing can be done about what has arrived: at most it waits, in vain when its
-        reader has stopped, for the rest of a transaction (`put_back`)."""
+        """Whether nothing can be done with what has arrived.
+
+        It may wait for the rest of a transaction (`put_back`), which never arrives if the reader
+        has stopped.
+        """
         if not self._whole_transaction:
             return not self._segments
         return all(segment.state is SegmentState.ARRIVING for segment in self._segments)
@@ -209,8 +212,11 @@ class SegmentTracker:
         return last.end is not None and not last.end.complete
 
     def put_back(self, segments: Sequence[PendingSegment]) -> None:
-        """The batch could not be applied: these segments are to be taken again, and the rest of the
-        transaction that the last one is cut out of with them, however large that is."""
+        """Return the segments of a batch that could not be applied.
+
+        They are taken again together with the rest of the transaction that the last one is cut
+        from, however large that is.
+        """
         self._whole_transaction = self.cut_short(segments)
         # Some buckets may have them all the same.
         for segment in segments:
@@ -223,7 +229,7 @@ class SegmentTracker:
             segment.state = SegmentState.ARRIVING
 
     def applied(self, segments: Collection[PendingSegment]) -> None:
-        """The rows of these segments are on the target, in every bucket."""
+        """Note that the rows of these segments are on the target, in every bucket."""
         for segment in segments:
             segment.state = SegmentState.APPLIED
             self.low_watermarks |= segment.ends
@@ -240,7 +246,7 @@ class SegmentTracker:
                 yield ddl
 
     def executed(self, item: DdlItem) -> None:
-        """A barrier was executed on the target."""
+        """Note that a barrier was executed on the target."""
         for segment in self._segments:
             part = segment.parts.get(item.target)
             if part is not None and part.ddl is item:

@@ -1,7 +1,7 @@
-"""What a DDL statement of a source means for the members and targets of a task.
+"""The effects of a source's DDL statement on the members and targets of a task.
 
-Pure: from the recognised statement, the routes and the members to effects, in the order in which
-they take place. What a group then does with an effect is its own decision.
+Pure: computes effects, in the order in which they happen, from the recognised statement, the routes
+and the members. A group decides for itself what to do about an effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Route = Callable[[TableName], TableName | None]
 
 
 class DdlError(Exception):
-    """A statement that cannot be carried over; the text says why."""
+    """A statement that cannot be replicated; the text says why."""
 
 
 class EffectKind(StrEnum):
@@ -35,9 +35,9 @@ class EffectKind(StrEnum):
     RENAME = "rename"
     """The member gets the name ``renamed_to``; its target stays the same."""
     MOVE_IN = "move in"
-    """A member is renamed so that it belongs to another target: it arrives there."""
+    """A member is renamed and now belongs to another target, which gains it."""
     MOVE_OUT = "move out"
-    """… and leaves its old one, or replication as a whole."""
+    """A renamed member's old target loses it; the new name may not be replicated at all."""
     CREATE_SCHEMA = "create schema"
     ALTER_SCHEMA = "alter schema"
     DROP_SCHEMA = "drop schema"
@@ -76,7 +76,7 @@ def effects_of(
     """The effects of a statement, empty when it concerns no replicated table.
 
     ``members`` are the tables of the source that are replicated now. Raises DdlError for a
-    statement that carries data or structure and cannot be carried over.
+    statement that changes data or structure and cannot be replicated.
     """
     kind = statement.kind
     if kind is StatementKind.DML:

@@ -1,8 +1,8 @@
-"""The effects of a statement that the operator has given an override for.
+"""The effects of a statement that the operator has overridden.
 
-Pure. What a shard's statement did to the shard stays: its structure, and the text that the shards'
-statements are compared by. An override changes what is executed on the target. Only where a
-statement has no effect that can be told, other statements take its place altogether.
+Pure. An override changes only what is executed on the target: what the statement did to the shard's
+structure stays, and so does the text by which the shards' statements are compared. Only a statement
+whose effects are unknown is replaced altogether.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXECUTED = {
     EffectKind.CREATE_SCHEMA,
     EffectKind.ALTER_SCHEMA,
 }
-"""What may be executed on a target for an operator's override: nothing that takes rows away."""
+"""What an override may execute on a target: nothing that removes rows."""
 
 
 def overridden_effects(
@@ -43,10 +43,10 @@ def overridden_effects(
     route: Route,
     members: Iterable[TableName],
 ) -> tuple[tuple[Effect, ...], ...]:
-    """The effects, step by step: each step is to be taken like a statement of the source.
+    """The effects, step by step: each step is processed like a statement of the source.
 
-    ``given`` are the operator's statements, written like the source's own. Raises DdlError where
-    the override does not help, or its statements cannot be carried over either.
+    ``given`` are the operator's statements, in terms of the source's tables. Raises DdlError where
+    the override does not help or its statements cannot be replicated either.
     """
     known = tuple(members)
 

@@ -13,11 +13,11 @@ from replicator.schema.structure import Column, Table, UniqueKey
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """What a checkpoint keeps of a member: its version at the saved position, its structure then.
+    """What a checkpoint keeps of a member: its version and structure at the saved position.
 
     ``since`` is the key of the event group that gave it this structure (0: known from the start).
-    ``structure`` is None while it is not known: the rows' own metadata or the target's structure
-    must then serve.
+    ``structure`` is None while it is unknown: then the rows' own metadata or the target's structure
+    is used.
     """
 
     member: Member
@@ -28,13 +28,13 @@ class MemberRecord:
 
 
 class SchemaRegistry:
-    """Who the members are, where they go, and which structure they had where in the binlog.
+    """The members, their targets, and their structures at each place of the binlog.
 
     Places are keys of positions (`replicator.binlog.position.BinlogPosition.key`).
 
-    Targets and members get small numbers, counted from 0 and never used again while the process
-    lives: row events carry numbers rather than names. The readers' threads take members in that
-    they meet; everything else happens on the event loop.
+    Targets and members are numbered from 0, since row events carry numbers rather than names; no
+    number is reused while the process runs. The readers' threads add members that they find;
+    everything else happens on the event loop.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class SchemaRegistry:
         self._lock = threading.Lock()
 
     def target(self, name: TableName) -> int:
-        """The number of a target; a new one for a name not seen before."""
+        """The number of a target; a new one for a new name."""
         with self._lock:
             return self._target(name)
 
@@ -61,7 +61,7 @@ class SchemaRegistry:
         return number
 
     def target_name(self, number: int) -> TableName:
-        """The name behind a target's number."""
+        """The name of the target with this number."""
         return self._targets[number]
 
     def targets(self) -> tuple[tuple[int, TableName], ...]:
@@ -69,7 +69,7 @@ class SchemaRegistry:
         return tuple(enumerate(self._targets))
 
     def join(self, member: Member, target: TableName) -> int:
-        """Take a member in, or back in; returns its number."""
+        """Add a member, or add it again; returns its number."""
         with self._lock:
             number = self._member_numbers.get(member)
             if number is None:
@@ -80,7 +80,7 @@ class SchemaRegistry:
             return number
 
     def leave(self, member: int) -> None:
-        """The member's table is gone; its number and past structures stay."""
+        """Remove a member whose table is gone; its number and past structures stay."""
         self._present.discard(member)
 
     def members_of(self, target: int) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class SchemaRegistry:
         return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
 
     def member(self, number: int) -> Member:
-        """The member behind a number."""
+        """The member with this number."""
         return self._members[number]
 
     def number(self, member: Member) -> int | None:
@@ -104,7 +104,7 @@ class SchemaRegistry:
         return self._member_numbers.get(member)
 
     def target_of(self, member: int) -> int:
-        """The target's number that a member is routed to."""
+        """The number of the target that a member is routed to."""
         return self._target_of[member]
 
     def copied(self, member: int, until: int) -> None:
@@ -123,7 +123,7 @@ class SchemaRegistry:
         }
 
     def learn(self, member: int, since: int, structure: Table | None) -> None:
-        """Note the structure that a member has behind the event group at ``since``."""
+        """Note the structure that a member has after the event group at ``since``."""
         self._structures.setdefault(member, {})[since] = structure
 
     def structure(self, member: int, at: int) -> Table | None:
@@ -147,7 +147,7 @@ class SchemaRegistry:
         )
 
     def since(self, member: int, at: int) -> int | None:
-        """Since where a member has the structure that it has at a place; None if not known."""
+        """The place since which a member has its structure at ``at``; None if unknown."""
         known = self._structures.get(member, {})
         return max((since for since in known if since <= at), default=None)
 

@@ -1,4 +1,4 @@
-"""Learning what a DDL does to a structure by doing it to an empty scratch table on a real server.
+"""Learning the effect of a DDL on a structure from an empty scratch table on a real server.
 
 No parser outside a server understands every DDL statement of MySQL and MariaDB, so none is
 interpreted here: the scratch table is created with the structure before (or what stands in for it,
@@ -39,8 +39,8 @@ async def structure_after(
     """The structure of a table after ``statement``, which alters or creates it.
 
     ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped.
-    ``instead`` is run where the server refuses the statement: what an operator has given in its
-    place. Raises ScratchTableError with the server's error.
+    ``instead`` is the operator's override, run where the server refuses the statement. Raises
+    ScratchTableError with the server's error.
     """
     try:
         after = await _tried(connection, scratch, before, (statement,))
@@ -89,7 +89,7 @@ async def _tried(
 
 
 async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:
-    """Make the scratch table; what stands in for the table where the server does not take it."""
+    """Create the scratch table, or a stand-in where the server refuses its structure."""
     try:
         await connection.execute(_renamed(before.create_sql, qualified))
     except pymysql.err.MySQLError as error:

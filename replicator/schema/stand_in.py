@@ -1,11 +1,11 @@
-"""A scratch table for a structure that the server does not take as it is.
+"""A scratch table for a structure that its server does not support.
 
-The server that has the scratch table may lack types, charsets and collations of the shard's server
-(TiDB lacks many). What counts is which columns a statement adds, changes, moves and drops. So the
-scratch table gets stand-ins that the server has; a column that the statement leaves alone keeps
-what was known of it. Text columns stand in two collations: that of the table's default for those
-which have it, and another one. So a column that a statement makes or changes without naming a
-charset is told from one that it leaves alone, and gets the default of the real table.
+The server of the scratch table may lack types, charsets and collations of the shard's server (TiDB
+lacks many). What counts is which columns a statement adds, changes, moves and drops. So the scratch
+table uses stand-ins that the server supports, and a column that the statement does not touch keeps
+its known definition. Text columns use two collations: one for columns with the table's default, and
+another for the rest. This way a column that a statement creates or changes without naming a charset
+differs from an untouched one, and gets the default of the real table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_VARCHAR = 16383
 _LACKING = {"uuid": 701, "inet4": 702, "inet6": 703}
 _GEOMETRY = re.compile(r"(geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection)\b")
 _GEOMETRY_LENGTH = 704
-"""Lengths of VARBINARY columns that stand for types: none that a statement would ask for."""
+"""Lengths of VARBINARY columns that stand for types; no statement is likely to use them."""
 
 _DEFAULT = re.compile(r"\bDEFAULT CHARSET=(\w+)(?: COLLATE=(\w+))?")
 _KEY_LINE = re.compile(r"\s*((?:PRIMARY KEY|UNIQUE KEY|KEY) .*?),?$")
@@ -35,7 +35,7 @@ _RENAMED = re.compile(r"\bRENAME\s+COLUMN\s+(`(?:[^`]|``)+`|\w+)\s+TO\s+(`(?:[^`
 
 
 class NoStandInError(Exception):
-    """The structure cannot be stood in for."""
+    """There is no stand-in for a structure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def stand_in(before: Table, statement: str) -> StandIn:
 def taken_over(
     before: Table, base: Table, after: Table, statement: str, scratch: StandIn | None
 ) -> Table:
-    """The structure behind ``statement``, from the scratch table's before and after it.
+    """The structure after ``statement``, from the scratch table's before and after it.
 
     A column that is the same in ``base`` and ``after`` is in the result as in ``before``.
     """
@@ -111,14 +111,14 @@ def create_table(columns: Iterable[Column], keys_of: str, default: TextDefault) 
 
 
 def text_default(create_sql: str) -> TextDefault | None:
-    """The default of a table's text columns; None where its statement does not tell it."""
+    """The default of a table's text columns; None where its statement does not name it."""
     found = _DEFAULT.findall(create_sql)
     return TextDefault(*found[-1]) if found else None
 
 
 def _stand_in(column: Column, default: TextDefault, usual: str, other: str) -> Column:
     base = column.base_type
-    # Values that are computed elsewhere are not computed here: the names of columns may change.
+    # Generated columns become plain ones here: the names in their expressions may change.
     column = replace(column, generated=False)
     if base in _LACKING or _GEOMETRY.match(base):
         odd = _LACKING.get(base, _GEOMETRY_LENGTH)

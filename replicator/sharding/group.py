@@ -1,9 +1,9 @@
 """The sharding group: all members of one target in one source, and the version rule for rows.
 
 A row's version is how many items its member had before it. It is compared with the version that
-the group knows its target to have (`Group.known`), which stays the same until the group is built
-anew from saved state or *adopts* the next one. Versions of rows do not depend on it: they follow
-from the saved state, the binlog and the saved cutovers alone, so every reading gives the same ones.
+the group knows its target to have (`Group.known`), which stays the same until the group is rebuilt
+from saved state or *adopts* the next one. Row versions do not depend on it: they follow from the
+saved state, the binlog and the saved cutovers alone, so every reading computes the same ones.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from replicator.watermark import Place
 
 
 class Group(Generic[Event]):
-    """Decides row events, records DDL, knows when its members are ready for the next item.
+    """Decides row events, records DDL, and knows when its members are ready for the next item.
 
     Events come in binlog order, each with its place. ``history`` holds the items of the target up
     to its version ``known``, and one more where a cutover for it is saved. ``cutovers`` are those
-    after ``state``, in order. ``applied`` is the highest place that any bucket's watermark of
-    version ``known`` stands at: earlier readings went at least that far.
+    after ``state``, in order. ``applied`` is the highest place in any bucket's watermark of
+    version ``known``: earlier readings got at least that far.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Group(Generic[Event]):
 
         Several may be decided at once where `next_cutover` is not among them.
         """
-        self._come_to(at)
+        self._approach(at)
         version = self.members[member].version
         assert version >= self.base, f"{self}: a row of {member} at {at} is behind its cutover"
         self._reach(at)
@@ -94,7 +94,7 @@ class Group(Generic[Event]):
         Raises HistoryError for an item up to `known` that differs from the target's history.
         Items above are compared by `replicator.sharding.lock.TargetLock`.
         """
-        self._come_to(item.at)
+        self._approach(item.at)
         state = self.members[item.member]
         matched = self._awaited(state, item)
         if matched is not None:
@@ -114,10 +114,10 @@ class Group(Generic[Event]):
         return Recorded(version, awaited=False)
 
     def _awaited(self, state: MemberState, item: Item[Event]) -> int | None:
-        """Which of the items given by unlocks this DDL is, if any.
+        """Which of the items granted by unlocks this DDL corresponds to, if any.
 
-        The same text first. Else the first executed one, since each shard should get that change,
-        in whatever spelling; one that was skipped may well never come.
+        The one with the same text, else the first that was executed: every shard should get that
+        change, in whatever spelling. A skipped one may never arrive.
         """
         given = [(version, self._history[version - 1]) for version in state.awaited]
         same = (version for version, resolved in given if resolved.text == item.text)
@@ -125,36 +125,36 @@ class Group(Generic[Event]):
         return next(same, None) or next(executed, None)
 
     def templates(self, at: Place) -> list[tuple[int, str | None]]:
-        """What a created table may take its structure from: (version, member), newest first.
+        """Candidates whose structure a created table may have: (version, member), newest first.
 
-        It joins in the state of the first one whose structure it has; None stands for the
-        structure of the target at that version. If it has none of these, it can't join.
+        The table joins in the state of the first candidate with the same structure; None is the
+        structure of the target at that version. Without a match it can't join.
         """
-        self._come_to(at)
+        self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
         by_age: list[tuple[int, str | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
         return [*by_age, (self.base, None)]
 
     def join(self, member: str, at: Place, template: str | None) -> None:
-        """Take in a created table that is like another member, or (None) like the target.
+        """Add a created table that has the structure of a member, or (None) of the target.
 
         ``template`` is one of `templates`, or None.
         """
-        self._come_to(at)
+        self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
         state = MemberState(self.base, at) if template is None else self.members[template]
         self.members[member] = replace(state, since=at)
         self._reach(at)
 
     def leave(self, member: str, at: Place) -> None:
-        """A member's table is dropped. The items that it brought stay: rows stand behind them."""
-        self._come_to(at)
+        """Remove a member whose table is dropped. Its items stay: rows after them refer to them."""
+        self._approach(at)
         del self.members[member]
         self._reach(at)
 
     def rename(self, old: str, new: str, at: Place) -> None:
-        """A member gets an unused name; its state and its items go with it."""
-        self._come_to(at)
+        """Give a member an unused name; it keeps its state and its items."""
+        self._approach(at)
         assert new not in self.members, f"{self}: {old} is renamed to {new}, which is a member"
         self.members[new] = self.members.pop(old)
         for version, items in self.items.items():
@@ -166,10 +166,10 @@ class Group(Generic[Event]):
     # What the target's lock decides.
 
     def cut_over(self, resolved: ResolvedItem, resume: Place, *, forced: bool) -> Cutover:
-        """The next item will be resolved as ``resolved``: from here on all members have it.
+        """Make the next item ``resolved``: after the cutover all members have it.
 
-        A forced cutover gives it to those that have not, behind everything that any reading may
-        have taken as version `known`. ``resume`` is where the source would be saved now.
+        A forced cutover grants it to the members that lack it, after every row that any reading
+        may have treated as version `known`. ``resume`` is where the source would be saved now.
         """
         assert self.base <= self.known == len(self._history), f"{self}: a second cutover at once"
         assert forced or self.ready, f"{self}: not ready for {self.known + 1}"
@@ -183,13 +183,13 @@ class Group(Generic[Event]):
 
     @property
     def can_adopt(self) -> bool:
-        """Whether the reading is behind the cutover to the next version and has held none of its
-        rows, so that nothing has to be read again.
+        """Whether the next version can be used without reading again: its cutover is passed, and
+        none of its rows was held.
         """
         return self.base > self.known and not self.held[self.known + 1]
 
     def adopt(self) -> None:
-        """The target has the next version, and the group held none of its rows."""
+        """Use the next version of the target from now on."""
         assert self.can_adopt, f"{self}: rows of version {self.known + 1} were held"
         self.known += 1
         self.items.pop(self.known, None)
@@ -198,9 +198,9 @@ class Group(Generic[Event]):
 
     @property
     def ready(self) -> bool:
-        """Whether each member has the item after `known`, so that no older row can come.
+        """Whether each member has the item after `known`, so that no older row can follow.
 
-        Not before the reading is behind everything that earlier readings have acted upon.
+        Only once this reading has passed everything that earlier readings acted upon.
         """
         ahead = any(cutover.version > self.base for cutover in self._cutovers)
         return (
@@ -211,42 +211,42 @@ class Group(Generic[Event]):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The members that have not the item after `known`."""
+        """The members that lack the item after `known`."""
         return tuple(sorted(n for n, state in self.members.items() if state.version <= self.known))
 
     @property
     def rows_held(self) -> int:
-        """How many row events wait to be read again."""
+        """How many row events have to be read again."""
         return sum(self.held.values())
 
     @property
     def open_items(self) -> tuple[Place, ...]:
-        """The places of all open items: the saved position must not be behind any of them."""
+        """The places of all open items: the saved position must be before all of them."""
         items = [item.at for items in self.items.values() for item in items]
-        # The group may have had no events for long: a source is not saved anew in its past.
+        # A group without recent events must not pull the saved position back.
         cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version > self.known]
         return (*items, *cutovers)
 
     @property
     def next_cutover(self) -> Place | None:
-        """The place of the next cutover that the reading has not come to."""
+        """The place of the next cutover that this reading has not passed."""
         return next((cutover.at for cutover in self._cutovers if cutover.version > self.base), None)
 
     @property
     def state(self) -> GroupState:
-        """To be saved with the position of a transaction boundary, when that is reached."""
+        """The state to save with a position; valid at transaction boundaries."""
         return GroupState(self.base, tuple(sorted(self.members.items())))
 
     # The stream of events.
 
-    def _come_to(self, at: Place) -> None:
-        """Before an event: it must not come before the last one; cutovers before it are passed."""
+    def _approach(self, at: Place) -> None:
+        """Before an event, which must not precede the last one: pass the cutovers before it."""
         assert at >= self.seen, f"{self}: {at} comes after {self.seen}"
         while (ahead := self.next_cutover) is not None and ahead < at:
             self._reach(ahead)
 
     def _reach(self, at: Place) -> None:
-        """After an event: cutovers up to it are passed."""
+        """After an event: pass the cutovers up to it."""
         self.seen = at
         for cutover in self._cutovers:
             if self.base < cutover.version and cutover.at <= at:

@@ -1,4 +1,4 @@
-"""What the version rule speaks of: positions, items, cutovers, states. Plain data."""
+"""The data of the version rule: items, cutovers, states."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Generic, TypeVar
 from replicator.watermark import Place
 
 Event = TypeVar("Event")
-"""What whoever records an item needs to execute it. The rule never looks into it."""
+"""Attached to an item by the code that records it. The rule never looks into it."""
 
 
 class Decision(StrEnum):
-    """What happens to a row event, by its version against its target's."""
+    """What happens to a row event, by comparing its version with its target's."""
 
     APPLY = "apply"
     """Equal: the structure fits. (Rows not after the target's watermark are left out later.)"""
     HOLD = "hold"
-    """Greater: the target has not got this DDL yet. Nothing is kept, the row is read again."""
+    """Greater: the target does not have this DDL yet. The row is dropped and read again later."""
     SKIP = "skip"
     """Smaller: a DDL is executed only after every row of the older version was applied."""
 
@@ -27,8 +27,8 @@ class Decision(StrEnum):
 class Item(Generic[Event]):
     """One DDL event of a member, as routed to the target.
 
-    ``text`` is the normalised statement, by which items are compared; ``statements`` what would
-    be executed on the target. ``event`` is where it comes from, and lives as long as the item.
+    ``text`` is the normalised statement, by which items are compared; ``statements`` are what
+    would be executed on the target. ``event`` is what the item was recorded from.
     """
 
     text: str
@@ -54,9 +54,9 @@ class ResolvedItem:
 class MemberState:
     """A member at a position of its source.
 
-    ``version`` is how many items it has. ``since`` is the place of the statement that gave it the
-    structure it has: with the name it identifies the structure for ever. ``awaited`` are the
-    items that an unlock gave it and its own DDL has not brought yet.
+    ``version`` is how many items it has. ``since`` is the place of the statement that gave it its
+    structure: together with the name it identifies the structure. ``awaited`` are the items that
+    an unlock granted and its own DDL has not delivered yet.
     """
 
     version: int
@@ -74,11 +74,11 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Cutover:
-    """Where a target's change of version stands in one source's binlog.
+    """The place in one source's binlog where a target changes its version.
 
-    After ``at``, no member of the group has less than ``version`` items: either each has recorded
-    them, or (``forced``) an unlock gives them to those that have not. A cutover is saved before the
-    item is executed, so that each reading gives each row the same version.
+    After ``at``, no member of the group has fewer than ``version`` items: either each has recorded
+    them, or (``forced``) an unlock grants them to those that lack them. A cutover is saved before
+    the item is executed, so that every reading computes the same version for each row.
     """
 
     version: int
@@ -88,10 +88,9 @@ class Cutover:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a member's DDL was taken as.
+    """How a member's DDL was recorded: as its item number ``version``.
 
-    It is the member's item number ``version``; ``awaited`` where an unlock had given the member
-    this item already, so that its version does not change.
+    ``awaited``: an unlock had granted the member this item before, so its version stays.
     """
 
     version: int
@@ -100,7 +99,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[Event]):
-    """What one member of a source brought as items, from the one that is disputed."""
+    """The items of one member of a source, starting with the disputed one."""
 
     source: str
     items: tuple[Item[Event], ...]
@@ -108,10 +107,9 @@ class Claim(Generic[Event]):
 
 @dataclass(frozen=True, slots=True)
 class Conflict(Generic[Event]):
-    """Two members brought different statements as the same item of a target.
+    """Two members have different statements as the same item of a target.
 
-    The sequences of both are there in full: where one is the other in a different order, this
-    shows it.
+    Holds both sequences in full, which shows where they differ only in order.
     """
 
     version: int

@@ -1,8 +1,8 @@
 """The lock: the agreement of all sources of a target on its next item.
 
-One `TargetLock` lives as long as the task; the groups come and go with the incarnations of their
-sources. It looks into the groups directly, so nothing has to be announced, withdrawn or kept in
-step; all of them live on one event loop, and no method waits.
+One `TargetLock` lives as long as the task; groups live as long as an incarnation of their source.
+The lock reads the groups directly, so there is nothing to announce, withdraw or synchronise; all of
+them live on one event loop, and no method waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from replicator.watermark import Place
 
 @dataclass(frozen=True, slots=True)
 class Resolution(Generic[Event]):
-    """What becomes of the target's item ``version``: decided, and saved before it is executed.
+    """The decision on the target's item ``version``, saved before it is executed.
 
     ``item`` is the statement of the ``owner``, a source. ``cutovers`` by source.
     """
@@ -88,12 +88,12 @@ class TargetLock(Generic[Event]):
         """How many items were resolved on the target."""
         return len(self.history)
 
-    # Sources come and go.
+    # Sources start and stop.
 
     def start(
         self, source: str, state: GroupState, start: Place, applied: Place | None = None
     ) -> Group[Event]:
-        """A source starts from saved state: its new group, which knows the present version.
+        """Start the group of a source from saved state; it knows the current version.
 
         ``applied`` as for `Group`: None where the highest watermark is of an older version.
         """
@@ -112,7 +112,7 @@ class TargetLock(Generic[Event]):
         return group
 
     def stop(self, source: str) -> None:
-        """A source stops, or restarts: until it starts again nothing can be resolved."""
+        """Stop the group of a source; until it starts again nothing can be resolved."""
         del self.groups[source]
         if self.owner == source and self.pending is None:
             self.owner = None
@@ -120,18 +120,18 @@ class TargetLock(Generic[Event]):
     # The next item.
 
     def candidates(self, source: str) -> tuple[Item[Event], ...]:
-        """What the members of a source brought as the next item, in the order of its binlog."""
+        """The next items of a source's members, in binlog order."""
         group = self.groups.get(source)
         items = group.items.get(self.version + 1, ()) if group else ()
         return tuple(sorted(items, key=lambda item: item.at))
 
     def ready(self, source: str) -> bool:
-        """Whether a source is ready for the next item: also one that has no members."""
+        """Whether a source is ready for the next item, which it can be without members."""
         group = self.groups.get(source)
         return group is not None and group.known == self.version and group.ready
 
     def look(self) -> None:
-        """Something has changed in a group: the first source that is ready owns the lock."""
+        """After a change in a group: the first source that is ready becomes the owner."""
         if self.pending is None and (self.owner is None or not self.candidates(self.owner)):
             ready = (s for s in self.sources if self.ready(s) and self.candidates(s))
             self.owner = next(ready, None)
@@ -156,7 +156,7 @@ class TargetLock(Generic[Event]):
     def unlock(
         self, resume: Mapping[str, Place], *, owner: str | None = None, skip: bool = False
     ) -> Resolution[Event]:
-        """Decide the next item for all, whoever has not got it or has another one.
+        """Decide the next item for all sources, also for members that lack it or differ.
 
         ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
         result, with all cutovers, then execute it unless it is skipped.
@@ -206,7 +206,7 @@ class TargetLock(Generic[Event]):
 
     @property
     def pending_item(self) -> Item[Event]:
-        """The pending item as its owner has read it last: its event may have changed since."""
+        """The pending item as its owner last read it: its event may have changed since."""
         assert self.pending is not None, f"{self}: nothing was decided"
         decided = self.pending.item
         read = (item for item in self.candidates(self.pending.owner) if item.at == decided.at)
@@ -214,7 +214,7 @@ class TargetLock(Generic[Event]):
 
     @property
     def may_execute(self) -> bool:
-        """Whether all sources are behind their cutovers: then no older row can come.
+        """Whether all sources have passed their cutovers, so that no older row can follow.
 
         The item may be executed when the writer has applied what the groups have forwarded.
         """
@@ -224,10 +224,10 @@ class TargetLock(Generic[Event]):
         )
 
     def executed(self) -> None:
-        """The pending item is on the target and recorded as done.
+        """Note that the pending item is on the target and recorded as done.
 
-        Each group that `Group.can_adopt` is to adopt the version, the source of any other to
-        restart. Until then they go on with the version that they know.
+        The caller makes groups that `Group.can_adopt` adopt the version, and restarts the sources
+        of the others. Until then they keep using the version that they know.
         """
         assert self.pending is not None, f"{self}: nothing was decided"
         self.history = (*self.history, self.pending.resolved)
@@ -263,7 +263,7 @@ class TargetLock(Generic[Event]):
         return (item, *(i for i in later if i.member == item.member))
 
     def view(self) -> LockView[Event] | None:
-        """The lock on the next item; None while no member has brought it."""
+        """The lock on the next item; None while no member has it."""
         items = [item for source in self.sources for item in self.candidates(source)]
         if self.pending is not None:
             items = [self.pending.item]

@@ -1,4 +1,4 @@
-"""Where a source may be saved: not behind what is not applied, nor behind an open item."""
+"""The position to save of a source: after what is applied, before every open item."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Boundary(Generic[State]):
 
 
 class Resume(Generic[State]):
-    """The boundaries of one source that it may yet have to be saved at."""
+    """The boundaries of one source that may still become its saved position."""
 
     def __init__(self, start: Boundary[State]) -> None:
         self._boundaries = [start]
 
     def applied(self, reached: Boundary[State], open_items: Collection[Place]) -> None:
-        """Everything before this boundary is applied.
+        """Note that everything before this boundary is applied.
 
         The state must be the one at the boundary itself: the end of a segment that was cut inside
         a transaction is none. ``open_items`` are those of all groups (`Group.open_items`):
@@ -44,7 +44,7 @@ class Resume(Generic[State]):
         self._boundaries = [known[index] for index in sorted(needed)]
 
     def boundary(self, open_items: Collection[Place]) -> Boundary[State]:
-        """The boundary to save: the last one that is applied and not behind an open item."""
+        """The boundary to save: the last applied one that precedes every open item."""
         last = len(self._boundaries) - 1
         return self._boundaries[min([last, *(_before(self._boundaries, at) for at in open_items)])]
 
