@@ -18,7 +18,7 @@ from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.mysql.connection import Connection, is_unavailable, quote
+from replicator.mysql.connection import Connection, is_unavailable
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
@@ -171,7 +171,7 @@ class CopyPlanner:
     async def _plan(self, member: CopyMember) -> TableCopy:
         """The plan of a member that still has the structure with which the copy began."""
         name = member.name
-        quoted = f"{quote(name.schema)}.{quote(name.table)}".encode()
+        quoted = name.quoted.encode()
         try:
             fingerprint = await self._run(lambda stream: stream.fingerprint(quoted))
             present = await read_table(self._upstream, name)

@@ -13,7 +13,7 @@ from actors.refusals import refusal
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
-from replicator.mysql.connection import Connection, quote
+from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.inspection import read_target
 from replicator.schema.registry import SchemaRegistry
@@ -48,7 +48,7 @@ async def make_targets(
                 await _make(target, name, setups[source], like)
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
-            elif fresh and await target.fetch(f"SELECT 1 FROM {_quoted(name)} LIMIT 1"):
+            elif fresh and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
                 log.warning("target.has-rows", target=str(name))
             found[name] = (registry.target(name), table)
         return found
@@ -85,7 +85,3 @@ async def _make(target: Connection, name: TableName, setup: SourceSetup, member:
         collations=dict(made.collations),
         warnings=list(made.warnings),
     )
-
-
-def _quoted(name: TableName) -> str:
-    return f"{quote(name.schema)}.{quote(name.table)}"

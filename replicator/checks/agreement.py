@@ -10,8 +10,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.table_fit import colliding_column
 from replicator.ddl import tokenise
 from replicator.ddl.target_table import Collations, target_table
-from replicator.mysql.connection import quote
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.structure import Column, Table
 
 _PLACE = Place("target")

@@ -11,8 +11,8 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
 from replicator.ddl.target_table import TRANSACTIONAL
-from replicator.mysql.connection import Connection, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName, quote
 
 _ENGINES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
@@ -40,7 +40,7 @@ async def check_engines(
             "storage_engine",
             f"{finding}: a row that changes while it is copied is put right from the binlog only "
             "where the table has a key, and a statement that fails half-way stays half done",
-            " ".join(f"ALTER TABLE {_qualified(name)} ENGINE=InnoDB;" for name in others),
+            " ".join(f"ALTER TABLE {name.quoted} ENGINE=InnoDB;" for name in others),
         )
     ]
 
@@ -69,7 +69,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
     try:
         for name in {name.schema: name for name in names}.values():
             try:
-                await connection.execute(f"LOCK TABLES {_qualified(name)} READ")
+                await connection.execute(f"LOCK TABLES {name.quoted} READ")
                 await connection.execute("UNLOCK TABLES")
             except pymysql.err.MySQLError as error:
                 # A lock that others hold shows that ours would have been allowed.
@@ -91,7 +91,3 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
             ),
         )
     ]
-
-
-def _qualified(name: TableName) -> str:
-    return f"{quote(name.schema)}.{quote(name.table)}"

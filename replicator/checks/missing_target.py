@@ -6,9 +6,8 @@ from collections.abc import Sequence, Set
 
 from replicator.checks.agreement import Shard
 from replicator.checks.result import CheckResult, Place
-from replicator.ddl import quote_identifier, quote_table
 from replicator.ddl.target_table import Collations, target_table
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, quote
 
 _PLACE = Place("target")
 
@@ -21,7 +20,7 @@ def check_missing(
     ``available`` are the collations of the target's server.
     """
     first = shards[0]
-    qualified = quote_table(name.schema, name.table)
+    qualified = name.quoted
     try:
         made = target_table(
             first.table.create_sql,
@@ -44,7 +43,7 @@ def check_missing(
                 "table_schema",
                 f"{name} does not exist, and without a full copy only a CREATE TABLE in the binlog "
                 "makes it: rows that come before one stop the task",
-                f"CREATE DATABASE IF NOT EXISTS {quote_identifier(name.schema)}; {made.sql};",
+                f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made.sql};",
             )
         ]
     engine = f", with the engine InnoDB in place of {made.engine}" if made.engine else ""

@@ -20,8 +20,8 @@ from replicator.checks.routes import check_routes, listed, routed_tables
 from replicator.checks.task import SourceToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
-from replicator.mysql.connection import Connection, DatabaseUnavailableError, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import TableName, quote
 from replicator.routing import RouteError
 from replicator.schema.inspection import list_tables
 
@@ -85,7 +85,7 @@ async def _reading(
     refused: list[TableName] = []
     text = ""
     for name in names:
-        qualified = f"{quote(name.schema)}.{quote(name.table)}"
+        qualified = name.quoted
         try:
             await connection.fetch(f"SHOW CREATE TABLE {qualified}")
             # A filter that is never true: the privilege is asked for, no row is read.

@@ -22,8 +22,8 @@ from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
-from replicator.mysql.connection import Connection, quote
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName, quote
 from replicator.routing import RouteError
 from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.inspection import list_tables, read_table

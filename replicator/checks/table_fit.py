@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, type_misfit
-from replicator.mysql.connection import quote
+from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
@@ -25,7 +25,7 @@ class Difference:
 
 def member_differences(member: Table, target: Table) -> list[Difference]:
     """Compare a member with its target."""
-    table = f"{quote(target.schema)}.{quote(target.name)}"
+    table = TableName(target.schema, target.name).quoted
     found: list[Difference] = []
     for column in member.columns:
         its = target.column(column.name)

@@ -11,7 +11,8 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import TargetToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
-from replicator.mysql.connection import Connection, DatabaseUnavailableError, quote
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import quote
 
 SMALLEST_PACKET = 4 << 20
 """Bytes; the default of MySQL 5.6, and about what batches and long values need."""

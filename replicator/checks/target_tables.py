@@ -7,7 +7,8 @@ import pymysql.err
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.target import READ_ONLY
 from replicator.ddl.target_table import TRANSACTIONAL
-from replicator.mysql.connection import Connection, quote
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Table
 
 _PLACE = Place("target")
@@ -37,7 +38,7 @@ async def check_target_table(connection: Connection, table: Table) -> list[Check
 
 async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
     """Statements that write no row need the same privileges as those that do."""
-    name = f"{quote(table.schema)}.{quote(table.name)}"
+    name = TableName(table.schema, table.name).quoted
     columns = ", ".join(quote(column.name) for column in table.columns if not column.generated)
     statements = (
         "INSERT INTO " + name + f" ({columns}) SELECT {columns} FROM {name} WHERE FALSE",
@@ -69,7 +70,7 @@ def key_notes(table: Table) -> list[CheckResult]:
                 "target_keys",
                 f"{name} has no unique key: rows are found by all their columns, which is slow "
                 "for UPDATE and DELETE",
-                f"ALTER TABLE {quote(table.schema)}.{quote(table.name)} ADD PRIMARY KEY "
+                f"ALTER TABLE {TableName(table.schema, table.name).quoted} ADD PRIMARY KEY "
                 "(<the columns that identify a row in all shards>);",
             )
         ]
@@ -118,6 +119,6 @@ async def _rolled_back(connection: Connection, table: Table) -> list[CheckResult
             "storage_engine",
             f"{table.schema}.{table.name} has the engine {engine or 'unknown'}, which can't roll "
             "back: after a crash or a lost connection rows may be there twice, or half of a batch",
-            f"ALTER TABLE {quote(table.schema)}.{quote(table.name)} ENGINE=InnoDB;",
+            f"ALTER TABLE {TableName(table.schema, table.name).quoted} ENGINE=InnoDB;",
         )
     ]

@@ -1,6 +1,5 @@
 """DDL statements: recognising, normalising, re-targeting."""
 
-from replicator.ddl.identifiers import quote_identifier, quote_table
 from replicator.ddl.normalise import normalise
 from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import TableMapping, retarget, retarget_schema
@@ -27,8 +26,6 @@ __all__ = [
     "Token",
     "TokenKind",
     "normalise",
-    "quote_identifier",
-    "quote_table",
     "recognise",
     "retarget",
     "retarget_schema",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from replicator.ddl.identifiers import quote_identifier, quote_table
 from replicator.ddl.retarget import TableMapping
 from replicator.ddl.statement import Recognised, TableRole
 from replicator.ddl.tokens import Token, TokenKind
+from replicator.mysql.names import TableName, quote
 
 _PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
 # Words that are values where a column may stand as well: `true` (a column) is not TRUE.
@@ -61,7 +61,7 @@ def _table_text(
         return _MARKERS[role]
     table = recognised.tables[number]
     pair = (table.schema, table.table)
-    return quote_table(*(mapping(*pair) if mapping else pair))
+    return TableName(*(mapping(*pair) if mapping else pair)).quoted
 
 
 def _without_guards(tokens: list[Token]) -> Iterator[Token]:
@@ -83,7 +83,7 @@ def _text(token: Token) -> str:
         name = token.name.lower()
         if _PLAIN_NAME.fullmatch(name) and name not in _VALUES:
             return name
-        return quote_identifier(name) if name else token.text
+        return quote(name) if name else token.text
     if token.kind is TokenKind.STRING:
         return _string_text(token.text)
     if token.kind is TokenKind.VARIABLE:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from replicator.ddl.identifiers import quote_identifier, quote_table
 from replicator.ddl.statement import Recognised, Span
+from replicator.mysql.names import TableName, quote
 
 TableMapping = Callable[[str, str], tuple[str, str]]
 """From (schema, table) as named in the statement to (schema, table) to be put there."""
@@ -21,7 +21,7 @@ def retarget(recognised: Recognised, mapping: TableMapping, *, guarded: bool = F
     `ValueError` where the mapping gives an impossible name.
     """
     edits = [
-        (table.span, quote_table(*mapping(table.schema, table.table)))
+        (table.span, TableName(*mapping(table.schema, table.table)).quoted)
         for table in recognised.tables
     ]
     return _edited(recognised, edits, guarded)
@@ -40,7 +40,7 @@ def retarget_schema(
             f"a statement of kind {recognised.kind.value!r} is not about a database: "
             f"{recognised.sql[:200]!r}. Use `retarget` for tables."
         )
-    name = quote_identifier(mapping(recognised.schema.name))
+    name = quote(mapping(recognised.schema.name))
     span = recognised.schema.span
     return _edited(recognised, [(span, f" {name}" if span.start == span.end else name)], guarded)
 

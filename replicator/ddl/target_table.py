@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from replicator.ddl.collations import charset_of, nearest_collation, renamed
-from replicator.ddl.identifiers import quote_table
 from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import splice
 from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
 from replicator.ddl.tokens import Token, TokenKind
+from replicator.mysql.names import TableName
 
 TRANSACTIONAL = frozenset({"INNODB", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
 """Storage engines, in capitals, that can roll back."""
@@ -80,7 +80,7 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     (subject,) = found.named(TableRole.SUBJECT)
     start = sum(token.start < subject.span.end for token in found.tokens)
     items, after = _definitions(found, start)
-    pieces = [(subject.span, quote_table(schema, table))]
+    pieces = [(subject.span, TableName(schema, table).quoted)]
     if found.guard is not None:
         place = found.guard.position
         pieces.append((Span(place, place), f" {found.guard.clause}"))

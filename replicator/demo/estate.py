@@ -15,9 +15,9 @@ from replicator.demo.tables import (
     SOURCES,
     TARGET_SCHEMA,
     Entity,
-    quoted,
     sql,
 )
+from replicator.mysql.names import quote
 from replicator.sandbox.mariadb import MariaDBServer
 
 _SERVER_OPTIONS: dict[str, str | None] = {"innodb_buffer_pool_size": "256M"}
@@ -33,7 +33,7 @@ class Estate:
     def create_tables(self) -> None:
         """Make the schemas, the empty shards and the empty target tables."""
         for server in self.sources.values():
-            server.execute(*(sql("CREATE DATABASE", quoted(schema)) for schema in SCHEMAS))
+            server.execute(*(sql("CREATE DATABASE", quote(schema)) for schema in SCHEMAS))
             server.execute(
                 *(
                     sql("CREATE TABLE", table, "(", entity.definition, ")")
@@ -43,8 +43,8 @@ class Estate:
                 )
             )
         self.target.execute(
-            sql("CREATE DATABASE", quoted(TARGET_SCHEMA)),
-            sql("CREATE DATABASE", quoted(META_SCHEMA)),
+            sql("CREATE DATABASE", quote(TARGET_SCHEMA)),
+            sql("CREATE DATABASE", quote(META_SCHEMA)),
             *(
                 sql("CREATE TABLE", entity.target_table, "(", entity.definition, ")")
                 for entity in ENTITIES

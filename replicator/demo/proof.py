@@ -17,7 +17,8 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor, SSCursor
 
 from replicator.demo.estate import Estate
-from replicator.demo.tables import SCHEMAS, Entity, quoted, sql
+from replicator.demo.tables import SCHEMAS, Entity, sql
+from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 
 SHOWN = 10
@@ -126,7 +127,7 @@ def _columns(server: DatabaseServer, entity: Entity) -> list[str]:
 
 
 def _digest_of(columns: list[str]) -> str:
-    values = ", ".join(f"IFNULL(HEX(CAST({quoted(column)} AS BINARY)), '-')" for column in columns)
+    values = ", ".join(f"IFNULL(HEX(CAST({quote(column)} AS BINARY)), '-')" for column in columns)
     return f"MD5(CONCAT_WS(',', {values}))"
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+from replicator.mysql.names import TableName
+
 Row = tuple[object, ...]
 
 SOURCES = ("shop-east", "shop-west")
@@ -49,22 +51,14 @@ class Entity:
 
     def shard_tables(self, schema: str) -> tuple[str, ...]:
         """The quoted names of its shards in one schema."""
-        return tuple(qualified(schema, f"{self.name}_{number}") for number in range(self.shards))
+        return tuple(
+            TableName(schema, f"{self.name}_{number}").quoted for number in range(self.shards)
+        )
 
     @property
     def target_table(self) -> str:
         """The quoted name of the table that all shards are merged into."""
-        return qualified(TARGET_SCHEMA, self.name)
-
-
-def quoted(name: str) -> str:
-    """A name as an identifier in SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def qualified(schema: str, table: str) -> str:
-    """Schema and table as an identifier in SQL."""
-    return f"{quoted(schema)}.{quoted(table)}"
+        return TableName(TARGET_SCHEMA, self.name).quoted
 
 
 def sql(*parts: str) -> str:

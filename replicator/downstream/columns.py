@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from replicator.mysql.names import TableName
+
 
 class Literal(StrEnum):
     """What kind of value a column holds: how it is loaded, and how a predicate matches it."""
@@ -59,6 +61,11 @@ class TargetTable:
     table: str
     buckets: int
     replace: bool
+
+    @property
+    def quoted(self) -> str:
+        """Schema and table for a statement."""
+        return TableName(self.schema, self.table).quoted
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"

@@ -9,8 +9,8 @@ import pymysql.err
 
 from replicator.ddl.collations import charset_of, ignores_spaces
 from replicator.ddl.target_table import Collations, TargetTable, target_table
-from replicator.mysql.connection import Connection, is_unavailable, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.connection import Connection, is_unavailable
+from replicator.mysql.names import TableName, quote
 from replicator.schema.charsets import available_collations, default_collations
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
@@ -82,7 +82,7 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
 
     Raises DatabaseUnavailableError, or the server's own error: 1146 where there is no such table.
     """
-    create = await source.fetch(f"SHOW CREATE TABLE {quote(name.schema)}.{quote(name.table)}")
+    create = await source.fetch(f"SHOW CREATE TABLE {name.quoted}")
     defaults = await source.fetch(
         "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
         (name.schema,),

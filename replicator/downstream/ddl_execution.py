@@ -15,8 +15,8 @@ import pymysql.err
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection, quote
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.inspection import read_table
 
 DDL_PATIENCE = 7 * 24 * 3600.0

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 
 from replicator.downstream.columns import Literal, TargetColumn
-from replicator.mysql.address import quote
+from replicator.mysql.names import quote
 
 NULL_FIELD = b"\\N"
 

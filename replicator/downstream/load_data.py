@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pymysql.err import MySQLError
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
-from replicator.downstream.literals import identifier, needs_introducer
+from replicator.downstream.literals import needs_introducer
 from replicator.downstream.session import Buffer, Session, is_contention, is_lost
-from replicator.mysql.address import quote
+from replicator.mysql.names import TableName, quote
 
 HARMLESS_WARNINGS = frozenset({1287, 1592})
 """About the statement, not about a value: deprecated syntax, unsafe for statement logging."""
@@ -92,7 +92,7 @@ def probe_load_data(session: Session, schema: str) -> bool:
     Creates and drops a small table in ``schema``. Raises the driver's error when that fails.
     """
     name = f"replicator_probe_{os.getpid()}"
-    qualified = identifier(schema) + b"." + identifier(name)
+    qualified = TableName(schema, name).quoted.encode()
     target = TargetTable(0, schema, name, 1, replace=True)
     session.run(b"DROP TABLE IF EXISTS " + qualified)
     session.run(b"CREATE TABLE " + qualified + b" (a INT PRIMARY KEY)")
@@ -127,7 +127,7 @@ def load_statement(
             names.append(quote(column.name))
     return (
         f"LOAD DATA LOCAL INFILE 'rows' {on_duplicate.decode()}"
-        f" INTO TABLE {quote(target.schema)}.{quote(target.table)} CHARACTER SET binary"
+        f" INTO TABLE {target.quoted} CHARACTER SET binary"
         r" FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n'"
         f" ({','.join(names)})" + (f" SET {','.join(assignments)}" if assignments else "")
     ).encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.mysql.address import quote
+from replicator.mysql.names import TableName
 
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
@@ -25,7 +25,7 @@ class MetaTable:
 
     def qualified(self, meta_schema: str, task: str) -> str:
         """The quoted, qualified name of a task's table."""
-        return f"{quote(meta_schema)}.{quote(f'{task}_{self.suffix}')}"
+        return TableName(meta_schema, f"{task}_{self.suffix}").quoted
 
     def create_sql(self, meta_schema: str, task: str) -> str:
         """The statement that creates a task's table where it does not exist."""

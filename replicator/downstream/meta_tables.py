@@ -7,8 +7,8 @@ from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
-from replicator.mysql.connection import Connection, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName, quote
 
 META_TABLES = (
     CHECKPOINT_TABLE,
@@ -40,5 +40,5 @@ async def drop_tables(connection: Connection, meta_schema: str, task: str) -> No
     """Forget the task: drop its tables where they exist, and leave the meta schema."""
     scratch = scratch_table(meta_schema, task)
     names = [table.qualified(meta_schema, task) for table in META_TABLES]
-    for name in (*names, f"{quote(scratch.schema)}.{quote(scratch.table)}"):
+    for name in (*names, scratch.quoted):
         await connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -23,8 +23,8 @@ from replicator.mysql.address import (
     TIDB_SETTINGS,
     DatabaseAddress,
     is_unavailable,
-    quote,
 )
+from replicator.mysql.names import quote
 
 Buffer = bytes | memoryview
 

@@ -60,7 +60,7 @@ def insert_rows(
     or the driver's error.
     """
     names = b",".join(identifier(column.name) for column in columns)
-    head = verb + b" INTO " + table_name(target) + b" (" + names + b") VALUES "
+    head = verb + b" INTO " + target.quoted.encode() + b" (" + names + b") VALUES "
     affected, first = 0, 0
     rendered = (row_values(line, columns) for line in lines)
     for values in packed(rendered, ROWS_PER_STATEMENT, session.max_packet // 2):
@@ -82,7 +82,7 @@ def delete_keys(
     session: Session, target: TargetTable, columns: Sequence[TargetColumn], keys: Sequence[bytes]
 ) -> int:
     """Delete the rows with these keys; how many there were. Raises the driver's error."""
-    head = b"DELETE FROM " + table_name(target) + b" WHERE "
+    head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
     if len(columns) == 1:
         column = columns[0]
@@ -116,18 +116,13 @@ def delete_rows(
 
     Raises the driver's error.
     """
-    head = b"DELETE FROM " + table_name(target) + b" WHERE "
+    head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
     for line, count in counts.items():
         fields = line.split(b"\t")
         where = b" AND ".join(map(row_predicate, columns, fields))
         deleted += session.run(head + where + b" LIMIT %d" % count).affected
     return deleted
-
-
-def table_name(target: TargetTable) -> bytes:
-    """The quoted, qualified name of a target."""
-    return identifier(target.schema) + b"." + identifier(target.table)
 
 
 def packed(parts: Iterable[bytes], rows: int, size: int) -> Iterator[list[bytes]]:

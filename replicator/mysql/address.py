@@ -72,8 +72,3 @@ def is_unavailable(error: BaseException) -> bool:
     if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
         return not error.args or error.args[0] in LOST_CONNECTION or error.args[0] == 0
     return isinstance(error, OSError)
-
-
-def quote(name: str) -> str:
-    """An identifier in backticks (MySQL manual, "Schema Object Names")."""
-    return "`" + name.replace("`", "``") + "`"

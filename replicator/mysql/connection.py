@@ -23,8 +23,8 @@ from replicator.mysql.address import (
     DatabaseAddress,
     DatabaseUnavailableError,
     is_unavailable,
-    quote,
 )
+from replicator.mysql.names import quote
 
 __all__ = [
     "CONNECT_TIMEOUT",
@@ -33,7 +33,6 @@ __all__ = [
     "DatabaseUnavailableError",
     "Transaction",
     "is_unavailable",
-    "quote",
 ]
 
 log = structlog.get_logger()

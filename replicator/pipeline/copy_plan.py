@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.downstream.literals import key_predicate
-from replicator.mysql.address import quote
+from replicator.mysql.names import TableName, quote
 from replicator.pipeline.column_types import WIRE_TYPES
 from replicator.pipeline.planning import (
     PlanError,
@@ -60,7 +60,7 @@ class TableCopy:
     @property
     def name(self) -> bytes:
         """The shard's quoted, qualified name."""
-        return f"{quote(self.schema)}.{quote(self.table)}".encode()
+        return TableName(self.schema, self.table).quoted.encode()
 
     def __str__(self) -> str:
         return f"{self.source}: {self.schema}.{self.table}"

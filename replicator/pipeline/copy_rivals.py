@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from replicator.downstream.literals import key_predicate
-from replicator.mysql.address import DatabaseAddress, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.names import TableName, quote
 from replicator.pipeline.copy_plan import TableCopy
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.structure import Table, UniqueKey
@@ -41,7 +41,7 @@ def find_holders(
     for source, address, table in others:
         stream = SourceStream(address)
         try:
-            qualified = f"{quote(table.schema)}.{quote(table.table)}".encode()
+            qualified = table.quoted.encode()
             where = b" AND ".join(conditions)
             if stream.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (qualified, where)):
                 found.append(f"{source}: {table}")

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from replicator.ddl.identifiers import quote_identifier
 from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, quote
 
 Route = Callable[[TableName], TableName | None]
 """The target of a table of the source; None where it is not replicated."""
@@ -119,11 +118,10 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
 
 
 def _target_sql(statement: Recognised, kind: EffectKind, target: TableName, route: Route) -> str:
-    quoted = f"{quote_identifier(target.schema)}.{quote_identifier(target.table)}"
     if kind is EffectKind.DROP:
-        return f"DROP TABLE IF EXISTS {quoted}"
+        return f"DROP TABLE IF EXISTS {target.quoted}"
     if kind is EffectKind.TRUNCATE:
-        return f"TRUNCATE TABLE {quoted}"
+        return f"TRUNCATE TABLE {target.quoted}"
     return retarget(
         statement,
         lambda schema, table: _routed(route, schema, table),
@@ -156,11 +154,7 @@ def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
         if source_target is not None:
             yield Effect(EffectKind.MOVE_OUT, name, source_target, "", statement)
         if source_target is not None and new_target is not None:
-            sql = (
-                f"RENAME TABLE {quote_identifier(source_target.schema)}."
-                f"{quote_identifier(source_target.table)} TO "
-                f"{quote_identifier(new_target.schema)}.{quote_identifier(new_target.table)}"
-            )
+            sql = f"RENAME TABLE {source_target.quoted} TO {new_target.quoted}"
             yield Effect(EffectKind.MOVE_IN, renamed, new_target, sql, statement, name)
 
 
@@ -187,7 +181,7 @@ def _drop_schema(
             yield Effect(EffectKind.DROP, member, target, "", statement)
     schema_target = route(name)
     if schema_target is not None:
-        sql = f"DROP DATABASE IF EXISTS {quote_identifier(schema_target.schema)}"
+        sql = f"DROP DATABASE IF EXISTS {quote(schema_target.schema)}"
         target = TableName(schema_target.schema, "")
         yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from replicator.mysql.connection import Connection, quote
+from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
@@ -47,7 +47,7 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
         return None
     columns = await connection.fetch(_COLUMNS, (name.schema, name.table))
     keys = await connection.fetch(_KEYS, (name.schema, name.table))
-    create = await connection.fetch(f"SHOW CREATE TABLE {quote(name.schema)}.{quote(name.table)}")
+    create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     return Table(
         schema=name.schema,
         name=name.table,

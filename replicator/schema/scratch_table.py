@@ -16,8 +16,8 @@ import pymysql.err
 
 from replicator.ddl.retarget import retarget
 from replicator.ddl.statement import Recognised, StatementKind
-from replicator.mysql.connection import Connection, quote
-from replicator.mysql.names import TableName
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName, quote
 from replicator.schema.inspection import read_table
 from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
 from replicator.schema.structure import Table
@@ -67,7 +67,7 @@ async def _tried(
 ) -> Table:
     """The structure after the statements, under the scratch table's name. Raises the server's
     error."""
-    qualified = f"{quote(scratch.schema)}.{quote(scratch.table)}"
+    qualified = scratch.quoted
     text = "; ".join(statement.sql for statement in statements)
     await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
     try:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from replicator.mysql.address import quote
+from replicator.mysql.names import quote
 from replicator.schema.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")

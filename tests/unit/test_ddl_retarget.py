@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from replicator.ddl import (
     Recognised,
     StatementKind,
-    quote_identifier,
     recognise,
     retarget,
     retarget_schema,
 )
+from replicator.mysql.names import quote
 
 
 def of(sql: str, **mode: bool) -> Recognised:
@@ -119,7 +119,7 @@ def test_identity_is_stable_and_names_survive(
     def quoted(name: str) -> str:
         if ansi_quotes:
             return '"' + name.replace('"', '""') + '"'
-        return quote_identifier(name)
+        return quote(name)
 
     sql = (
         f"{comment}ALTER TABLE {comment} {quoted(schema)}{comment}.{quoted(table)} {comment}"
@@ -149,7 +149,7 @@ def test_identity_of_any_text_without_tables_is_the_text(sql: str) -> None:
 @pytest.mark.parametrize("name", ["", "a\x00b"])
 def test_impossible_names(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name"):
-        quote_identifier(name)
+        quote(name)
     with pytest.raises(ValueError, match="cannot be the name"):
         retarget(of("DROP TABLE t"), lambda schema, table: (schema, name))
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.ddl import quote_identifier, tokenise
+from replicator.ddl import tokenise
 from replicator.ddl.target_table import Collations, target_table
+from replicator.mysql.names import quote
 
 DEFAULTS = Collations(
     {"latin1": "latin1_swedish_ci", "utf8": "utf8_general_ci", "utf8mb4": "utf8mb4_general_ci"}
@@ -244,11 +245,11 @@ def test_no_name_or_text_is_taken_for_a_clause(
     """Columns of any name, with any comment: only the foreign keys between them go."""
     items, kept, keys = [], [], []
     for name, comment, keyed in zip(names, comments, with_key, strict=False):
-        column = f"{quote_identifier(name)} varchar(9) COMMENT {_string(comment)}"
+        column = f"{quote(name)} varchar(9) COMMENT {_string(comment)}"
         items.append(column)
         kept.append(column)
         if keyed:
-            quoted = quote_identifier(name)
+            quoted = quote(name)
             key = f"CONSTRAINT {quoted} FOREIGN KEY ({quoted}) REFERENCES {quoted} ({quoted})"
             items.append(key)
             keys.append(key)
@@ -257,7 +258,7 @@ def test_no_name_or_text_is_taken_for_a_clause(
     shown = f"CREATE TABLE `t` (\n  {shown}\n) ENGINE=InnoDB AUTO_INCREMENT=7{charset}"
     found = target_table(shown, "s", names[-1], DEFAULTS)
     wanted = ",\n  ".join(kept)
-    name = quote_identifier(names[-1])
+    name = quote(names[-1])
     wanted = f"CREATE TABLE IF NOT EXISTS `s`.{name} (\n  {wanted}\n) ENGINE=InnoDB{charset}"
     assert found.sql == wanted
     assert found.foreign_keys == tuple(keys)
