@@ -5,11 +5,16 @@ from __future__ import annotations
 import pymysql.err
 
 from actors.faults import FatalError
-from replicator.checks.connecting import ACCESS_DENIED, HOST_REFUSED, explain
-from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError, is_unavailable
-
-MISSING_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
-"""Error codes that say: this user may not do that."""
+from replicator.checks.connecting import explain
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.errors import (
+    ACCESS_DENIED,
+    HOST_REFUSED,
+    MISSING_PRIVILEGE,
+    DatabaseUnavailableError,
+    error_code,
+    is_unavailable,
+)
 
 
 def refusal(
@@ -18,7 +23,7 @@ def refusal(
     """The error to raise for a server's own; ``who`` names the server to the operator."""
     if is_unavailable(error):
         return DatabaseUnavailableError(f"{address}: {error}")
-    code = error.args[0] if error.args else 0
+    code = error_code(error)
     finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"
     if code in ACCESS_DENIED | HOST_REFUSED:
         finding, way = explain(address, error)

@@ -19,6 +19,7 @@ from actors.copying.progress import CopyProgress
 from actors.faults import FatalError, TransientError
 from actors.writing.job_runner import RETRY_WAIT, SPARK_ATTEMPTS
 from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
 from replicator.pipeline.copy_plan import CopyChunk
@@ -26,14 +27,12 @@ from replicator.pipeline.copy_rivals import find_holders
 from replicator.pipeline.snapshot import copy_chunks
 from replicator.schema.structure import Table
 
-_UNKNOWN = 1105
-_ROW_TOO_LARGE = 8025
 _MEMORY = "tidb_mem_quota_query"
-_LIMITS = {
-    _UNKNOWN: _MEMORY,
-    8004: "performance.txn-total-size-limit",
-    8175: _MEMORY,
-    _ROW_TOO_LARGE: "performance.txn-entry-size-limit",
+_LIMITS: dict[int, str] = {
+    ErrorCode.ER_UNKNOWN_ERROR: _MEMORY,
+    ErrorCode.TIDB_TXN_TOO_LARGE: "performance.txn-total-size-limit",
+    ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: _MEMORY,
+    ErrorCode.TIDB_ENTRY_TOO_LARGE: "performance.txn-entry-size-limit",
 }
 """TiDB's limits of a transaction and of a row (its page "TiDB Configuration File"), by the code of
 the error. The unknown error is that of a limit where it names it."""
@@ -161,13 +160,13 @@ class CopyJobs:
 
 def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     limit = _LIMITS.get(failed.code, "")
-    if not limit or (failed.code == _UNKNOWN and _MEMORY not in failed.message):
+    if not limit or (failed.code == ErrorCode.ER_UNKNOWN_ERROR and _MEMORY not in failed.message):
         return (
             "mend what the server says (the target's columns must take every value of the"
             " shards'), then `replicator resume`",
         )
     ways_out = [f"set the target's {limit} to more, then `replicator resume`"]
-    if failed.code != _ROW_TOO_LARGE:
+    if failed.code != ErrorCode.TIDB_ENTRY_TOO_LARGE:
         ways_out.append(
             "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
             " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty the"

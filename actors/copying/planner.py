@@ -18,13 +18,14 @@ from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.mysql.connection import Connection, is_unavailable
+from replicator.mysql.connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, is_unavailable
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.source_stream import SourceStream
 from replicator.rows.fields import escape
-from replicator.schema.inspection import NO_SUCH_TABLE, read_table
+from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
 
 CHUNK_ROWS = 200_000
@@ -38,8 +39,6 @@ Result = TypeVar("Result")
 LOCK_SECONDS, LOCK_PAUSE = 1, 5.0
 """How long writers of a table are kept waiting for those before them, and the pause before the
 next attempt, as before that to read a table which somebody has locked."""
-
-_LOCKED_BY_OTHERS = 1205
 
 log = structlog.get_logger()
 
@@ -176,7 +175,7 @@ class CopyPlanner:
             fingerprint = await self._run(lambda stream: stream.fingerprint(quoted))
             present = await read_table(self._upstream, name)
         except MySQLError as error:
-            if error.args[0] not in NO_SUCH_TABLE:
+            if error_code(error) not in NO_SUCH_TABLE:
                 raise
             present = None
         if present is None or present.fingerprint != member.structure.fingerprint:
@@ -222,7 +221,7 @@ class CopyPlanner:
             try:
                 found = await self._answer(work)
             except MySQLError as error:
-                if error.args[0] != _LOCKED_BY_OTHERS:
+                if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
                     raise
             else:
                 if waits:

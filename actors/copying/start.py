@@ -8,20 +8,19 @@ import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.refusals import MISSING_PRIVILEGE, refusal
+from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.errors import MISSING_PRIVILEGE, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.registry import MemberRecord
 from replicator.schema.structure import Table
-
-_UNKNOWN_STATEMENT = 1064
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +91,9 @@ async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, s
     try:
         rows = await upstream.fetch("SHOW MASTER STATUS")
     except MySQLError as error:
-        if error.args[0] in MISSING_PRIVILEGE and not needed:
+        if error_code(error) in MISSING_PRIVILEGE and not needed:
             return None
-        if error.args[0] != _UNKNOWN_STATEMENT:
+        if error_code(error) != ErrorCode.ER_PARSE_ERROR:
             raise
         # The name of the statement since MySQL 8.4.
         rows = await upstream.fetch("SHOW BINARY LOG STATUS")

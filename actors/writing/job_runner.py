@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
 from actors.faults import FatalError, TransientError
-from actors.refusals import MISSING_PRIVILEGE
+from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
 from replicator.pipeline.cluster import executor_count, is_local

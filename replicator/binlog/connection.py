@@ -21,10 +21,11 @@ from uuid import UUID
 import pymysql
 
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.failures import DUMP_FAILED, TLS_FAILED, StreamRequest, translate
+from replicator.binlog.failures import StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
+from replicator.mysql.errors import ErrorCode
 
 _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12
@@ -101,7 +102,7 @@ class BinlogConnection:
             except pymysql.MySQLError as error:
                 raise self._translated(error) from error
             except (FileNotFoundError, PermissionError, ssl.SSLError) as error:
-                raise self.failure(TLS_FAILED, str(error)) from error
+                raise self.failure(ErrorCode.CR_SSL_CONNECTION_ERROR, str(error)) from error
             except OSError as error:
                 raise StreamLostError(f"{self._address}: {error}") from error
 
@@ -135,7 +136,9 @@ class BinlogConnection:
             message,
             self._request,
             logged_in=self._connection is not None,
-            available=self._available() if code == DUMP_FAILED else "",
+            available=self._available()
+            if code == ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG
+            else "",
         )
 
     def close(self) -> None:
@@ -296,9 +299,11 @@ class BinlogConnection:
 
         It tells a certificate that does not hold as a failed connection, with the cause attached.
         """
-        code, message = error.args if len(error.args) == 2 else (2013, str(error))
+        code, message = (
+            error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
+        )
         if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
-            code = TLS_FAILED
+            code = ErrorCode.CR_SSL_CONNECTION_ERROR
         return self.failure(int(code), str(message))
 
     def _available(self) -> str:

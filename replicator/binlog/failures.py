@@ -6,55 +6,51 @@ import re
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
-
-DUMP_FAILED = 1236
-"""ERDUMP_FAILED_ERROR_READING_BINLOG: the dump thread's only error number."""
-TLS_FAILED = 2026
-"""CR_SSL_CONNECTION_ERROR."""
-_SAME_ID = 4052
-"""ER_SLAVE_SAME_ID (MariaDB)."""
-_ACCESS_DENIED = 1045
-_PRIVILEGE_NEEDED = 1227
+from replicator.mysql.errors import ErrorCode
 
 _TRANSIENT = frozenset(
     {
         0,  # the server ended the stream
-        1040,  # too many connections
-        1053,  # shutting down
-        1077,  # shutting down, normally
-        1079,  # shutting down, complete
-        1152,  # aborted connection
-        1153,  # packet lost its sequence
-        1158,  # network read error
-        1159,  # network read timed out
-        1160,  # network write error
-        1161,  # network write timed out
-        1203,  # too many connections of this user
-        1226,  # resource limit of this user
-        1317,  # interrupted
-        1927,  # killed (MariaDB)
-        2002,
-        2003,  # cannot connect
-        2006,  # server gone
-        2013,  # lost connection
-        2055,  # lost connection
-        3169,  # killed (MySQL 8)
-        4031,  # inactivity (MySQL 8)
+        ErrorCode.ER_CON_COUNT_ERROR,
+        ErrorCode.ER_SERVER_SHUTDOWN,
+        ErrorCode.ER_NORMAL_SHUTDOWN,
+        ErrorCode.ER_SHUTDOWN_COMPLETE,
+        ErrorCode.ER_ABORTING_CONNECTION,
+        ErrorCode.ER_NET_PACKET_TOO_LARGE,
+        ErrorCode.ER_NET_READ_ERROR,
+        ErrorCode.ER_NET_READ_INTERRUPTED,
+        ErrorCode.ER_NET_ERROR_ON_WRITE,
+        ErrorCode.ER_NET_WRITE_INTERRUPTED,
+        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
+        ErrorCode.ER_USER_LIMIT_REACHED,
+        ErrorCode.ER_QUERY_INTERRUPTED,
+        ErrorCode.ER_CONNECTION_KILLED,
+        ErrorCode.ER_SESSION_WAS_KILLED,
+        ErrorCode.ER_CLIENT_INTERACTION_TIMEOUT,
+        ErrorCode.CR_CONNECTION_ERROR,
+        ErrorCode.CR_CONN_HOST_ERROR,
+        ErrorCode.CR_SERVER_GONE_ERROR,
+        ErrorCode.CR_SERVER_LOST,
+        ErrorCode.CR_SERVER_LOST_EXTENDED,
     }
 )
 
-_ADVICE = {
-    1044: "Check the grants of the user.",
-    _ACCESS_DENIED: "Check user and password of the source.",
-    1130: "The server does not let this host in: create the user for this host.",
-    1142: "Check the grants of the user.",
-    1193: "The server is too old: MySQL 5.6 or MariaDB 10.2 is the oldest that is supported.",
-    _PRIVILEGE_NEEDED: "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* to the user "
-    "(MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
-    1381: "The server writes no binlog: start it with --log-bin.",
-    1698: "Check user and password of the source.",
-    TLS_FAILED: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the source.",
-    2059: "The user's authentication plugin is not supported by this client.",
+_ADVICE: dict[int, str] = {
+    ErrorCode.ER_DBACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ErrorCode.ER_ACCESS_DENIED_ERROR: "Check user and password of the source.",
+    ErrorCode.ER_HOST_NOT_PRIVILEGED: "The server does not let this host in: create the"
+    " user for this host.",
+    ErrorCode.ER_TABLEACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE: "The server is too old: MySQL 5.6 or MariaDB 10.2 is"
+    " the oldest that is supported.",
+    ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR: "GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+    " ON *.* to the user (MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
+    ErrorCode.ER_NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
+    ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "Check user and password of the source.",
+    ErrorCode.CR_SSL_CONNECTION_ERROR: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the"
+    " source.",
+    ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
+    " this client.",
 }
 
 _PURGED_TEXT = (
@@ -99,10 +95,10 @@ def translate(
     where = f"{request.server}: {message} (error {code})"
     if code in _TRANSIENT:
         return StreamLostError(f"The binlog stream was lost. {where}")
-    if code in (DUMP_FAILED, _SAME_ID):
+    if code in (ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_SLAVE_SAME_ID):
         return _translate_dump_error(message, request, available)
-    if logged_in and code == _ACCESS_DENIED:
-        code = _PRIVILEGE_NEEDED
+    if logged_in and code == ErrorCode.ER_ACCESS_DENIED_ERROR:
+        code = ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR
     advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
     return BinlogError(f"The binlog can't be read from {where}. {advice}")
 

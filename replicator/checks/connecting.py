@@ -11,11 +11,25 @@ import pymysql.err
 from replicator.checks.items import CONNECTION
 from replicator.checks.result import CheckResult, Place
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.errors import ACCESS_DENIED, HOST_REFUSED, ErrorCode
 
-ACCESS_DENIED = frozenset({1045, 1698, 1862, 1820})
-HOST_REFUSED = frozenset({1130, 1129})
-TOO_MANY = frozenset({1040, 1203, 1226})
-SESSION_SETTING = frozenset({1193, 1227, 1231, 1232, 1238, 1298})
+_TOO_MANY = frozenset(
+    {
+        ErrorCode.ER_CON_COUNT_ERROR,
+        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
+        ErrorCode.ER_USER_LIMIT_REACHED,
+    }
+)
+_SESSION_SETTING = frozenset(
+    {
+        ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
+        ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR,
+        ErrorCode.ER_WRONG_VALUE_FOR_VAR,
+        ErrorCode.ER_WRONG_TYPE_FOR_VAR,
+        ErrorCode.ER_INCORRECT_GLOBAL_LOCAL_VAR,
+        ErrorCode.ER_UNKNOWN_TIME_ZONE,
+    }
+)
 
 
 async def check_login(place: Place, connection: Connection) -> CheckResult:
@@ -97,12 +111,12 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
             f"At the server: CREATE USER '{address.user}'@'<this host>' IDENTIFIED BY '…'; "
             "if the host is blocked: FLUSH HOSTS;",
         )
-    if code in TOO_MANY:
+    if code in _TOO_MANY:
         return (
             f"{address} has no connection left: {text} ({code})",
             "At the server: SET GLOBAL max_connections = 500; or end idle clients",
         )
-    if code in SESSION_SETTING:
+    if code in _SESSION_SETTING:
         names = ", ".join(name for name, _ in address.session) or "time_zone, sql_mode"
         return (
             f"{address} refuses a session setting: {text} ({code})",

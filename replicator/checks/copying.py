@@ -12,13 +12,13 @@ from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName, quote
 
 _ENGINES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
 """
-_LOCKED_BY_OTHERS = 1205
 
 
 async def check_engines(
@@ -73,7 +73,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
                 await connection.execute("UNLOCK TABLES")
             except pymysql.err.MySQLError as error:
                 # A lock that others hold shows that ours would have been allowed.
-                if error.args[0] != _LOCKED_BY_OTHERS:
+                if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
                     refused[name.schema] = str(error.args[-1])
     finally:
         connection.close()

@@ -41,7 +41,8 @@ def try_dump(
 
     Without a position the stream starts at ``mariadb_gtid``. It runs under a random server id:
     a server ends the stream of another replica that has the same one. Raises pymysql's errors,
-    1236 when the position does not exist, 1227 and 1045 when the privilege is missing.
+    ER_MASTER_FATAL_ERROR_READING_BINLOG when the position does not exist,
+    ER_SPECIFIC_ACCESS_DENIED_ERROR or ER_ACCESS_DENIED_ERROR when the privilege is missing.
     """
     connection: Any = pymysql.connect(
         host=address.host,

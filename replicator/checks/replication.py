@@ -18,9 +18,12 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
 from replicator.checks.versions import parse_version
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName
 
-_NOT_UNDERSTOOD = 1064
+_POSITION_REFUSED = frozenset(
+    {ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_ERROR_WHEN_EXECUTING_COMMAND}
+)
 _STATUS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
 _REPLICAS = ("SHOW SLAVE HOSTS", "SHOW REPLICAS")
 _FIRST_OFFSET = 4
@@ -143,7 +146,7 @@ async def check_start(
             partial(try_dump, source.address, None if gtid else position, gtid)
         )
     except (pymysql.err.MySQLError, OSError) as error:
-        if not _position_refused(error):
+        if error_code(error) not in _POSITION_REFUSED:
             return [
                 place.warning(
                     "meta_position",
@@ -164,10 +167,6 @@ async def check_start(
             )
         ]
     return [place.passed("meta_position", f"the source has its binlog from {gtid or position}")]
-
-
-def _position_refused(error: Exception) -> bool:
-    return isinstance(error, pymysql.err.MySQLError) and error.args[0] in {1236, 1220}
 
 
 async def _mysql_gtid(place: Place, connection: Connection, gtid: str) -> CheckResult:
@@ -219,6 +218,6 @@ async def _first_understood(
         try:
             return await connection.fetch(statement)
         except pymysql.err.ProgrammingError as error:
-            if error.args[0] != _NOT_UNDERSTOOD:
+            if error_code(error) != ErrorCode.ER_PARSE_ERROR:
                 raise
     return await connection.fetch(statements[-1])

@@ -12,13 +12,11 @@ from replicator.checks.task import TargetToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.errors import READ_ONLY
 from replicator.mysql.names import quote
 
 SMALLEST_PACKET = 4 << 20
 """Bytes; the default of MySQL 5.6, and about what batches and long values need."""
-
-READ_ONLY = frozenset({1290, 1792, 1836, 3100, 8122})
-"""Error codes by which servers say that they take no writes."""
 
 _VARIABLES = ("local_infile", "max_allowed_packet", "read_only", "super_read_only")
 _MAX_NAME = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pymysql.err
 
 from replicator.checks.result import CheckResult, Place
-from replicator.checks.target import READ_ONLY
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import READ_ONLY, error_code
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Table
 
@@ -48,7 +48,7 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
         for statement in statements:
             await connection.execute(statement)
     except pymysql.err.MySQLError as error:
-        if error.args[0] in READ_ONLY:
+        if error_code(error) in READ_ONLY:
             return []  # told by check_target
         return [
             _PLACE.failed(

@@ -18,11 +18,11 @@ from pymysql.cursors import Cursor
 
 from replicator.demo.estate import Estate
 from replicator.demo.tables import ENTITIES, SCHEMAS, Entity, sql
+from replicator.mysql.errors import is_contention
 from replicator.sandbox.server import DatabaseServer
 
 TRANSACTIONS_PER_SECOND = 25.0
 """The pace of one writer."""
-_RETRIED = (1205, 1213)
 """Lock wait timeout, deadlock: the transaction is undone."""
 
 Place = tuple[str, int]
@@ -116,7 +116,7 @@ class _Writer:
                 changes = deed(cursor, entity)
             connection.commit()
         except pymysql.err.OperationalError as error:
-            if error.args[0] not in _RETRIED:
+            if not is_contention(error):
                 raise
             connection.rollback()
             self._rows[entity.name] = before

@@ -80,7 +80,7 @@ class TargetNotCreatedError(Exception):
 async def read_pattern(source: Connection, name: TableName) -> Pattern:
     """Read what a target like this table needs to know.
 
-    Raises DatabaseUnavailableError, or the server's own error: 1146 where there is no such table.
+    Raises DatabaseUnavailableError, or the server's own error, such as ER_NO_SUCH_TABLE.
     """
     create = await source.fetch(f"SHOW CREATE TABLE {name.quoted}")
     defaults = await source.fetch(

@@ -16,6 +16,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.schema.inspection import read_table
 
@@ -25,11 +26,22 @@ DDL_PATIENCE = 7 * 24 * 3600.0
 PENDING = "pending"
 """The state of a record while its statement runs; ``pending:1`` … for further ones."""
 
-ALREADY_DONE = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1066, 1091, 1146})
-"""Errors which say that the target is already as the statement would have it: the database or
-table exists (1007, 1050) or is gone (1008, 1051, 1146), the column or key exists (1060, 1061) or
-is gone (1091); and a table was to be made like itself (1066), which is what ``CREATE TABLE … LIKE``
-another shard comes to. MySQL manual, "Server Error Message Reference"."""
+ALREADY_DONE = frozenset(
+    {
+        ErrorCode.ER_DB_CREATE_EXISTS,
+        ErrorCode.ER_DB_DROP_EXISTS,
+        ErrorCode.ER_TABLE_EXISTS_ERROR,
+        ErrorCode.ER_BAD_TABLE_ERROR,
+        ErrorCode.ER_NO_SUCH_TABLE,
+        ErrorCode.ER_DUP_FIELDNAME,
+        ErrorCode.ER_DUP_KEYNAME,
+        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
+        ErrorCode.ER_NONUNIQ_TABLE,
+    }
+)
+"""Errors which say that the target is already as the statement would have it: the database,
+table, column or key exists or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE),
+which is what ``CREATE TABLE … LIKE`` another shard comes to."""
 
 _SQL_MODES = {0x2: "PIPES_AS_CONCAT", 0x4: "ANSI_QUOTES", 0x100000: "NO_BACKSLASH_ESCAPES"}
 """Bits of sql_mode that change how a statement is read (MySQL internals, Q_SQL_MODE_CODE)."""
@@ -208,7 +220,7 @@ class DdlExecutor:
                 await run(f"USE {quote(ddl.target.schema)}")
             await run(sql, patience=DDL_PATIENCE)
         except pymysql.err.MySQLError as error:
-            code = int(error.args[0])
+            code = error_code(error)
             if not (ddl.tolerant and code in ALREADY_DONE):
                 raise DdlRefusedError(code, str(error.args[-1])) from error
         finally:

@@ -16,10 +16,13 @@ from pymysql.err import MySQLError
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.downstream.literals import needs_introducer
-from replicator.downstream.session import Buffer, Session, is_contention, is_lost
+from replicator.downstream.session import Buffer, Session
+from replicator.mysql.errors import ErrorCode, is_contention, is_unavailable
 from replicator.mysql.names import TableName, quote
 
-HARMLESS_WARNINGS = frozenset({1287, 1592})
+HARMLESS_WARNINGS = frozenset(
+    {ErrorCode.ER_WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT}
+)
 """About the statement, not about a value: deprecated syntax, unsafe for statement logging."""
 
 
@@ -74,7 +77,7 @@ def load_blocks(
     try:
         answer = session.load(load_statement(target, columns, on_duplicate), blocks)
     except MySQLError as error:
-        if is_lost(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error):
             raise
         raise InexactLoadError(str(error)) from error
     records, deleted, skipped, _ = map(int, re.findall(rb"\d+", answer.message)[-4:])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pymysql
-from pymysql.constants import COMMAND, CR
+from pymysql.constants import COMMAND
 from pymysql.err import MySQLError
 from pymysql.protocol import OKPacketWrapper
 
@@ -22,8 +22,8 @@ from replicator.mysql.address import (
     NO_SELECT_LIMIT,
     TIDB_SETTINGS,
     DatabaseAddress,
-    is_unavailable,
 )
+from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import quote
 
 Buffer = bytes | memoryview
@@ -36,10 +36,6 @@ LOAD_PACKET = 1 << 20
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
-_PACKET_TOO_LARGE = 1153
-_DEADLOCK = 1213
-_LOCK_WAIT_TIMEOUT = 1205
-_INTERRUPTED = 1317
 _DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
 _REQUIRED = {
     "time_zone": "'+00:00'",
@@ -101,7 +97,7 @@ class Session:
         if len(sql) >= self.max_packet:
             # Servers just close the connection then, which looks as if they were away.
             raise pymysql.err.DataError(
-                _PACKET_TOO_LARGE,
+                ErrorCode.ER_NET_PACKET_TOO_LARGE.value,
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
                 f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
             )
@@ -121,7 +117,9 @@ class Session:
         connection._execute_command(COMMAND.COM_QUERY, sql)
         request = connection._read_packet()
         if not request.is_load_local_packet():
-            raise pymysql.err.OperationalError(CR.CR_COMMANDS_OUT_OF_SYNC, "no file was asked for")
+            raise pymysql.err.OperationalError(
+                ErrorCode.CR_COMMANDS_OUT_OF_SYNC.value, "no file was asked for"
+            )
         size = min(LOAD_PACKET, self.max_packet // 2)
         for block in blocks:
             view = memoryview(block)
@@ -166,27 +164,6 @@ def forget_session(address: DatabaseAddress) -> None:
     session = _sessions.pop(address, None)
     if session is not None:
         session.close()
-
-
-def error_code(error: BaseException) -> int:
-    """The server's error number; 0 where there is none."""
-    args = error.args if isinstance(error, MySQLError) else ()
-    return args[0] if args and isinstance(args[0], int) else 0
-
-
-def error_text(error: BaseException) -> str:
-    """The server's words."""
-    return str(error.args[1]) if len(error.args) > 1 else str(error) or type(error).__name__
-
-
-def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone or unusable, so that the transaction's end is unknown."""
-    return is_unavailable(error)
-
-
-def is_contention(error: BaseException) -> bool:
-    """Whether the transaction was broken off for another one's sake: just try again."""
-    return error_code(error) in (_DEADLOCK, _LOCK_WAIT_TIMEOUT, _INTERRUPTED)
 
 
 def _setting(value: str) -> str:

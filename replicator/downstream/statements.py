@@ -19,16 +19,11 @@ from replicator.downstream.session import (
     LENIENT_MODE,
     STRICT_MODE,
     Session,
-    error_code,
-    error_text,
-    is_contention,
-    is_lost,
 )
+from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
 
 ROWS_PER_STATEMENT = 1000
 KEYS_PER_DELETE = 500
-
-_TRUNCATED = 1265
 
 
 class RowRefusedError(Exception):
@@ -68,7 +63,7 @@ def insert_rows(
         try:
             affected += _run_exactly(session, head + b",".join(values) + suffix, chunk[0], first)
         except MySQLError as error:
-            if is_lost(error) or is_contention(error):
+            if is_unavailable(error) or is_contention(error):
                 raise
             # The server has undone this statement only; row by row tells which row it was.
             for offset, value in enumerate(values):
@@ -155,10 +150,10 @@ def _insert_one(
     try:
         return _run_exactly(session, sql, line, index)
     except MySQLError as error:
-        if is_lost(error) or is_contention(error):
+        if is_unavailable(error) or is_contention(error):
             raise
         empty = _empty_enums(columns, line)
-        if error_code(error) != _TRUNCATED or not empty:
+        if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED or not empty:
             raise RowRefusedError(error_code(error), error_text(error), line, index) from error
     return _insert_empty_enum(session, sql, empty, line, index)
 
@@ -180,7 +175,7 @@ def _insert_empty_enum(
     for code, text in warnings:
         if code in HARMLESS_WARNINGS:
             continue
-        if code != _TRUNCATED or not any(f"'{name}'" in text for name in empty):
+        if code != ErrorCode.WARN_DATA_TRUNCATED or not any(f"'{name}'" in text for name in empty):
             raise RowRefusedError(code, text, line, index)
     return answer.affected
 

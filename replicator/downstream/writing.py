@@ -15,13 +15,12 @@ from replicator.downstream.statements import (
     delete_rows,
     insert_rows,
 )
+from replicator.mysql.errors import DUPLICATE_KEY
 
 FEW_ROWS = 50
 FEW_BYTES = 256 * 1024
 """Up to this much a statement is at least as fast as a load, and exact in one go; and a load
 has no limit on the size of a row."""
-
-_DUPLICATE_KEY = frozenset({1062, 1586})
 
 
 @dataclass(slots=True)
@@ -173,7 +172,7 @@ def _insert(session: Session, target: TargetTable, group: NetChanges, load_data:
     try:
         insert_rows(session, target, group.columns, lines)
     except RowRefusedError as error:
-        if error.code in _DUPLICATE_KEY:
+        if error.code in DUPLICATE_KEY:
             member = group.members[error.index]
             raise DuplicateRowError(error.text, member, error.line) from error
         raise

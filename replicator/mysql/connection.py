@@ -21,7 +21,11 @@ from replicator.mysql.address import (
     NO_SELECT_LIMIT,
     TIDB_SETTINGS,
     DatabaseAddress,
+)
+from replicator.mysql.errors import (
     DatabaseUnavailableError,
+    ErrorCode,
+    error_code,
     is_unavailable,
 )
 from replicator.mysql.names import quote
@@ -36,9 +40,6 @@ __all__ = [
 ]
 
 log = structlog.get_logger()
-
-_INTERRUPTED = 1317
-_INVALID_TEXT = 1300
 
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
@@ -67,7 +68,8 @@ class Connection:
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
 
-        An answer that is not UTF-8 is an error of the server, too (1300).
+        An answer that is not UTF-8 is an error of the server, too
+        (ER_INVALID_CHARACTER_STRING).
         """
         async with self._lock:
             rows, _ = await self._run(sql, args, self._patience)
@@ -145,14 +147,16 @@ class Connection:
                     rows = list(await cursor.fetchall()) if cursor.description else []
                     return rows, affected
         except BaseException as error:
-            lost = is_unavailable(error) or (_interrupted(error) and not await self._answers())
+            lost = is_unavailable(error) or (
+                error_code(error) == ErrorCode.ER_QUERY_INTERRUPTED and not await self._answers()
+            )
             if not isinstance(error, pymysql.err.MySQLError) or lost:
                 self.close()
             if lost:
                 raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
             if isinstance(error, UnicodeDecodeError):
                 raise pymysql.err.DataError(
-                    _INVALID_TEXT,
+                    ErrorCode.ER_INVALID_CHARACTER_STRING.value,
                     f"the answer to {sql.strip()!r:.300} holds bytes that are not UTF-8; if it is"
                     " the DEFAULT of a binary column, write it as an expression, such as"
                     " DEFAULT (UNHEX('FF00'))",
@@ -179,10 +183,6 @@ class Transaction:
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query or statement inside the transaction."""
         return await self._connection.run_unlocked(sql, args)
-
-
-def _interrupted(error: BaseException) -> bool:
-    return isinstance(error, pymysql.err.MySQLError) and error.args[:1] == (_INTERRUPTED,)
 
 
 def _number(value: str) -> str | int:

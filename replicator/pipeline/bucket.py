@@ -17,16 +17,13 @@ from replicator.downstream.columns import TargetTable
 from replicator.downstream.load_data import InexactLoadError
 from replicator.downstream.session import (
     Session,
-    error_code,
-    error_text,
     forget_session,
-    is_contention,
-    is_lost,
     session_for,
 )
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.watermarks import lock_watermarks, save_watermarks
 from replicator.downstream.writing import DuplicateRowError, write_changes
+from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
@@ -38,12 +35,13 @@ LONGEST_PAUSE = 2.0
 
 _SHOWN_BYTES = 400
 
-_TOO_LARGE = {
-    8004: "set writer: {batch-bytes: …} in the task file to less, or the target's"
-    " performance.txn-total-size-limit to more",
-    8025: "set the target's performance.txn-entry-size-limit to more than the row's size",
-    8175: "set writer: {batch-bytes: …} in the task file to less, or the target's"
-    " tidb_mem_quota_query to more",
+_TOO_LARGE: dict[int, str] = {
+    ErrorCode.TIDB_TXN_TOO_LARGE: "set writer: {batch-bytes: …} in the task file to less, or the"
+    " target's performance.txn-total-size-limit to more",
+    ErrorCode.TIDB_ENTRY_TOO_LARGE: "set the target's performance.txn-entry-size-limit to more"
+    " than the row's size",
+    ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: "set writer: {batch-bytes: …} in the task file to"
+    " less, or the target's tidb_mem_quota_query to more",
 }
 """What helps against TiDB's limits of a transaction, of a row and of a statement's memory (its
 page "TiDB Configuration File"), by error code."""
@@ -89,13 +87,27 @@ def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
             exact = True
             continue
         except DuplicateKeyError as error:
-            return _failed(work, Outcome.DUPLICATE, 1062, str(error), error.members, error.key)
+            return _failed(
+                work,
+                Outcome.DUPLICATE,
+                ErrorCode.ER_DUP_ENTRY,
+                str(error),
+                error.members,
+                error.key,
+            )
         except DuplicateRowError as error:
-            return _failed(work, Outcome.DUPLICATE, 1062, error.text, (error.member,), error.line)
+            return _failed(
+                work,
+                Outcome.DUPLICATE,
+                ErrorCode.ER_DUP_ENTRY,
+                error.text,
+                (error.member,),
+                error.line,
+            )
         except RowRefusedError as error:
             return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
         except (MySQLError, OSError) as error:
-            if not (is_lost(error) or is_contention(error)):
+            if not (is_unavailable(error) or is_contention(error)):
                 return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
             if time.monotonic() > deadline:
                 return _failed(work, Outcome.UNREACHABLE, error_code(error), error_text(error))

@@ -19,15 +19,20 @@ from replicator.downstream.literals import NULL_FIELD, field_value, identifier
 from replicator.downstream.load_data import InexactLoadError, load_blocks
 from replicator.downstream.session import (
     Session,
-    error_code,
-    error_text,
     forget_session,
-    is_contention,
-    is_lost,
     session_for,
 )
 from replicator.downstream.statements import RowRefusedError, insert_rows
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.errors import (
+    DUPLICATE_KEY,
+    NO_SUCH_TABLE,
+    ErrorCode,
+    error_code,
+    error_text,
+    is_contention,
+    is_unavailable,
+)
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
 from replicator.pipeline.source_stream import SourceStream
@@ -40,13 +45,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
 
-_DUPLICATE_KEY = frozenset({1062, 1586})
-_CHANGED = frozenset({1054, 1146, 1109, 1049})
+_CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR}
 """Unknown column, table, database: the shard is not as planned."""
-
-_OLD_SNAPSHOT = 1412
-"""The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
-snapshot shows what it is now."""
 
 _SHOWN_BYTES = 400
 
@@ -143,7 +143,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
             exact = True
             continue
         except RowRefusedError as error:
-            duplicate = error.code in _DUPLICATE_KEY
+            duplicate = error.code in DUPLICATE_KEY
             outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
             return ChunkOutcome(
                 chunk, outcome, code=error.code, message=error.text, line=error.line
@@ -158,7 +158,13 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
             )
             if error_code(error) in _CHANGED:
                 return replace(failed, outcome=CopyOutcome.CHANGED)
-            if not (is_lost(error) or is_contention(error) or error_code(error) == _OLD_SNAPSHOT):
+            # ER_TABLE_DEF_CHANGED: the table was made anew after the snapshot began, by a TRUNCATE
+            # or another change. A new snapshot shows what it is now.
+            if not (
+                is_unavailable(error)
+                or is_contention(error)
+                or error_code(error) == ErrorCode.ER_TABLE_DEF_CHANGED
+            ):
                 return failed
             if time.monotonic() > deadline:
                 return replace(failed, outcome=CopyOutcome.UNREACHABLE)

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 import pymysql
-from pymysql.constants import CR
 from pymysql.protocol import MysqlPacket
 
 from replicator.mysql.address import CONNECT_TIMEOUT, NO_SELECT_LIMIT, DatabaseAddress
+from replicator.mysql.errors import ErrorCode
 from replicator.pipeline.text_rows import (
     HEADER,
     LONG_ROW,
@@ -34,7 +34,7 @@ READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
 
 LOCK_TIMEOUT = 5
-"""Seconds to wait for a table that somebody has locked (error 1205): then a stop is heeded."""
+"""Seconds to wait for a table that somebody has locked: then a stop is heeded."""
 
 _SETTINGS = (
     "SET SESSION time_zone='+00:00',SESSION sql_mode='',SESSION sql_big_selects=1"
@@ -109,7 +109,8 @@ class SourceStream:
         """Wait until the transactions that have written to a table have ended, at most so long.
 
         Nobody begins to write to it meanwhile, so it should not be long. ``table`` is the quoted
-        name. Raises the driver's error; 1205 when they have not ended in time.
+        name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT when they
+        have not ended in time.
         """
         self.lock(table, seconds)
         self.unlock()
@@ -117,7 +118,8 @@ class SourceStream:
     def lock(self, table: bytes, seconds: int) -> None:
         """Keep others from writing to a table, once those who did have ended; wait at most so long.
 
-        ``table`` is the quoted name. Raises the driver's error; 1205 when they have not ended.
+        ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT when they
+        have not ended.
         """
         # Until MySQL 5.7 only a lock of InnoDB's own waits for transactions to end, and LOCK TABLES
         # asks for one without autocommit (its manual, "LOCK TABLES and UNLOCK TABLES Statements").
@@ -255,4 +257,4 @@ def _text(value: object) -> str:
 
 
 def _lost(text: str) -> pymysql.err.OperationalError:
-    return pymysql.err.OperationalError(CR.CR_SERVER_LOST, f"lost connection: {text}")
+    return pymysql.err.OperationalError(ErrorCode.CR_SERVER_LOST.value, f"lost connection: {text}")

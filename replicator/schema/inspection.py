@@ -10,7 +10,6 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.schema.structure import Column, Table, UniqueKey
 
-NO_SUCH_TABLE = frozenset({1146, 1049, 1109})
 SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
 
 _COLUMNS = """

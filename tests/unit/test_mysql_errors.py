@@ -1,0 +1,58 @@
+"""Error numbers bear the servers' own names, and say whether a server is away."""
+
+from __future__ import annotations
+
+import pymysql.err
+import pytest
+from pymysql.constants import CR, ER
+
+from replicator.mysql.errors import ErrorCode, error_code, is_contention, is_unavailable
+from replicator.mysql.names import TableName, quote
+
+KNOWN_TO_THE_DRIVER = {f"ER_{name}": value for name, value in vars(ER).items()} | vars(CR)
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_a_name_means_the_number_that_it_means_to_the_driver(code: ErrorCode) -> None:
+    assert KNOWN_TO_THE_DRIVER.get(code.name, code.value) == code.value
+
+
+def test_most_names_are_known_to_the_driver() -> None:
+    assert len([code for code in ErrorCode if code.name in KNOWN_TO_THE_DRIVER]) > 50
+
+
+@pytest.mark.parametrize(
+    ("error", "away", "contended"),
+    [
+        (pymysql.err.OperationalError(1040, "Too many connections"), True, False),
+        (pymysql.err.OperationalError(2013, "Lost connection"), True, False),
+        (pymysql.err.OperationalError(9007, "Write conflict"), True, False),
+        (pymysql.err.InterfaceError(0, ""), True, False),
+        (ConnectionResetError(), True, False),
+        (pymysql.err.OperationalError(1213, "Deadlock found"), False, True),
+        (pymysql.err.OperationalError(1205, "Lock wait timeout exceeded"), False, True),
+        (pymysql.err.OperationalError(1045, "Access denied"), False, False),
+        (pymysql.err.IntegrityError(1062, "Duplicate entry"), False, False),
+        (ValueError(1213), False, False),
+    ],
+)
+def test_what_an_error_says_of_the_server(error: Exception, away: bool, contended: bool) -> None:
+    assert is_unavailable(error) is away
+    assert is_contention(error) is contended
+
+
+def test_an_error_without_a_number_has_none() -> None:
+    assert error_code(pymysql.err.InternalError("Packet sequence number wrong")) == 0
+    assert error_code(OSError(2, "No such file or directory")) == 0
+
+
+def test_names_are_quoted_with_their_backticks_doubled() -> None:
+    assert TableName("a`b", "c d").quoted == "`a``b`.`c d`"
+
+
+@pytest.mark.parametrize("name", ["", "a\x00b"])
+def test_what_no_server_takes_as_a_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name"):
+        quote(name)
+    with pytest.raises(ValueError, match="cannot be the name"):
+        _ = TableName("db", name).quoted
