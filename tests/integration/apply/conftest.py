@@ -1,0 +1,27 @@
+"""What tests of applying share: a merge, and both ways of a batch through Spark."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.pipeline import apply as apply_module
+from replicator.sandbox.server import DatabaseServer
+from tests.support.applying import Merge
+
+
+@pytest.fixture
+def merge(
+    spark: SparkSession,
+    mariadb_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> Merge:
+    return Merge(spark, mariadb_source, target_server, database_name)
+
+
+@pytest.fixture(params=["fused", "shuffled"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "shuffled":
+        monkeypatch.setattr(apply_module, "SMALL_EVENTS", 0)
+    return str(request.param)

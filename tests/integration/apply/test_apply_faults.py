@@ -1,0 +1,181 @@
+"""Batches that meet a fault, and batches that come again: every row once."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from replicator.downstream.load_data import probe_load_data
+from replicator.downstream.session import Session
+from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
+from replicator.pipeline.batch import Batch, Outcome
+from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.tidb import TiDBServer
+from tests.support.applying import Merge, address_of
+
+
+def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:
+    merge.create("v INT, w INT")
+    batch = merge.record(
+        "INSERT INTO a.t VALUES (1,1),(1,1),(2,NULL)",
+        "INSERT INTO b.t VALUES (1,1)",
+        "DELETE FROM a.t WHERE v = 1 LIMIT 1",
+    )
+    assert merge.apply(batch).total("inserted") == 3
+    again = merge.apply(batch)
+    assert again.total("inserted") == again.total("deleted") == 0
+    assert again.total("skipped") == 5
+    assert merge.rows() == merge.shards()
+
+
+def part_of(batch: Batch, events: list[int]) -> Batch:
+    lists = ("plan", "source", "version", "transaction", "ordinal", "event")
+    return replace(batch, **{name: [getattr(batch, name)[i] for i in events] for name in lists})
+
+
+def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
+    merge.create("id INT, v INT")
+    batch = merge.record(
+        *(f"INSERT INTO a.t VALUES ({n % 7}, 1)" for n in range(40)),
+        "DELETE FROM a.t WHERE id = 3 LIMIT 2",
+        "UPDATE a.t SET v = 2 WHERE id = 4 LIMIT 3",
+    )
+    # The buckets of these events go ahead of the others.
+    first = part_of(batch, list(range(25)))
+    merge.apply(first)
+    merge.apply(batch)
+    merge.apply(batch)
+    assert merge.rows() == merge.shards()
+    # One bucket has everything, the others nothing.
+    merge.target.execute(
+        f"UPDATE {merge.settings.watermark_table} SET version=0, transaction_key=0, ordinal=0"
+        " WHERE bucket <> 0"
+    )
+    before = merge.rows()
+    again = merge.apply(batch)
+    assert again.total("skipped") > 0
+    assert len(merge.rows()) > len(before), "the buckets without a watermark do their rows again"
+
+
+def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
+    merge.create("id INT, v INT")
+    batch = merge.record(
+        *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),
+        "DELETE FROM a.t WHERE id = 3",
+    )
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(merge.apply, [batch] * 3))
+    assert [result.failures for result in results] == [()] * 3
+    assert sum(result.total("inserted") for result in results) == 800
+    assert merge.rows() == merge.shards()
+
+
+def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY")
+    batch = merge.record("INSERT INTO a.t VALUES (1)", "INSERT INTO a.t VALUES (2)")
+    merge.target.execute(
+        f"INSERT INTO {merge.settings.watermark_table} VALUES"
+        f" ('{merge.name}_a', '{merge.name}.t', {LOW_WATERMARK_BUCKET}, 0,"
+        f" {batch.transaction[0]}, 1)"
+    )
+    assert merge.apply(batch).total("skipped") == 1
+    assert merge.rows() == [(2,)]
+
+
+def test_safe_mode_bears_rows_that_are_there_or_not(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY, u INT UNIQUE, v INT")
+    batch = merge.record(
+        "INSERT INTO a.t VALUES (1, 1, 0), (2, 2, 0), (3, 3, 0)",
+        "UPDATE a.t SET u = 20 WHERE id = 2",
+        "UPDATE a.t SET u = 2 WHERE id = 1",
+        "DELETE FROM a.t WHERE id = 3",
+    )
+    merge.target.execute(f"INSERT INTO {merge.name}.t VALUES (1, 2, 9), (2, 20, 0)")
+    result = merge.apply(batch, safe_until=dict.fromkeys(batch.sources, 1 << 62))
+    assert result.failures == ()
+    assert result.total("missing") == 0
+    assert merge.rows() == merge.shards("a")
+
+
+def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str) -> None:
+    merge.create("id INT PRIMARY KEY, v VARCHAR(20)")
+    batch = merge.record("INSERT INTO a.t VALUES (1, 'x')", "INSERT INTO a.t VALUES (2, 'yy')")
+    batch.event[1] = batch.event[1][:-2]
+    (failure,) = merge.apply(batch).failures
+    assert failure.outcome is Outcome.UNDECODABLE
+    assert f"{merge.name}_a.t" in failure.message
+    assert merge.rows() == []
+    assert merge.target.execute(f"SELECT COUNT(*) FROM {merge.settings.watermark_table}") == ((0,),)
+
+
+def test_a_lost_connection_is_opened_again(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY")
+    merge.done("INSERT INTO a.t VALUES (1)")
+    merge.target.restart()
+    merge.done("INSERT INTO a.t VALUES (2)")
+    assert merge.rows() == merge.shards("a")
+
+
+def test_a_target_that_stays_away_is_an_outcome(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY")
+    batch = merge.record("INSERT INTO a.t VALUES (1)")
+    merge.target.stop()
+    try:
+        (failure,) = merge.apply(batch, patience=0.1).failures
+    finally:
+        merge.target.start()
+    assert failure.outcome is Outcome.UNREACHABLE
+    merge.apply(batch)
+    assert merge.rows() == [(1,)]
+
+
+@pytest.mark.also_tidb
+def test_the_probe_finds_whether_load_data_is_transactional(target_server: DatabaseServer) -> None:
+    session = Session(address_of(target_server))
+    try:
+        # TiDB has committed the rows by the end of the statement.
+        assert probe_load_data(session, "mysql") is not isinstance(target_server, TiDBServer)
+        assert session.rows(b"SHOW TABLES IN mysql LIKE 'replicator%'") == ()
+    finally:
+        session.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["rows-written", "watermarks-written:2", "bucket-committed"])
+def test_a_driver_killed_by_a_crash_point_in_an_executor(
+    merge: Merge, point: str, tmp_path: Path
+) -> None:
+    merge.create("id INT, v INT")
+    batch = merge.record(
+        *(f"INSERT INTO a.t VALUES ({n % 9}, 1), ({n}, 2)" for n in range(30)),
+        "DELETE FROM a.t WHERE id = 3 LIMIT 2",
+        "INSERT INTO b.t SELECT * FROM a.t",
+    )
+    work = tmp_path / "work"
+    work.write_bytes(pickle.dumps((batch, merge.settings)))
+    program = (
+        "import pickle, sys\n"
+        "from replicator.pipeline.apply import apply_batch\n"
+        "from replicator.pipeline.session import spark_session\n"
+        "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "apply_batch(spark_session('local[1]', {}, 'crash'), batch, settings)\n"
+    )
+    root = Path(__file__).parents[3]
+    process = subprocess.run(
+        [sys.executable, "-c", program, str(work)],
+        env={**os.environ, "REPLICATOR_CRASH_AT": point, "PYTHONPATH": str(root)},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr.decode()
+    merge.apply(batch)
+    assert merge.rows() == merge.shards()

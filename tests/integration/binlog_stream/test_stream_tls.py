@@ -1,0 +1,89 @@
+"""Streams over TLS: the server's certificate must be vouched for."""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from replicator.binlog.connection import SourceAddress, TlsFiles
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.segment import RouteSlot
+from replicator.binlog.stream import BinlogStream
+from replicator.sandbox.mariadb import MariaDBServer
+from tests.conftest import StartServer
+from tests.support.binlog_streams import EVERY_ROW, here, read_to, row_events
+
+
+def write_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate that vouches for itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "source")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return files
+
+
+def test_tls(start_server: StartServer) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the server runs as another user
+        certificate, key = write_certificate(folder)
+        server = start_server(MariaDBServer, {"ssl_cert": str(certificate), "ssl_key": str(key)})
+        other = folder / "other"
+        other.mkdir()
+        stranger, _ = write_certificate(other)
+        server.execute(
+            "CREATE DATABASE s",
+            "CREATE TABLE s.t (id INT PRIMARY KEY, a MEDIUMTEXT)",
+            "CREATE USER tls@'127.0.0.1' REQUIRE SSL",
+            "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO tls@'127.0.0.1'",
+        )
+        start = here(server)
+        for number in range(20):
+            server.execute(f"INSERT INTO s.t VALUES ({number}, REPEAT('x', {number * 10_000}))")
+        end = here(server)
+        address = SourceAddress(server.host, server.port, "tls", tls=TlsFiles(ca=str(certificate)))
+        stream = BinlogStream(
+            address, start, server_id=9, route=lambda _, __: RouteSlot(1, 1), limits=EVERY_ROW
+        )
+        stream.open()
+        assert len(row_events(read_to(stream, end))) == 20
+        stream.close()
+        for wrong in (stranger, folder / "missing.pem", key):
+            stream = BinlogStream(
+                replace(address, tls=TlsFiles(ca=str(wrong))),
+                start,
+                server_id=9,
+                route=lambda _, __: None,
+                limits=EVERY_ROW,
+            )
+            with pytest.raises(BinlogError, match="TLS"):
+                stream.open()
+            stream.close()

@@ -1,0 +1,103 @@
+"""Checks of a source: can it be reached, read and followed."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from replicator.checks import check_source
+from replicator.mysql.connection import DatabaseAddress
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql56 import MySQL56Server
+from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
+from tests.support.checking import address, failures, global_setting, one, routed
+
+
+async def test_a_source_that_is_ready_passes(upstream: DatabaseServer) -> None:
+    results = await check_source(routed(address(upstream, "full", "secret")))
+    assert failures(results) == set()
+    passed = {r.name for r in results if r.state == "passed"}
+    assert passed >= {"replication_privilege", "dump_privilege", "routes", "binlog_format"}
+
+
+async def test_wrong_password(upstream: DatabaseServer) -> None:
+    results = await check_source(routed(address(upstream, "full", "wrong")))
+    assert failures(results) == {"connection"}
+    assert "refuses the login" in results[0].finding
+    assert "wrong" not in str(results)
+
+
+async def test_nothing_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    results = await check_source(routed(DatabaseAddress("127.0.0.1", port, "root")))
+    assert "nothing listens" in one(results, "connection", "failed").finding
+
+
+async def test_unknown_host() -> None:
+    results = await check_source(routed(DatabaseAddress("nowhere.invalid", 3306, "root")))
+    assert "not known" in one(results, "connection", "failed").finding
+
+
+async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer) -> None:
+    where = replace(address(mariadb), ssl_ca=__file__)
+    results = await check_source(routed(where))
+    assert "TLS" in one(results, "connection", "failed").finding
+    missing = replace(address(mariadb), ssl_ca="/nowhere/ca.pem")
+    results = await check_source(routed(missing))
+    assert "/nowhere/ca.pem" in one(results, "connection", "failed").ways_out[0]
+
+
+@pytest.mark.parametrize("kind", [MariaDBServer, MySQL56Server])
+async def test_no_binlog(kind: type[DatabaseServer], start_server: StartServer) -> None:
+    server = start_server(kind, {"log_bin": None, "skip_log_bin": None})
+    server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t1 (id INT PRIMARY KEY)")
+    results = await check_source(routed(address(server)))
+    assert failures(results) == {"binlog_enable"}
+    copied_only = replace(routed(address(server)), reads_binlog=False)
+    assert failures(await check_source(copied_only)) == set()
+
+
+async def test_statements_in_the_binlog(upstream: DatabaseServer) -> None:
+    with global_setting(upstream, "binlog_format", "'STATEMENT'"):
+        results = await check_source(routed(address(upstream)))
+    assert failures(results) == {"binlog_format"}
+
+
+async def test_minimal_images(upstream: DatabaseServer) -> None:
+    with global_setting(upstream, "binlog_row_image", "'MINIMAL'"):
+        results = await check_source(routed(address(upstream)))
+    assert failures(results) == {"binlog_row_image"}
+
+
+async def test_missing_replication_privilege(upstream: DatabaseServer) -> None:
+    results = await check_source(routed(address(upstream, "reader", "secret")))
+    assert failures(results) == {"replication_privilege"}
+    assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").ways_out[0]
+
+
+async def test_missing_select(upstream: DatabaseServer) -> None:
+    results = await check_source(routed(address(upstream, "blind", "secret")))
+    assert failures(results) == {"dump_privilege"}
+    found = one(results, "dump_privilege", "failed")
+    assert "shop.t1" in found.finding
+    assert "GRANT SELECT ON `shop`.*" in found.ways_out[0]
+
+
+async def test_a_route_that_matches_nothing_names_the_nearest(upstream: DatabaseServer) -> None:
+    results = await check_source(routed(address(upstream), table="tt1"))
+    assert "shop.t1" in one(results, "routes", "warning").finding
+
+
+async def test_nothing_is_replicated(mariadb: DatabaseServer) -> None:
+    results = await check_source(routed(address(mariadb)))
+    assert "routes" in failures(results)
+
+
+async def test_schemas_kept_out_of_the_binlog(start_server: StartServer) -> None:
+    server = start_server(MariaDBServer, {"binlog_ignore_db": "shop"})
+    server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t1 (id INT PRIMARY KEY)")
+    assert failures(await check_source(routed(address(server)))) == {"binlog_db"}

@@ -1,0 +1,256 @@
+"""Checks of the tables: members against each other, and against their target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.checks import check_source, check_structures
+from replicator.checks.copying import check_locking
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.names import TableName
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.support.checking import address, failures, one, routed, task
+
+
+async def test_a_missing_target_table_comes_with_its_statement(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    source = routed(address(upstream))
+    results = await check_structures(task(source, target=target, task_mode="incremental"))
+    way_out = one(results, "table_schema", "warning").ways_out[0]
+    assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
+    if isinstance(upstream, MariaDBServer):
+        for statement in way_out.rstrip(";").split("; "):
+            target.execute(statement)
+        assert failures(await check_structures(task(source, target=target))) == set()
+    results = await check_structures(task(source, target=target, task_mode="all"))
+    one(results, "table_schema", "passed")
+
+
+async def test_members_and_target_that_fit(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute(
+        "CREATE TABLE merged.t (id BIGINT PRIMARY KEY, a VARCHAR(20), shard INT NOT NULL DEFAULT 0)"
+    )
+    results = await check_structures(task(routed(address(upstream)), target=target))
+    assert {r.state for r in results} == {"passed"}, results
+
+
+async def test_a_column_that_does_not_fit(upstream: DatabaseServer, target: DatabaseServer) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(5), b INT NOT NULL)")
+    source = routed(address(upstream))
+    results = await check_structures(task(source, target=target))
+    found = [r for r in results if r.state == "failed"]
+    assert {r.name for r in found} == {"table_schema"}
+    assert any("`a`" in r.finding and "(a: shop.t1, a: shop.t2)" in r.finding for r in found)
+    for result in found:
+        target.execute(result.ways_out[0].rstrip(";"))
+    assert failures(await check_structures(task(source, target=target))) == set()
+
+
+async def test_differences_that_later_ddl_may_remove_are_warnings(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY)")
+    start = SourcePosition(BinlogPosition("binlog.000001", 4))
+    source = replace(routed(address(upstream)), start=start)
+    results = await check_structures(task(source, target=target, task_mode="incremental"))
+    assert failures(results) == set()
+    one(results, "table_schema", "warning")
+
+
+async def test_members_that_differ_and_count_by_themselves(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    mariadb.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id INT AUTO_INCREMENT PRIMARY KEY)",
+        "CREATE TABLE shop2.t2 (id INT AUTO_INCREMENT PRIMARY KEY, extra INT)",
+    )
+    try:
+        source = routed(address(mariadb), schema="shop2")
+        results = await check_structures(task(source, target=target))
+        assert failures(results) == {"schema_of_shard_tables"}
+        assert "`extra`" in one(results, "schema_of_shard_tables", "failed").finding
+        finding = one(results, "auto_increment_ID", "warning").finding
+        assert "a: shop2.t1" in finding
+        assert "a: shop2.t2" in finding
+        uncoordinated = await check_structures(task(source, target=target, pessimistic=False))
+        assert failures(uncoordinated) == set()
+    finally:
+        mariadb.execute("DROP DATABASE shop2")
+
+
+async def test_members_must_agree_for_a_full_copy_also_where_the_target_is_missing(
+    mariadb: DatabaseServer, target: DatabaseServer
+) -> None:
+    mariadb.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1)",
+        "CREATE TABLE shop2.t2 (id BIGINT NOT NULL, a VARCHAR(9) CHARACTER SET utf8mb4 NOT NULL)",
+        "CREATE TABLE shop2.t3 (id INT PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1)",
+    )
+    source = routed(address(mariadb), schema="shop2")
+    try:
+        for mode in ("full", "all"):
+            wanted = task(source, target=target, task_mode=mode)
+            results = await check_structures(wanted)
+            assert failures(results) == {"schema_of_shard_tables"}
+            finding = one(results, "schema_of_shard_tables", "failed").finding
+            assert "differ from a: shop2.t1: in a: shop2.t2 " in finding
+            assert "`id` is bigint(20) NOT NULL, not int(11) NOT NULL" in finding
+            assert "`a` is varchar(9) utf8mb4 NOT NULL, not varchar(9) latin1" in finding
+            assert "unique keys are none, not (id)" in finding
+            one(results, "table_schema", "passed")
+            uncoordinated = await check_structures(replace(wanted, pessimistic=False))
+            assert failures(uncoordinated) == set()
+            one(uncoordinated, "schema_of_shard_tables", "warning")
+    finally:
+        mariadb.execute("DROP DATABASE shop2")
+
+
+async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE shop2.t1 (id INT AUTO_INCREMENT PRIMARY KEY, up INT, CONSTRAINT up"
+        " FOREIGN KEY (up) REFERENCES shop2.parent (id) ON DELETE CASCADE)",
+        "CREATE TABLE shop2.t2 LIKE shop2.t1",
+    )
+    source = routed(address(upstream), schema="shop2")
+    try:
+        copied = await check_structures(task(source, target=target, task_mode="full"))
+        assert failures(copied) == set()
+        found = one(copied, "foreign_keys", "warning")
+        assert "without the foreign keys of a: shop2.t1: CONSTRAINT `up` FOREIGN" in found.finding
+        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.ways_out[0]
+        assert "`on-duplicate-logical`" in one(copied, "auto_increment_ID", "warning").finding
+        followed = await check_structures(task(source, target=target, task_mode="incremental"))
+        found = one(followed, "foreign_keys", "warning")
+        assert "foreign keys of a: shop2.t1 change or delete rows" in found.finding
+        assert "stop the task" in one(followed, "auto_increment_ID", "warning").finding
+        # The statement for a target that has to be made by hand names no parent of the shard.
+        (way_out,) = [
+            r.ways_out[0] for r in followed if r.name == "table_schema" and "merged.t" in r.finding
+        ]
+        assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
+        assert "FOREIGN" not in way_out
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_rows_that_go_along_with_their_parent_are_in_no_binlog(
+    upstream: DatabaseServer,
+) -> None:
+    """What the warning says is so: the child's row is gone, and no event tells of it."""
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.parent (id INT PRIMARY KEY)",
+        "CREATE TABLE shop2.child (id INT PRIMARY KEY, up INT, FOREIGN KEY (up)"
+        " REFERENCES shop2.parent (id) ON DELETE CASCADE)",
+        "INSERT INTO shop2.parent VALUES (1)",
+        "INSERT INTO shop2.child VALUES (7, 1)",
+    )
+    try:
+        ((file, offset, *_),) = upstream.execute("SHOW MASTER STATUS")
+        upstream.execute("DELETE FROM shop2.parent")
+        assert upstream.execute("SELECT * FROM shop2.child") == ()
+        events = upstream.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
+        # MariaDB names the child's table, too, but no event has rows of it.
+        named = {row[5].split()[1]: row[5] for row in events if row[2] == "Table_map"}
+        changed = [named[row[5].split()[1]] for row in events if row[2].startswith("Delete_rows")]
+        assert len(changed) == 1
+        assert "shop2.parent" in changed[0]
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_collations_that_the_target_lacks(
+    upstream: DatabaseServer, tidb_target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE TABLE shop2.t1 (id VARCHAR(9) PRIMARY KEY) CHARACTER SET latin1",
+    )
+    try:
+        wanted = task(routed(address(upstream), schema="shop2"), target=tidb_target)
+        login = DatabaseAddress(
+            tidb_target.host, tidb_target.port, tidb_target.user, tidb_target.password
+        )
+        wanted = replace(wanted, target=replace(wanted.target, address=login))
+        found = one(await check_structures(wanted), "table_schema", "warning")
+        assert "in merged.t latin1_swedish_ci becomes latin1_bin" in found.finding
+    finally:
+        upstream.execute("DROP DATABASE shop2")
+
+
+async def test_tables_must_be_lockable_where_snapshots_have_no_place(
+    mariadb_source: DatabaseServer, mysql56_source: DatabaseServer, target: DatabaseServer
+) -> None:
+    for server in (mariadb_source, mysql56_source):
+        server.execute(
+            "CREATE DATABASE shop2",
+            "CREATE TABLE shop2.t1 (a INT PRIMARY KEY)",
+            "CREATE TABLE shop2.t2 (a INT PRIMARY KEY)",
+            "GRANT SELECT ON shop2.* TO 'copier'@'127.0.0.1' IDENTIFIED BY 'secret'",
+        )
+    source = routed(address(mysql56_source, "copier", "secret"), schema="shop2")
+    wanted = task(source, target=target, task_mode="all")
+    try:
+        followed = await check_structures(replace(wanted, task_mode="incremental"))
+        assert failures(followed) == set()
+        copied = await check_structures(replace(wanted, task_mode="full"))
+        assert failures(copied) == {"dump_privilege"}
+        results = await check_structures(wanted)
+        assert failures(results) == {"dump_privilege"}
+        way_out = one(results, "dump_privilege", "failed").ways_out[0]
+        assert way_out == "GRANT LOCK TABLES ON `shop2`.* TO 'copier'@'%';"
+        mysql56_source.execute(way_out.replace("%", "127.0.0.1"))
+        found = one(await check_structures(wanted), "dump_privilege", "passed")
+        assert "shop2.t1, shop2.t2" in found.finding
+        with mysql56_source.connect() as busy, busy.cursor() as cursor:
+            # Somebody else's lock is waited for, but not for long, and is no refusal.
+            cursor.execute("LOCK TABLES shop2.t1 WRITE, shop2.t2 WRITE")
+            results = [*await check_locking(source, [TableName("shop2", "t1")])]
+        assert [result.state for result in results] == ["passed"]
+        # MariaDB tells the place of a snapshot: nothing is locked there.
+        telling = routed(address(mariadb_source, "copier", "secret"), schema="shop2")
+        results = await check_structures(task(telling, target=target, task_mode="all"))
+        assert not [r for r in results if r.name == "dump_privilege"]
+    finally:
+        for server in (mariadb_source, mysql56_source):
+            server.execute("DROP DATABASE shop2", "DROP USER 'copier'@'127.0.0.1'")
+
+
+async def test_tables_that_have_no_snapshots(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2", "CREATE TABLE shop2.t1 (id INT PRIMARY KEY) ENGINE=MyISAM"
+    )
+    try:
+        followed = routed(address(upstream), schema="shop2")
+        assert not [r for r in await check_source(followed) if r.name == "storage_engine"]
+        both = replace(followed, copies_rows=True)
+        found = one(await check_source(both), "storage_engine", "warning")
+        assert "shop2.t1 have no consistent snapshots (engine MyISAM)" in found.finding
+        copied = replace(both, reads_binlog=False)
+        assert "MyISAM" in one(await check_source(copied), "storage_engine", "passed").finding
+        wanted = task(both, target=target, task_mode="all")
+        assert "InnoDB in place of MyISAM" in (
+            one(await check_structures(wanted), "table_schema", "passed").finding
+        )
+        target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY) ENGINE=MyISAM")
+        result = one(await check_structures(wanted), "storage_engine", "warning")
+        target.execute(result.ways_out[0])
+        results = await check_structures(wanted)
+        assert not [r for r in results if r.name == "storage_engine"]
+        upstream.execute(found.ways_out[0])
+        assert one(await check_source(both), "storage_engine", "passed")
+    finally:
+        upstream.execute("DROP DATABASE shop2")

@@ -1,0 +1,155 @@
+"""Batches of row events as a real server logs them, applied through Spark to a real target."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from replicator.binlog.events import ROW_EVENTS, EventType
+from replicator.binlog.position import BinlogPosition
+from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.downstream.load_data import probe_load_data
+from replicator.downstream.session import Session
+from replicator.downstream.watermarks import WATERMARK_TABLE
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.names import TableName
+from replicator.pipeline.apply import apply_batch
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
+from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.planning import plan_table
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.inspection import read_table, read_target
+from replicator.schema.structure import Table
+
+BUCKETS = 4
+ReadTable = Callable[[Connection, TableName], Awaitable[Table | None]]
+
+
+def address_of(server: DatabaseServer) -> DatabaseAddress:
+    return DatabaseAddress(server.host, server.port, server.user, server.password)
+
+
+def structure(
+    server: DatabaseServer, schema: str, table: str, read: ReadTable = read_table
+) -> Table:
+    async def found_there() -> Table | None:
+        connection = Connection(address_of(server))
+        try:
+            return await read(connection, TableName(schema, table))
+        finally:
+            connection.close()
+
+    found = asyncio.run(found_there())
+    assert found is not None
+    return found
+
+
+def takes_load_data(server: DatabaseServer, schema: str) -> bool:
+    session = Session(address_of(server))
+    try:
+        return probe_load_data(session, schema)
+    finally:
+        session.close()
+
+
+class Merge:
+    """Shards on one server (schemas a, b, … are its sources), one target ``t`` on another."""
+
+    def __init__(
+        self, spark: SparkSession, source: DatabaseServer, target: DatabaseServer, name: str
+    ) -> None:
+        self.spark = spark
+        self.source = source
+        self.target = target
+        self.name = name
+        target.execute(f"CREATE DATABASE {name}", f"CREATE DATABASE {name}_meta")
+        self.settings = ApplySettings(
+            address_of(target),
+            WATERMARK_TABLE.qualified(f"{name}_meta", "task"),
+            load_data=takes_load_data(target, f"{name}_meta"),
+            patience=20,
+        )
+        target.execute(WATERMARK_TABLE.create_sql(f"{name}_meta", "task"))
+
+    def create(self, columns: str, shards: str = "ab", target: str | None = None) -> None:
+        for shard in shards:
+            schema = f"{self.name}_{shard}"
+            self.source.execute(
+                f"CREATE DATABASE IF NOT EXISTS {schema}", f"CREATE TABLE {schema}.t ({columns})"
+            )
+        self.target.execute(f"CREATE TABLE {self.name}.t ({target or columns})")
+
+    def record(self, *statements: str) -> Batch:
+        """Run statements on the source, ``a.t`` being shard a's table; the rows they log."""
+        file, start = self.source.execute("SHOW MASTER STATUS")[0][:2]
+        for shard in "abc":
+            statements = tuple(
+                s.replace(f" {shard}.t", f" {self.name}_{shard}.t") for s in statements
+            )
+        mode = "SET sql_mode='ALLOW_INVALID_DATES'"
+        self.source.execute(mode, *statements, database=f"{self.name}_a")
+        data = Path(self.source.folder, "data", file).read_bytes()
+        return self._batch(file, start, data)
+
+    def _batch(self, file: str, at: int, data: bytes) -> Batch:
+        plans: dict[TableMap, tuple[int, TablePlan]] = {}
+        batch = Batch((), (f"{self.name}_a", f"{self.name}_b", f"{self.name}_c"))
+        maps: dict[bytes, TableMap] = {}
+        transaction = ordinal = 0
+        while at < len(data):
+            size = int.from_bytes(data[at + 9 : at + 13], "little")
+            kind, event = data[at + 4], data[at : at + size - 4]
+            if kind == EventType.MARIADB_GTID:
+                transaction, ordinal = BinlogPosition(file, at).key, 0
+            elif kind == EventType.TABLE_MAP:
+                maps[event[19:25]] = parse_table_map(event[19:])
+            elif kind in ROW_EVENTS:
+                ordinal += 1
+                table_map = maps[event[19:25]]
+                if table_map not in plans:
+                    plans[table_map] = (len(plans), self.plan(table_map))
+                batch.plan.append(plans[table_map][0])
+                batch.source.append(batch.sources.index(table_map.schema))
+                batch.version.append(0)
+                batch.transaction.append(transaction)
+                batch.ordinal.append(ordinal)
+                batch.event.append(event)
+            at += size
+        batch.plans = tuple(plan for _, plan in plans.values())
+        return batch
+
+    def plan(self, table_map: TableMap) -> TablePlan:
+        return plan_table(
+            f"{table_map.schema}: {table_map.schema}.{table_map.table}",
+            structure(self.source, table_map.schema, table_map.table),
+            table_map,
+            structure(self.target, self.name, "t", read=read_target),
+            7,
+            BUCKETS,
+        )
+
+    def apply(self, batch: Batch, **settings: Any) -> BatchResult:
+        return apply_batch(self.spark, batch, replace(self.settings, **settings))
+
+    def done(self, *statements: str, **settings: Any) -> BatchResult:
+        result = self.apply(self.record(*statements), **settings)
+        assert result.failures == ()
+        return result
+
+    def shards(self, shards: str = "ab") -> list[tuple[Any, ...]]:
+        return sorted(
+            (
+                row
+                for shard in shards
+                for row in self.source.execute(f"SELECT * FROM {self.name}_{shard}.t")
+            ),
+            key=repr,
+        )
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return sorted(self.target.execute(f"SELECT * FROM {self.name}.t"), key=repr)
