@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from replicator.sharding.items import Cutover, GroupState, ResolvedItem
+from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
-from tests.simulation.estate import Row
+from tests.simulation.estate import BEGINNING, Estate, Row
 
 Watermark = tuple[int, Place]
 """(version, place), compared lexicographically."""
@@ -107,3 +107,27 @@ class Store:
 
     tables: dict[str, TargetTable]
     saved: dict[str, Saved]
+
+
+def new_store(estate: Estate) -> Store:
+    """What there is before a process has run: every member at version 0, nothing read."""
+    return Store(
+        {target: TargetTable() for target in estate.targets},
+        {
+            source: Saved(
+                0,
+                {
+                    target: GroupState(
+                        0,
+                        tuple(
+                            (name, MemberState(0, BEGINNING))
+                            for name in sorted(estate.initial[source, target])
+                        ),
+                    )
+                    for target in estate.targets
+                },
+                {},
+            )
+            for source in estate.binlogs
+        },
+    )

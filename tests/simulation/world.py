@@ -7,78 +7,18 @@ they are used: segments, mailboxes, batches over buckets, checkpoints, write-ahe
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, GroupState, Item, MemberState
+from replicator.sharding.items import Decision, Item
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
-from tests.simulation.estate import (
-    BEGINNING,
-    Alter,
-    Create,
-    Drop,
-    Estate,
-    Event,
-    Rename,
-    Row,
-)
-from tests.simulation.store import (
-    BrokenError,
-    Forwarded,
-    RefusedError,
-    Saved,
-    Store,
-    TargetTable,
-    Watermark,
-)
+from tests.simulation.estate import BEGINNING, Alter, Create, Drop, Estate, Event, Rename, Row
+from tests.simulation.incarnation import Segment, Source
+from tests.simulation.store import BrokenError, Forwarded, RefusedError, Saved, new_store
 
 BUCKETS = 2
 Step = tuple[str, ...]
-States = dict[str, GroupState]
-
-
-@dataclass(slots=True)
-class Segment:
-    """A segment of a source in the writer. ``parts`` fill up as the groups hand them over."""
-
-    number: int
-    targets: frozenset[str]
-    end: int
-    complete: bool
-    parts: dict[str, tuple[list[Forwarded], GroupState]] = field(default_factory=dict)
-    applied: bool = False
-
-    @property
-    def whole(self) -> bool:
-        return self.targets == self.parts.keys()
-
-
-@dataclass(slots=True)
-class Source:
-    """One incarnation of a source: reader, mailboxes of its groups, its tracker in the writer."""
-
-    name: str
-    log: list[tuple[Place, Event]]
-    next: int
-    states: States
-    low_watermarks: dict[str, Watermark]
-    groups: dict[str, Group[None]]
-    resume: Resume[States]
-    segments: deque[Segment] = field(default_factory=deque)
-    mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)
-    number: int = 0
-    cutover_segments: dict[str, tuple[int, int]] = field(default_factory=dict)
-    stopping: bool = False
-
-    @property
-    def open_items(self) -> list[Place]:
-        return [at for group in self.groups.values() for at in group.open_items]
-
-    @property
-    def drained(self) -> bool:
-        return not self.segments and not any(self.mail.values())
 
 
 class World:
@@ -86,26 +26,7 @@ class World:
 
     def __init__(self, estate: Estate) -> None:
         self.estate = estate
-        self.store = Store(
-            {target: TargetTable() for target in estate.targets},
-            {
-                source: Saved(
-                    0,
-                    {
-                        target: GroupState(
-                            0,
-                            tuple(
-                                (name, MemberState(0, BEGINNING))
-                                for name in sorted(estate.initial[source, target])
-                            ),
-                        )
-                        for target in estate.targets
-                    },
-                    {},
-                )
-                for source in estate.binlogs
-            },
-        )
+        self.store = new_store(estate)
         self.logs = {source: binlog.events() for source, binlog in estate.binlogs.items()}
         self.recover()
 

@@ -1,0 +1,57 @@
+"""A source from one start to the next, and its segments in the writer."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from replicator.sharding.group import Group
+from replicator.sharding.items import GroupState
+from replicator.sharding.resume import Resume
+from replicator.watermark import Place
+from tests.simulation.estate import Event
+from tests.simulation.store import Forwarded, Watermark
+
+States = dict[str, GroupState]
+
+
+@dataclass(slots=True)
+class Segment:
+    """A segment of a source in the writer. ``parts`` fill up as the groups hand them over."""
+
+    number: int
+    targets: frozenset[str]
+    end: int
+    complete: bool
+    parts: dict[str, tuple[list[Forwarded], GroupState]] = field(default_factory=dict)
+    applied: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return self.targets == self.parts.keys()
+
+
+@dataclass(slots=True)
+class Source:
+    """One incarnation of a source: reader, mailboxes of its groups, its tracker in the writer."""
+
+    name: str
+    log: list[tuple[Place, Event]]
+    next: int
+    states: States
+    low_watermarks: dict[str, Watermark]
+    groups: dict[str, Group[None]]
+    resume: Resume[States]
+    segments: deque[Segment] = field(default_factory=deque)
+    mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)
+    number: int = 0
+    cutover_segments: dict[str, tuple[int, int]] = field(default_factory=dict)
+    stopping: bool = False
+
+    @property
+    def open_items(self) -> list[Place]:
+        return [at for group in self.groups.values() for at in group.open_items]
+
+    @property
+    def drained(self) -> bool:
+        return not self.segments and not any(self.mail.values())
