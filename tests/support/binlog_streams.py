@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -137,5 +138,11 @@ def dump_threads(server: DatabaseServer) -> list[int]:
 
 
 def kill_dumps(server: DatabaseServer) -> None:
-    for thread in dump_threads(server):
+    """Cut off all streams of a server; they send nothing more once this returns."""
+    killed = dump_threads(server)
+    for thread in killed:
         server.execute(f"KILL {thread}")
+    deadline = time.monotonic() + 20
+    while not set(killed).isdisjoint(left := dump_threads(server)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)

@@ -97,7 +97,9 @@ def test_rotation(source: DatabaseServer, database_name: str) -> None:
     assert [key >> 40 for key in transactions] == [
         start.binlog.sequence + number for number in range(4)
     ]
-    assert segments[-1].end == end
+    # MariaDB may note a checkpoint in its new file behind the last row, a moment later.
+    assert segments[-1].end.gtid == end.gtid
+    assert segments[-1].end.binlog.file == end.binlog.file
 
 
 def test_a_segment_is_cut_inside_a_transaction_only_at_the_maximum(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -31,6 +33,20 @@ from tests.support.binlog_streams import (
 )
 
 
+@pytest.fixture
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections of this process let little wait unread; a system may allow 32 MB by default."""
+    connect = socket.create_connection
+
+    def connect_with_small_buffer(*arguments: Any, **options: Any) -> socket.socket:
+        connection = connect(*arguments, **options)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        return connection
+
+    monkeypatch.setattr(socket, "create_connection", connect_with_small_buffer)
+
+
+@pytest.mark.usefixtures("small_buffers")
 def test_a_lost_stream_resumes_at_the_exact_event(
     source: DatabaseServer, database_name: str
 ) -> None:
