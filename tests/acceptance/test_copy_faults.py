@@ -44,7 +44,7 @@ def shards(target_kind: str) -> Iterator[Shards]:
 
 def copied(task: TaskProcess) -> CopyStatus:
     status = task.status(NAME)
-    return (status.copy if status else None) or CopyStatus("running")
+    return (status.copy if status else None) or CopyStatus("copying")
 
 
 def until_copied(task: TaskProcess, rows: int) -> None:

@@ -291,6 +291,7 @@ async def test_a_copy_that_is_stopped_goes_on_where_it_was(merging: Merging) -> 
         await merging.copied(generation)
         await merging.check(generation)
         stop.set()
+    assert generation.copy is not None
     assert generation.copy.progress.rows >= 740
 
 

@@ -14,6 +14,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.registry import MemberRecord
 from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.watermark import Watermark
 
 TARGET = TableName("m", "t")
 STRUCTURE = Table(
@@ -38,7 +39,7 @@ async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterat
 
 def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
     members = (MemberRecord(Member("a", TableName("s", "t1")), TARGET, version, 7, STRUCTURE),)
-    watermark = (version, 12, 3)
+    watermark = Watermark(version, 12, 3)
     return Checkpoint(
         "a",
         "bin.000001",

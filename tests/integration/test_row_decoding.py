@@ -25,7 +25,10 @@ from tests.support.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, 
 OLD_TEMPORAL = {ColumnType.TIMESTAMP, ColumnType.DATETIME, ColumnType.TIME}
 RAW_BYTES = {"uuid": 16, "inet6": 16, "inet4": 4}
 """With CHARACTER SET binary, columns of these types take their bytes, not their text."""
-GENERATED = {"INT AS (id + 1) VIRTUAL": [], "VARCHAR(20) AS (CONCAT('g', id)) STORED": []}
+GENERATED: dict[str, list[str]] = {
+    "INT AS (id + 1) VIRTUAL": [],
+    "VARCHAR(20) AS (CONCAT('g', id)) STORED": [],
+}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
+from tests.conftest import StartServer
 
 KINDS = [MariaDBServer, MySQL56Server]
 
@@ -51,7 +52,9 @@ def refuses(port: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, TiDBServer])
-def test_restart_and_kill_keep_port_and_data(start_server, kind: type[DatabaseServer]) -> None:
+def test_restart_and_kill_keep_port_and_data(
+    start_server: StartServer, kind: type[DatabaseServer]
+) -> None:
     server = start_server(kind)
     port, folder = server.port, server.folder
     server.execute(
@@ -70,7 +73,9 @@ def test_restart_and_kill_keep_port_and_data(start_server, kind: type[DatabaseSe
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_servers_have_row_binlogs_and_ids_of_their_own(start_server, kind) -> None:
+def test_servers_have_row_binlogs_and_ids_of_their_own(
+    start_server: StartServer, kind: type[DatabaseServer]
+) -> None:
     one, two = start_server(kind), start_server(kind)
     rows = [
         server.execute("SELECT @@binlog_format, @@log_bin, @@server_id")[0] for server in (one, two)
@@ -79,7 +84,7 @@ def test_servers_have_row_binlogs_and_ids_of_their_own(start_server, kind) -> No
     assert one.server_id != two.server_id
 
 
-def test_options_override_the_defaults(start_server) -> None:
+def test_options_override_the_defaults(start_server: StartServer) -> None:
     server = start_server(
         MariaDBServer,
         {"binlog-format": "MIXED", "server_id": "42", "log_bin_compress": None},
@@ -89,7 +94,7 @@ def test_options_override_the_defaults(start_server) -> None:
     assert server.server_id == 42
 
 
-def test_users_created_by_sql_can_log_in(start_server) -> None:
+def test_users_created_by_sql_can_log_in(start_server: StartServer) -> None:
     server = start_server(MySQL56Server)
     server.execute("CREATE USER 'dm'@'%' IDENTIFIED BY 'secret'")
     with server.connect(user="dm", password="secret") as connection, connection.cursor() as cursor:
@@ -97,7 +102,7 @@ def test_users_created_by_sql_can_log_in(start_server) -> None:
         assert cursor.fetchone() == ("dm@%",)
 
 
-def test_mysql56_writes_gtids(start_server) -> None:
+def test_mysql56_writes_gtids(start_server: StartServer) -> None:
     server = start_server(MySQL56Server, GTID_OPTIONS)
     assert server.execute("SELECT @@version")[0][0].startswith("5.6.24")
     server.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
@@ -105,7 +110,7 @@ def test_mysql56_writes_gtids(start_server) -> None:
     assert executed == f"{uuid}:1-2"
 
 
-def test_the_server_is_gone_after_the_block(start_server) -> None:
+def test_the_server_is_gone_after_the_block(start_server: StartServer) -> None:
     with MariaDBServer() as server:
         folder, port = server.folder, server.port
     assert not folder.exists()
@@ -159,7 +164,7 @@ def test_a_server_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPa
 
 
 def test_tidb_is_for_this_process_alone_and_leaves_nothing(
-    start_server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = start_server(TiDBServer)  # skips where there is none
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):

@@ -18,6 +18,7 @@ from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.packaged import PackagedServer
 from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
 
 KINDS = [MySQLServer, MariaDB11Server]
 FIXTURES = ["mysql_source", "mariadb11_source"]
@@ -46,7 +47,8 @@ def binlog_event_types(server: DatabaseServer) -> list[str]:
 
 def process_of(server: DatabaseServer) -> Path:
     [[pid_file]] = server.execute("SELECT @@pid_file")
-    return Path("/proc") / (server.folder / "data" / pid_file).read_text().strip()
+    pid = Path(server.folder, "data", pid_file).read_text().strip()
+    return Path("/proc") / pid
 
 
 def listening(process: Path) -> set[tuple[str, int]]:
@@ -106,12 +108,16 @@ def test_root_may_do_everything(packaged: DatabaseServer, database_name: str) ->
         f"CREATE USER '{database_name}'@'%' IDENTIFIED BY 'secret'",
         f"GRANT REPLICATION SLAVE ON *.* TO '{database_name}'@'%'",
     )
-    with packaged.connect(user=database_name, password="secret") as connection:
-        assert connection.get_server_info()
+    login = packaged.connect(user=database_name, password="secret")
+    with login as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT CURRENT_USER()")
+        assert cursor.fetchone() == (f"{database_name}@%",)
     packaged.execute(f"DROP USER '{database_name}'@'%'")
 
 
-def test_two_servers_of_a_kind_are_two(mysql_source: DatabaseServer, start_server) -> None:
+def test_two_servers_of_a_kind_are_two(
+    mysql_source: DatabaseServer, start_server: StartServer
+) -> None:
     # All have a copy of one data folder.
     other = start_server(MySQLServer)
     ids = {
@@ -121,7 +127,9 @@ def test_two_servers_of_a_kind_are_two(mysql_source: DatabaseServer, start_serve
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_restart_and_kill_keep_port_and_data(start_server, kind: type[DatabaseServer]) -> None:
+def test_restart_and_kill_keep_port_and_data(
+    start_server: StartServer, kind: type[DatabaseServer]
+) -> None:
     server = start_server(kind)
     port, folder = server.port, server.folder
     server.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")

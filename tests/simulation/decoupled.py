@@ -144,7 +144,9 @@ class Search:
         """Visit all nodes; stops at the first failure."""
         centre = Centre(self.crashes, 0, Stage.OPEN)
         try:
-            first = [{number: None} for number in start(self.scope, self.catalogue)]
+            first: list[dict[int, int | None]] = [
+                {number: None} for number in start(self.scope, self.catalogue)
+            ]
             self.enter(centre, first, None, ())
             while self._waiting:
                 node = self._waiting.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
@@ -55,7 +55,7 @@ def end_of(server: DatabaseServer) -> BinlogPosition:
     return BinlogPosition(row[0], row[1])
 
 
-async def fault_of(run: Coroutine[object, object, None]) -> FatalError:
+async def fault_of(run: Awaitable[object]) -> FatalError:
     """The one fault that ends a run."""
     with pytest.raises((FatalError, ExceptionGroup)) as caught:
         await run

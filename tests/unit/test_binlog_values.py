@@ -60,8 +60,9 @@ def digits_of(micro: int, fraction: int) -> str:
 
 def stored_fraction(micro: int, fraction: int) -> int:
     """Cut to the column's digits, kept in pairs of digits."""
-    kept = micro // 10 ** (6 - fraction) * 10 ** (6 - fraction)
-    return kept // 10 ** (6 - 2 * ((fraction + 1) // 2))
+    unit: int = 10 ** (6 - fraction)
+    pairs: int = 10 ** (6 - 2 * ((fraction + 1) // 2))
+    return micro // unit * unit // pairs
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), st.integers(0, 6))

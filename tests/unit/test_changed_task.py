@@ -16,7 +16,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
-from replicator.watermark import Place
+from replicator.watermark import Place, Watermark
 
 T, U = TableName("s", "t"), TableName("s", "u")
 ONE, TWO = TableName("s", "t1"), TableName("s", "t2")
@@ -38,10 +38,10 @@ SAVED = Checkpoint(
     gtid="",
     server_id=1,
     members=(record(ONE), record(TWO)),
-    low_watermarks=((T, (1, 80, 1)),),
+    low_watermarks=((T, Watermark(1, 80, 1)),),
     groups=((T, state(ONE, TWO, base=1)), (U, state(base=3))),
     shard_mode="pessimistic",
-    high_watermarks=((T, (1, 80, 1)),),
+    high_watermarks=((T, Watermark(1, 80, 1)),),
 )
 DECIDED = DecisionRecord(T, 1, "ALTER", Member("a", ONE), 50, "", done=True)
 MOVE = Move(record(TWO), U)
@@ -57,7 +57,11 @@ def test_nothing_open() -> None:
         (replace(SAVED, open_items=2), [], "2 schema changes"),
         (SAVED, [replace(DECIDED, version=2)], "has not come to the newest"),
         (SAVED, [replace(DECIDED, version=2, done=False)], "has not come to the newest"),
-        (replace(SAVED, high_watermarks=((T, (1, 90, 1)),)), [DECIDED], "did not end in order"),
+        (
+            replace(SAVED, high_watermarks=((T, Watermark(1, 90, 1)),)),
+            [DECIDED],
+            "did not end in order",
+        ),
     ],
 )
 def test_something_open(saved: Checkpoint, decided: list[DecisionRecord], reason: str) -> None:

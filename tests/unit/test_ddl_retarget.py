@@ -108,7 +108,7 @@ def test_a_table_statement_has_no_schema_to_replace() -> None:
         retarget_schema(of("ALTER TABLE t ADD a INT"), str)
 
 
-NAMES = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), min_size=1)
+NAMES = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1)
 COMMENTS = st.sampled_from(["", " ", "/* t */", "/*!50100 */", "\n-- t\n", "#`\n"])
 
 

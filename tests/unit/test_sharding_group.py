@@ -193,7 +193,7 @@ def test_of_several_forced_items_the_one_with_the_text_is_matched() -> None:
     found = forced(ResolvedItem("x", unlocked=True), ResolvedItem("y", unlocked=True))
     assert found.members["a1"].awaited == (1, 2)
     assert ddl(found, "a1", "y", 1) == 2
-    assert found.members["a1"].awaited == ()
+    assert not found.members["a1"].awaited
 
 
 def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None:

@@ -37,8 +37,15 @@ def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:
 
 
 def part_of(batch: Batch, events: list[int]) -> Batch:
-    lists = ("plan", "source", "version", "transaction", "ordinal", "event")
-    return replace(batch, **{name: [getattr(batch, name)[i] for i in events] for name in lists})
+    return replace(
+        batch,
+        plan=[batch.plan[i] for i in events],
+        source=[batch.source[i] for i in events],
+        version=[batch.version[i] for i in events],
+        transaction=[batch.transaction[i] for i in events],
+        ordinal=[batch.ordinal[i] for i in events],
+        event=[batch.event[i] for i in events],
+    )
 
 
 def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
