@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 from pyspark.sql import SparkSession
 
+from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.lock import LockView
@@ -106,7 +107,7 @@ class ShardedEstate:
             self.generation = generation
             yield generation
 
-    def views(self) -> list[LockView]:
+    def views(self) -> list[LockView[ShardStatement]]:
         assert self.generation is not None
         coordinator = self.generation.coordinator
         return coordinator.views() if coordinator else []
@@ -140,7 +141,7 @@ class ShardedEstate:
         await self.caught_up()
         assert self.views() == []
 
-    async def conflict(self, *statements: str) -> LockView:
+    async def conflict(self, *statements: str) -> LockView[ShardStatement]:
         """CONFLICT: the lock of T names these statements and both members; the task goes on."""
         await self.caught_up()
         [view] = [view for view in self.views() if view.target == f"{self.db}.t"]

@@ -6,6 +6,7 @@ from typing import cast
 
 import anyio
 
+from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.messages import Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
@@ -43,7 +44,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     writer: Mailbox[WriterMessage] = Mailbox(10)
     coordinator: Mailbox[LockMessage] = Mailbox(1)
     learner = SlowLearner()
-    lock = TargetLock("m.t", ["a"])
+    lock: TargetLock[ShardStatement] = TargetLock("m.t", ["a"])
     group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
     tools = GroupTools(
         registry,
@@ -79,7 +80,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
 async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transaction() -> None:
     registry = SchemaRegistry()
     known = registry.join(Member("a", TableName("s", "t1")), TARGET)
-    lock = TargetLock("m.t", ["a"])
+    lock: TargetLock[ShardStatement] = TargetLock("m.t", ["a"])
     group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = GroupTools(

@@ -89,7 +89,7 @@ def test_a_member_that_leaves_can_make_the_group_ready() -> None:
 
 def test_not_ready_before_an_earlier_reading_is_reached() -> None:
     state = GroupState(0, (("a1", MemberState(0, START)),))
-    found = Group("A", "T", state, START, 0, (), (), applied=Place(4, 1))
+    found: Group[None] = Group("A", "T", state, START, 0, (), (), applied=Place(4, 1))
     ddl(found, "a1", "d1", 1)
     assert not found.ready
     found.join("a2", Place(2, 0), template=None)
@@ -202,7 +202,8 @@ def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None
         ddl(found, "a1", "other", 1)
     state = GroupState(0, (("a1", MemberState(0, START)),))
     cutovers = [Cutover(1, Place(5, 0), forced=True)]
-    unlocked = Group("A", "T", state, START, 1, [ResolvedItem("d1", unlocked=True)], cutovers)
+    history = [ResolvedItem("d1", unlocked=True)]
+    unlocked: Group[None] = Group("A", "T", state, START, 1, history, cutovers)
     assert ddl(unlocked, "a1", "other", 1) == 1
     assert unlocked.row("a1", Place(6, 1)) is APPLY
 

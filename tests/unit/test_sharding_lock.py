@@ -12,8 +12,8 @@ START = boundary(0)
 RESUME = {"A": START, "B": START}
 
 
-def lock(**members: tuple[str, ...]) -> tuple[TargetLock, dict[str, Group[None]]]:
-    found = TargetLock("T", members)
+def lock(**members: tuple[str, ...]) -> tuple[TargetLock[None], dict[str, Group[None]]]:
+    found: TargetLock[None] = TargetLock("T", members)
     groups = {}
     for source, names in members.items():
         state = GroupState(0, tuple((name, MemberState(0, START)) for name in names))
