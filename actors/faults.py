@@ -9,9 +9,9 @@ from replicator.binlog.position import BinlogPosition
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:
-    """The statement of a binlog that a fault is about: the operator can give a rule for it.
+    """The statement of a binlog that a fault is about: the operator can override it.
 
-    ``actions`` are the rules that help, as `replicator binlog` names them.
+    ``actions`` are the overrides that help, as `replicator binlog` names them.
     """
 
     source: str
@@ -23,7 +23,7 @@ class FatalError(Exception):
     """Fatal: going on would lose, double or falsify rows. The task pauses.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``ways_out`` are the things the operator can do, besides giving a rule for ``ddl_event``.
+    ``ways_out`` are the things the operator can do, besides overriding ``ddl_event``.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class RowEvents:
 
     ``event`` holds whole events as the server sent them, from the 19-byte header on, without
     their checksum; compressed row events are left compressed. ``transaction`` and ``ordinal``
-    are those of `replicator.binlog.position.Point`. The lists are filled by the reader and read
+    are those of `replicator.watermark.Watermark`. The lists are filled by the reader and read
     only after that.
     """
 
