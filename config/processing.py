@@ -106,5 +106,5 @@ class Writer(Section):
     like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster
     when far behind, and takes more memory and larger transactions."""
     mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
-    """Chunks of events that wait between a source and the writer before the source stops
+    """Segments of the binlog that wait between a source and the writer before the source stops
     reading, 1 to 1024. More smooths out bursts and takes more memory."""
