@@ -8,7 +8,7 @@ them live on one event loop, and no method waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from replicator.sharding.group import Group
@@ -206,11 +206,12 @@ class TargetLock(Generic[Event]):
 
     @property
     def pending_item(self) -> Item[Event]:
-        """The pending item as its owner last read it: its event may have changed since."""
+        """The pending item as it was decided, with the event that its owner last read."""
         assert self.pending is not None, f"{self}: nothing was decided"
         decided = self.pending.item
         read = (item for item in self.candidates(self.pending.owner) if item.at == decided.at)
-        return next(read, decided)
+        # Only the event: the member may have another name by now, and the record has the old one.
+        return replace(decided, event=next(read, decided).event)
 
     @property
     def may_execute(self) -> bool:

@@ -182,6 +182,15 @@ def test_the_event_of_a_pending_item_is_the_one_that_was_read_last() -> None:
     assert lock.pending_item.event == "second"
 
 
+def test_a_pending_item_keeps_its_member_when_that_is_renamed() -> None:
+    found, groups = lock(A=("a1",))
+    ddl(groups["A"], "a1", "x", 1)
+    found.look()
+    decided = found.resolve(RESUME).item
+    groups["A"].rename("a1", "a2", Place(2, 0))
+    assert found.pending_item == decided
+
+
 def test_an_item_is_forgotten_with_its_event_when_the_group_adopts_its_version() -> None:
     found, groups = lock(A=("a1",))
     group = groups["A"]
