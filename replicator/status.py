@@ -145,7 +145,8 @@ class LockStatus:
     ``id`` is what `replicator unlock-ddl-lock` takes. ``ddl`` is as it would be executed on
     ``target``, as its item number ``version``. ``owner``: the first source of which all shards
     have it, empty while there is none. ``since``: the earliest of these statements, by its
-    source's clock. ``rows_held``: row events that are read again when it is resolved.
+    source's clock; None where that is not known. ``rows_held``: row events that are read again
+    when it is resolved.
     """
 
     id: str
@@ -154,7 +155,7 @@ class LockStatus:
     ddl: str
     owner: str
     state: LockState
-    since: datetime
+    since: datetime | None
     rows_held: int = 0
     sources: tuple[LockSource, ...] = ()
     conflict: LockConflict | None = None

@@ -1,16 +1,19 @@
-"""Strategies for coordinating shard DDL, and the one that coordinates nothing."""
+"""Strategies for coordinating shard DDL: what a task needs of one, and the one without locks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.messages import WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
 from actors.writing.segment_tracker import SourceState
 from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.lock import LockView, UnlockError
 from replicator.watermark import Place, Watermark
 
 
@@ -39,8 +42,25 @@ class Unit(Protocol):
         """Restart the source from its saved position."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenLock:
+    """A lock for those who report it.
+
+    ``id`` is how the operator names it. ``since``: when the earliest of its statements was
+    executed, in seconds by the clock of its source; None while that is not known.
+    """
+
+    id: str
+    view: LockView[ShardStatement]
+    since: int | None
+
+
 class Coordination(Protocol):
-    """A strategy: creates the groups, and is notified when a source starts and stops."""
+    """A strategy: creates the groups, is notified when a source starts and stops, and answers those
+    who look at the locks or force one."""
+
+    async def run(self) -> None:
+        """Do what there is to do beside the sources, until cancelled."""
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """The group of a target in an incarnation of a source."""
@@ -53,6 +73,16 @@ class Coordination(Protocol):
 
     def open_items(self, source: str) -> Collection[Place]:
         """The places of open DDL items: the saved position stays before all of them."""
+
+    def open_locks(self) -> Sequence[OpenLock]:
+        """What waits for shards, for the operator, or to be executed."""
+
+    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+        """Force a lock, named by its id; returns when that is decided and saved.
+
+        ``owner`` is the source whose statement is executed (empty: the lock's own owner); with
+        ``skip`` none is. Raises UnlockError with what to tell the operator.
+        """
 
 
 class Uncoordinated:
@@ -71,6 +101,9 @@ class Uncoordinated:
         self._registry = registry
         self._writer = writer
         self._keep_databases = keep_databases
+
+    async def run(self) -> None:
+        """Nothing is left to do beside the sources."""
 
     def make_group(self, unit: Unit, target: int) -> GroupActor:
         """A group that counts the statements that were executed."""
@@ -99,3 +132,11 @@ class Uncoordinated:
     def open_items(self, source: str) -> Collection[Place]:
         """No DDL is ever left open."""
         return ()
+
+    def open_locks(self) -> Sequence[OpenLock]:
+        """Nothing ever waits."""
+        return ()
+
+    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+        """Raises UnlockError: there is no lock to force."""
+        raise UnlockError("the task has no locks: its shard-mode is not pessimistic")

@@ -11,7 +11,7 @@ import structlog
 from actors.actor import Actor
 from actors.lock_state import LockHistory, ShardStatement, record_of
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.coordination import Uncoordinated, Unit
+from actors.sharding.coordination import OpenLock, Uncoordinated, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
@@ -59,6 +59,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = units
+        self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
         self._conflicts: dict[int, Conflict[ShardStatement]] = {}
@@ -88,9 +89,10 @@ class LockCoordinator(Actor[LockMessage]):
             for other in self._units.values():
                 if other is not unit and other.running:
                     other.group(target)
-        return PessimisticGroup(
+        made = self._groups[unit.source, target] = PessimisticGroup(
             unit.source, target, group, unit.low_watermarks.get(target), self._tools
         )
+        return made
 
     def _state(self, unit: Unit, target: int, lock: TargetLock[ShardStatement]) -> GroupState:
         """The group's saved state; a new group starts at the version of its target."""
@@ -113,14 +115,18 @@ class LockCoordinator(Actor[LockMessage]):
 
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
-        for lock in self.locks.values():
-            if unit.source in lock.groups:
+        for target, lock in self.locks.items():
+            if self._groups.pop((unit.source, target), None) is not None:
                 lock.stop(unit.source)
 
     def open_items(self, source: str) -> Collection[Place]:
         """The places of a source's open items: its saved position stays before all of them."""
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
+
+    def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
+        """The groups of a target that live now, by source."""
+        return {source: group for (source, t), group in self._groups.items() if t == target}
 
     def _known_targets(self) -> set[int]:
         recorded = {self._registry.target(name) for name in self._histories}
@@ -166,10 +172,8 @@ class LockCoordinator(Actor[LockMessage]):
 
     async def _decided(self, target: int, resolution: Resolution[ShardStatement]) -> None:
         name = self._registry.target_name(target)
-        for unit in self._units.values():
-            group = unit.groups.get(target)
-            if isinstance(group, PessimisticGroup):
-                group.cutover_segment()
+        for group in self._groups_of(target).values():
+            group.cutover_segment()
         reach(CrashPoint.LOCK_AGREED)
         await self._store.decide(record_of(name, resolution))
         reach(CrashPoint.LOCK_DECIDED)
@@ -222,9 +226,8 @@ class LockCoordinator(Actor[LockMessage]):
         """
         while lock.may_execute:
             after = {
-                source: (unit.epoch, group.cutover_segment())
-                for source, unit in self._units.items()
-                if isinstance(group := unit.groups.get(target), PessimisticGroup)
+                source: (self._units[source].epoch, group.cutover_segment())
+                for source, group in self._groups_of(target).items()
             }
             await self._writer.passed(after)
             if all(self._units[source].epoch == epoch for source, (epoch, _) in after.items()):
@@ -233,8 +236,8 @@ class LockCoordinator(Actor[LockMessage]):
 
     def _update(self, unit: Unit, target: int) -> None:
         """Make a source use the target's new version."""
-        group = unit.groups.get(target)
-        if not isinstance(group, PessimisticGroup) or unit.restarting:
+        group = self._groups.get((unit.source, target))
+        if group is None or unit.restarting:
             return
         if group.group.known < self.locks[target].version and group.group.can_adopt:
             group.group.adopt()
@@ -246,19 +249,35 @@ class LockCoordinator(Actor[LockMessage]):
 
     # The operator.
 
-    def views(self) -> list[LockView[ShardStatement]]:
+    def open_locks(self) -> list[OpenLock]:
         """All open locks."""
-        found = [lock.view() for lock in self.locks.values()]
-        return [view for view in found if view is not None]
+        return [
+            OpenLock(lock_id(view), view, self._since(lock))
+            for lock in self.locks.values()
+            if (view := lock.view()) is not None
+        ]
 
-    def since(self, view: LockView[ShardStatement]) -> int:
-        """The earliest statement of a lock, in seconds by the clock of its source."""
-        target = self._registry.target(TableName(*view.target.split(".", 1)))
-        lock = self.locks[target]
+    def _since(self, lock: TargetLock[ShardStatement]) -> int | None:
         items = [item for source in lock.sources for item in lock.candidates(source)]
         if lock.pending is not None:
             items.append(lock.pending.item)
-        return min((item.event.statement.timestamp for item in items), default=0)
+        # An event that has no time says 0.
+        times = [item.event.statement.timestamp for item in items]
+        return min(filter(None, times), default=None)
+
+    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+        """Force a lock, in its turn among the changes of groups. Raises UnlockError."""
+        answers: list[str] = []
+        answered = anyio.Event()
+
+        def answer(error: str) -> None:
+            answers.append(error)
+            answered.set()
+
+        self.mailbox.tell(Unlock(lock, owner, skip, answer))
+        await answered.wait()
+        if answers[0]:
+            raise UnlockError(answers[0])
 
     async def _unlock(self, message: Unlock) -> None:
         target = next(
@@ -270,7 +289,7 @@ class LockCoordinator(Actor[LockMessage]):
             None,
         )
         if target is None:
-            open_ids = ", ".join(map(lock_id, self.views())) or "none"
+            open_ids = ", ".join(lock.id for lock in self.open_locks()) or "none"
             message.answer(f"there is no lock {message.lock}; open locks: {open_ids}")
             return
         try:

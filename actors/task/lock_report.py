@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from actors.lock_state import ShardStatement
-from actors.sharding.lock_coordinator import LockCoordinator, lock_id
-from actors.task.generation import Generation
+from actors.sharding.coordination import OpenLock
+from actors.task.wiring import RunningTask
 from replicator.binlog.retention import Distance
 from replicator.sharding.items import Claim
 from replicator.sharding.lock import LockView
@@ -22,25 +22,21 @@ from replicator.status import (
 )
 
 
-def lock_statuses(task: str, generation: Generation) -> tuple[LockStatus, ...]:
+def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
     """All open locks; none where DDL is not coordinated."""
-    coordinator = generation.coordinator
-    if coordinator is None:
-        return ()
-    return tuple(_lock(task, generation, coordinator, view) for view in coordinator.views())
+    return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
 
 
-def binlog_distance(generation: Generation, source: str) -> BinlogDistance | None:
+def binlog_distance(running: RunningTask, source: str) -> BinlogDistance | None:
     """How far the position that a restart begins at is from both ends of the binlog."""
-    found: Distance | None = generation.watch.distances.get(source) if generation.watch else None
+    found: Distance | None = running.watch.distances.get(source)
     if found is None:
         return None
     return BinlogDistance(found.files_behind, found.bytes_behind, found.files_left)
 
 
-def _lock(
-    task: str, generation: Generation, coordinator: LockCoordinator, view: LockView[ShardStatement]
-) -> LockStatus:
+def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
+    view = lock.view
     conflict = view.conflict
     state: LockState = "waiting"
     if view.resolving:
@@ -48,31 +44,30 @@ def _lock(
     elif conflict is not None:
         state = "conflict"
     return LockStatus(
-        id=lock_id(view),
+        id=lock.id,
         target=view.target,
         version=view.version,
         ddl="; ".join(view.item.statements),
         owner=view.owner or "",
         state=state,
-        since=datetime.fromtimestamp(coordinator.since(view), UTC),
+        since=None if lock.since is None else datetime.fromtimestamp(lock.since, UTC),
         rows_held=view.rows_held,
-        sources=tuple(_source(generation, view, source) for source in generation.units),
+        sources=tuple(_source(running, view, source) for source in running.units),
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        ways_out=tuple(_ways(task, view)),
+        ways_out=tuple(_ways(task, lock)),
     )
 
 
-def _source(generation: Generation, view: LockView[ShardStatement], source: str) -> LockSource:
-    assert generation.writer is not None
-    position = generation.writer.tracker(source).resume.position
+def _source(running: RunningTask, view: LockView[ShardStatement], source: str) -> LockSource:
+    position = running.writer.tracker(source).resume.position
     return LockSource(
         source=source,
         ready=source in view.ready or view.resolving,
         missing=() if view.resolving else view.missing.get(source, ()),
         saved_position=str(position.binlog) if position else "",
-        distance=binlog_distance(generation, source),
+        distance=binlog_distance(running, source),
     )
 
 
@@ -81,8 +76,9 @@ def _claim(claim: Claim[ShardStatement]) -> LockClaim:
     return LockClaim(claim.source, claim.items[0].member, statements)
 
 
-def _ways(task: str, view: LockView[ShardStatement]) -> Iterator[str]:
-    unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock_id(view))}"
+def _ways(task: str, lock: OpenLock) -> Iterator[str]:
+    unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
+    view = lock.view
     conflict = view.conflict
     if view.resolving:
         yield "wait: it is being executed; a fault of the task says what keeps it from that"

@@ -4,7 +4,7 @@ statements."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,8 +14,7 @@ import structlog
 from actors.control.protocol import Reply
 from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
-from actors.sharding.lock_messages import Unlock
-from actors.task.generation import Generation
+from actors.sharding.coordination import Coordination
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
@@ -26,6 +25,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection
 from replicator.schema.overridden_effects import OverrideAction
+from replicator.sharding.lock import UnlockError
 
 _DDL = {
     StatementKind.CREATE_TABLE,
@@ -39,11 +39,11 @@ _DDL = {
 }
 
 UNLOCK_SECONDS = 20.0
-"""Seconds in which the coordinator must have decided."""
+"""Seconds in which it must be decided."""
 
 
-async def unlock(generation: Generation | None, arguments: Mapping[str, Any]) -> Reply:
-    """Force a lock of the running generation (None: there is none).
+async def unlock(coordination: Coordination | None, arguments: Mapping[str, Any]) -> Reply:
+    """Force a lock of the running task (None: it does not run).
 
     ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``skip``. The reply comes
     when it is decided and saved, not yet executed.
@@ -51,23 +51,16 @@ async def unlock(generation: Generation | None, arguments: Mapping[str, Any]) ->
     lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
     if not (isinstance(lock, str) and isinstance(owner, str) and isinstance(skip, bool)):
         return Reply(ok=False, error="unlocking takes a lock, an owner and whether to skip")
-    if generation is None:
+    if coordination is None:
         return Reply(ok=False, error="the task does not run now: resume it, then unlock")
-    if generation.coordinator is None:
-        return Reply(ok=False, error="the task has no locks: its shard-mode is not pessimistic")
-    answers: list[str] = []
-    answered = anyio.Event()
-
-    def answer(error: str) -> None:
-        answers.append(error)
-        answered.set()
-
-    generation.coordinator.mailbox.tell(Unlock(lock, owner, skip, answer))
-    with anyio.move_on_after(UNLOCK_SECONDS):
-        await answered.wait()
-    if not answers:
+    try:
+        with anyio.fail_after(UNLOCK_SECONDS):
+            await coordination.unlock(lock, owner=owner, skip=skip)
+    except UnlockError as error:
+        return Reply(ok=False, error=str(error))
+    except TimeoutError:
         return Reply(ok=False, error="no answer in time: `replicator status` tells what it does")
-    return Reply(ok=not answers[0], error=answers[0])
+    return Reply(ok=True)
 
 
 def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
@@ -91,9 +84,12 @@ def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
 
 
 async def give_override(
-    task: Task, event: DdlEvent | None, overrides: DdlOverrides | None, arguments: Mapping[str, Any]
+    task: Task,
+    event: DdlEvent | None,
+    overrides: Callable[[], DdlOverrides | None],
+    arguments: Mapping[str, Any],
 ) -> Reply:
-    """Save an override for a statement; ``overrides`` are those of the running generation.
+    """Save an override for a statement; ``overrides`` gives those of the running task.
 
     ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
     ``event``, the statement that has paused the task. With a position alone, every source gets
@@ -106,8 +102,9 @@ async def give_override(
     async with _override_store(task) as store:
         for override in made:
             await store.put(override)
-            if overrides is not None:
-                overrides.add(override)
+            # A task that starts meanwhile either has loaded it, or is there now.
+            if (running := overrides()) is not None:
+                running.add(override)
     for override in made:
         structlog.get_logger().info(
             "ddl.override-given",

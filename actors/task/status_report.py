@@ -8,6 +8,7 @@ from datetime import datetime
 
 from actors.task.generation import Generation
 from actors.task.lock_report import binlog_distance, lock_statuses
+from actors.task.wiring import RunningTask
 from actors.writing.batched_writer import TargetTotals
 from replicator.status import (
     Fault,
@@ -30,9 +31,9 @@ class RateMeter:
 
     def look(self, generation: Generation) -> None:
         """Note the counters of this moment."""
-        writer = generation.writer
-        if writer is None:
+        if generation.running is None:
             return
+        writer = generation.running.writer
         moment = time.monotonic()
         rows = {target: _rows(totals) for target, totals in writer.progress.totals.items()}
         if self._looks and self._looks[-1][1] is not generation:
@@ -67,9 +68,10 @@ def task_status(
 ) -> TaskStatus:
     """The status of a task; ``generation`` is None before the first one."""
     copy = generation.copy.progress.status() if generation and generation.copy else None
-    if generation is None or generation.writer is None:
+    if generation is None or generation.running is None:
         return TaskStatus(task=name, state=state, since=since, pid=pid, error=fault, copy=copy)
-    writer = generation.writer
+    running = generation.running
+    writer = running.writer
     progress = writer.progress
     return TaskStatus(
         task=name,
@@ -77,8 +79,8 @@ def task_status(
         since=since,
         pid=pid,
         error=fault,
-        sources=tuple(_source(generation, source) for source in generation.units),
-        targets=_targets(generation, rates),
+        sources=tuple(_source(running, source) for source in running.units),
+        targets=_targets(running, rates),
         writer=WriterStatus(
             state=writer.jobs.state,
             batches=progress.batches,
@@ -88,16 +90,15 @@ def task_status(
             queued_bytes=writer.queued_bytes,
             checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
         ),
-        locks=lock_statuses(name, generation),
+        locks=lock_statuses(name, running),
         copy=copy,
     )
 
 
-def _source(generation: Generation, source: str) -> SourceStatus:
-    progress = generation.units[source].reader.progress
-    assert generation.writer is not None
-    saved = generation.writer.progress.saved.get(source, "")
-    applied = generation.writer.applied(source)
+def _source(running: RunningTask, source: str) -> SourceStatus:
+    progress = running.units[source].reader.progress
+    saved = running.writer.progress.saved.get(source, "")
+    applied = running.writer.applied(source)
     lag = progress.lag()
     return SourceStatus(
         source=source,
@@ -110,25 +111,22 @@ def _source(generation: Generation, source: str) -> SourceStatus:
         rows=progress.rows,
         bytes=progress.bytes,
         reconnects=progress.reconnects,
-        distance=binlog_distance(generation, source),
+        distance=binlog_distance(running, source),
     )
 
 
-def _targets(generation: Generation, rates: RateMeter) -> tuple[TargetStatus, ...]:
-    registry, writer = generation.registry, generation.writer
-    assert writer is not None
-    views = generation.coordinator.views() if generation.coordinator else []
+def _targets(running: RunningTask, rates: RateMeter) -> tuple[TargetStatus, ...]:
+    registry, writer = running.registry, running.writer
+    views = [lock.view for lock in running.coordination.open_locks()]
     waiting = {view.target: "; ".join(view.item.statements) for view in views}
     found = []
     for number, name in registry.targets():
         if not name.table:
             continue
         totals = writer.progress.totals.get(number, TargetTotals())
-        running = writer.ddl_running.get(number)
+        ddl = writer.ddl_running.get(number)
         versions = [
-            unit.groups[number].version
-            for unit in generation.units.values()
-            if number in unit.groups
+            unit.groups[number].version for unit in running.units.values() if number in unit.groups
         ]
         found.append(
             TargetStatus(
@@ -140,7 +138,7 @@ def _targets(generation: Generation, rates: RateMeter) -> tuple[TargetStatus, ..
                 deleted=totals.deleted,
                 missing=totals.missing,
                 rows_per_second=round(rates.target(number), 1),
-                ddl=running.effect.sql if running else waiting.get(str(name), ""),
+                ddl=ddl.effect.sql if ddl else waiting.get(str(name), ""),
             )
         )
     return tuple(found)

@@ -24,6 +24,7 @@ from actors.task import operator_commands
 from actors.task.generation import Generation
 from actors.task.prechecks import precheck
 from actors.task.status_report import RateMeter, task_status
+from actors.task.wiring import RunningTask
 from actors.task_setup import address_of, executor_files
 from config.models import Task
 from replicator.downstream.meta_tables import drop_tables
@@ -232,8 +233,10 @@ class TaskSupervisor:
         if request.command == "status":
             return Reply(ok=True, body=self.status().to_dict())
         if request.command == "unlock-ddl-lock":
-            generation = self._generation if self._state == "running" else None
-            return await operator_commands.unlock(generation, request.arguments)
+            running = self._running if self._state == "running" else None
+            return await operator_commands.unlock(
+                running.coordination if running else None, request.arguments
+            )
         if request.command == "binlog":
             return await self._binlog(request.arguments)
         try:
@@ -246,12 +249,19 @@ class TaskSupervisor:
         try:
             if arguments.get("action") == "list":
                 return await operator_commands.list_overrides(self._task)
-            overrides = self._generation.overrides if self._generation else None
             return await operator_commands.give_override(
-                self._task, self._ddl_event, overrides, arguments
+                self._task,
+                self._ddl_event,
+                lambda: self._running.overrides if self._running else None,
+                arguments,
             )
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"the target can't be written to: {error}")
+
+    @property
+    def _running(self) -> RunningTask | None:
+        """What follows the sources, or did until the task paused."""
+        return self._generation.running if self._generation else None
 
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)

@@ -40,10 +40,12 @@ def lock_panel(lock: LockStatus) -> Panel:
 
 def _lines(lock: LockStatus) -> Iterator[Text]:
     yield Text(lock.ddl)
-    age = max(0.0, (datetime.now(UTC) - lock.since).total_seconds())
+    age = ""
+    if lock.since is not None:
+        age = f" for {seconds(max(0.0, (datetime.now(UTC) - lock.since).total_seconds()))},"
     yield Text(
-        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},"
-        f" for {seconds(age)}, {number(lock.rows_held)} row events held",
+        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},{age}"
+        f" {number(lock.rows_held)} row events held",
         style="dim",
     )
     for source in lock.sources:

@@ -46,7 +46,7 @@ def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
 async def unlock(estate: ShardedEstate, lock: str = "", owner: str = "", skip: bool = False) -> str:
     """Unlock (by default the first lock) and wait for the end of it; the error, if any."""
     arguments = {"lock": lock or locks(estate)[0].id, "owner": owner, "skip": skip}
-    reply: Reply = await operator_commands.unlock(estate.generation, arguments)
+    reply: Reply = await operator_commands.unlock(estate.running.coordination, arguments)
     if reply.ok:
         with anyio.fail_after(PATIENCE):
             while any(found.id == arguments["lock"] for found in locks(estate)):
@@ -112,6 +112,7 @@ async def test_unlock_before_the_other_shard_has_it(estate: ShardedEstate) -> No
             ("a", False, (f"{estate.db}.t2",)),
             ("b", False, (f"{estate.db}.t1",)),
         ]
+        assert lock.since is not None
         assert abs((now() - lock.since).total_seconds()) < PATIENCE
         assert await unlock(estate) == ""
         estate.insert("A2", "3")
@@ -138,14 +139,13 @@ async def test_skip_leaves_the_target_alone(estate: ShardedEstate) -> None:
 
 async def test_what_cannot_be_unlocked(estate: ShardedEstate) -> None:
     estate.create("A1", "B1")
-    async with estate.merging() as generation:
+    async with estate.merging():
         error = await unlock(estate, "s.t:1")
         assert "there is no lock s.t:1; open locks: none" in error
         estate.ddl("A1", "ADD c INT")
         await estate.caught_up()
         assert f"open locks: {estate.db}.t:1" in await unlock(estate, "s.t:1")
         assert "source b has no statement" in await unlock(estate, owner="b")
-        assert generation.coordinator is not None
     reply = await operator_commands.unlock(None, {"lock": "x", "owner": "", "skip": False})
     assert "resume it" in reply.error
 
@@ -212,9 +212,9 @@ async def _purge_what_is_needed(estate: ShardedEstate, source: DatabaseServer) -
             source.execute("FLUSH BINARY LOGS")
             estate.insert("A1", f"{key}, 1")
         await estate.caught_up()
-        assert generation.watch is not None
+        assert generation.running is not None
         with anyio.fail_after(PATIENCE):
-            while generation.watch.distances["a"].files_behind < 2:
+            while generation.running.watch.distances["a"].files_behind < 2:
                 await anyio.sleep(0.02)
         [lock] = locks(estate)
         [found] = lock.sources

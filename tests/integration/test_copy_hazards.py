@@ -143,7 +143,7 @@ async def test_a_long_transaction_at_the_source_does_not_keep_the_copy_from_stop
             await waits(generation)
             stop.set()
         writing.commit()
-    assert generation.writer is None
+    assert generation.running is None
     async with begun(merging, chunks=0) as (generation, stop):
         await merging.copied(generation)
         await merging.check(generation)

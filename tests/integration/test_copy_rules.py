@@ -284,7 +284,7 @@ async def test_a_copy_that_is_stopped_goes_on_where_it_was(merging: Merging) -> 
             stop.set()
         assert generation.copy is not None
         assert not generation.finished
-        assert generation.writer is None
+        assert generation.running is None
         assert done < generation.copy.progress.chunks < 13
         done = generation.copy.progress.chunks
     async with begun(merging, chunks=done) as (generation, stop):

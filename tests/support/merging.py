@@ -102,7 +102,7 @@ class Merging:
     async def copied(self, generation: Generation, patience: float = PATIENCE) -> None:
         """Wait until the full copy is done and the binlog is followed."""
         with anyio.fail_after(patience):
-            while generation.writer is None:
+            while generation.running is None:
                 await anyio.sleep(LOOK_SECONDS)
 
     def generation(self) -> Generation:
@@ -144,8 +144,8 @@ class Merging:
         await self.caught_up(generation)
         differences = self.differences(columns)
         assert not differences, f"{len(differences)} tables: {differences}"
-        assert generation.writer is not None
-        missing = sum(t.missing for t in generation.writer.progress.totals.values())
+        assert generation.running is not None
+        missing = sum(t.missing for t in generation.running.writer.progress.totals.values())
         assert missing == 0, f"{missing} rows to change or delete were not on the target"
 
     def _make_task(self) -> config.Task:

@@ -42,8 +42,8 @@ async def caught_up(
 
 
 def reached(generation: Generation, source: str, end: BinlogPosition) -> bool:
-    assert generation.writer is not None
-    applied = generation.writer.applied(source)
+    assert generation.running is not None
+    applied = generation.running.writer.applied(source)
     return applied is not None and applied.binlog.key >= end.key
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
+from actors.task.wiring import RunningTask
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.lock import LockView
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
@@ -107,10 +108,15 @@ class ShardedEstate:
             self.generation = generation
             yield generation
 
-    def views(self) -> list[LockView[ShardStatement]]:
+    @property
+    def running(self) -> RunningTask:
+        """The actors of the generation that runs, or ran last."""
         assert self.generation is not None
-        coordinator = self.generation.coordinator
-        return coordinator.views() if coordinator else []
+        assert self.generation.running is not None
+        return self.generation.running
+
+    def views(self) -> list[LockView[ShardStatement]]:
+        return [lock.view for lock in self.running.coordination.open_locks()]
 
     async def caught_up(self, patience: float = PATIENCE) -> None:
         """Everything that was logged is applied or held, and nothing is being resolved."""
@@ -118,7 +124,7 @@ class ShardedEstate:
         with anyio.fail_after(patience):
             while True:
                 await caught_up(self.generation, self.sources, patience)
-                units = self.generation.units.values()
+                units = self.running.units.values()
                 busy = any(unit.restarting for unit in units)
                 if not busy and not any(view.resolving for view in self.views()):
                     return

@@ -1,0 +1,56 @@
+"""Which strategy coordinates shard DDL: one entry for each `shard-mode` of the task file."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from actors.lock_state import histories
+from actors.schema_tracker import SchemaTracker
+from actors.sharding.coordination import Coordination, Uncoordinated, Unit
+from actors.sharding.lock_coordinator import LockCoordinator
+from actors.writing.batched_writer import BatchedWriter
+from actors.writing.ddl_runner import DdlRunner
+from replicator.downstream.decisions import DecisionStore
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection
+from replicator.schema.registry import SchemaRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTools:
+    """What a strategy may work with. ``target`` is a connection to the target, ``units`` are the
+    sources, which are there when the first of them begins."""
+
+    registry: SchemaRegistry
+    writer: BatchedWriter
+    tracker: SchemaTracker
+    target: Connection
+    runner: DdlRunner
+    meta: MetaStore
+    units: Mapping[str, Unit]
+
+
+async def _uncoordinated(tools: StrategyTools) -> Coordination:
+    return Uncoordinated(tools.registry, tools.writer.mailbox)
+
+
+async def _pessimistic(tools: StrategyTools) -> Coordination:
+    store = DecisionStore(tools.meta)
+    return LockCoordinator(
+        tools.registry,
+        tools.writer,
+        tools.tracker,
+        tools.target,
+        tools.runner,
+        store,
+        histories(await store.load()),
+        tools.units,
+    )
+
+
+STRATEGIES: Mapping[str, Callable[[StrategyTools], Awaitable[Coordination]]] = {
+    "": _uncoordinated,
+    "pessimistic": _pessimistic,
+}
+"""By shard-mode, what makes the strategy from its saved state."""

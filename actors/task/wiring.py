@@ -1,0 +1,242 @@
+"""Building what runs while a task follows its sources: each actor with what it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.schema_tracker import SchemaTracker
+from actors.sharding.coordination import Coordination
+from actors.sharding.strategies import STRATEGIES, StrategyTools
+from actors.task.source_start import SourceStart
+from actors.task.source_unit import SourceUnit
+from actors.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SourceSetup,
+    address_of,
+    source_setups,
+)
+from actors.writing.batch_planner import BatchPlanner
+from actors.writing.batched_writer import BatchedWriter, WriterSettings
+from actors.writing.ddl_runner import DdlRunner
+from actors.writing.job_runner import JobRunner
+from actors.writing.segment_tracker import SegmentTracker, SourceState
+from config.models import Task
+from replicator.binlog.connection import SourceAddress, TlsFiles
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.downstream.ddl_execution import DdlExecutor
+from replicator.downstream.ddl_overrides import DdlOverrideStore
+from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta_tables import scratch_table
+from replicator.downstream.watermarks import WATERMARK_TABLE
+from replicator.mysql.connection import Connection
+from replicator.pipeline.batch import ApplySettings
+from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Place
+
+TARGET_PATIENCE = 10.0
+"""Seconds for which executors try to reach the target before `status` tells, and a stop gets
+through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the actors of one generation share.
+
+    ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
+    empty table what it does.
+    """
+
+    task: Task
+    session: SparkSession
+    setups: Mapping[str, SourceSetup]
+    registry: SchemaRegistry
+    meta: MetaStore
+    ddl: Connection
+    scratch: Connection
+
+
+@contextmanager
+def resources_of(task: Task, session: SparkSession) -> Iterator[Resources]:
+    """The resources of a new generation; closed in the end."""
+    address = address_of(task.target_database)
+    meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
+    try:
+        yield Resources(
+            task,
+            session,
+            {setup.source: setup for setup in source_setups(task)},
+            SchemaRegistry(),
+            MetaStore(meta, task.meta_schema, task.name, shard_mode=task.shard_mode),
+            ddl,
+            scratch,
+        )
+    finally:
+        for connection in (meta, ddl, scratch):
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """The actors of a task that follows its sources, all of them there from the first moment.
+
+    ``units`` by source. ``overrides`` are those that the readers look up.
+    """
+
+    registry: SchemaRegistry
+    writer: BatchedWriter
+    coordination: Coordination
+    units: Mapping[str, SourceUnit]
+    watch: PurgeWatch
+    overrides: DdlOverrides
+
+
+async def wire(
+    resources: Resources,
+    starts: Mapping[str, SourceStart],
+    safe_until: Mapping[str, int],
+    *,
+    load_data: bool,
+) -> RunningTask:
+    """Build the actors from the state that the sources start from; none runs yet.
+
+    ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
+    a transaction.
+    """
+    task, registry, meta = resources.task, resources.registry, resources.meta
+    tracker = SchemaTracker(registry, resources.scratch, scratch_table(task.meta_schema, task.name))
+    runner = DdlRunner(registry, DdlExecutor(resources.ddl, meta), tracker, task.timezone)
+    coordination: Coordination
+
+    def open_items(source: str) -> Collection[Place]:
+        # The writer and the strategy need each other: it is asked when both are there.
+        return coordination.open_items(source)
+
+    settings = ApplySettings(
+        address=address_of(task.target_database),
+        watermark_table=meta.table(WATERMARK_TABLE),
+        load_data=load_data,
+        safe_until=safe_until,
+        patience=TARGET_PATIENCE,
+    )
+    writer = _writer(resources, starts, settings, runner, open_items)
+    units: dict[str, SourceUnit] = {}
+    coordination = await STRATEGIES[task.shard_mode](
+        StrategyTools(registry, writer, tracker, resources.scratch, runner, meta, units)
+    )
+    # Last: what the operator gives from here on is added to these.
+    overrides = await _load_overrides(meta, starts)
+    for source, start in starts.items():
+        units[source] = SourceUnit(
+            source,
+            start,
+            writer,
+            coordination,
+            partial(_reader, resources.setups[source], registry, overrides, writer),
+        )
+    watch = PurgeWatch(
+        {source: setup.address for source, setup in resources.setups.items()},
+        partial(_need, writer, coordination),
+    )
+    return RunningTask(registry, writer, coordination, units, watch, overrides)
+
+
+async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:
+    store = DdlOverrideStore(meta)
+    for source, start in starts.items():
+        if start.resume is not None:
+            await store.forget(source, start.resume.binlog.key)
+    return DdlOverrides(await store.load())
+
+
+def _writer(
+    resources: Resources,
+    starts: Mapping[str, SourceStart],
+    settings: ApplySettings,
+    runner: DdlRunner,
+    open_items: Callable[[str], Collection[Place]],
+) -> BatchedWriter:
+    task, registry, meta = resources.task, resources.registry, resources.meta
+    trackers = {
+        source: SegmentTracker(
+            source,
+            0,
+            SourceState(start.resume, start.groups),
+            dict(start.low_watermarks),
+            partial(open_items, source),
+        )
+        for source, start in starts.items()
+    }
+    return BatchedWriter(
+        WriterSettings(
+            batch_bytes=task.writer.batch_bytes,
+            checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
+            mailbox_segments=task.writer.mailbox_segments,
+        ),
+        registry,
+        trackers,
+        {source: start.server_id for source, start in starts.items()},
+        meta,
+        BatchPlanner(registry, meta.connection, meta.buckets),
+        JobRunner(resources.session, settings, registry),
+        runner,
+    )
+
+
+def _reader(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    overrides: DdlOverrides,
+    writer: BatchedWriter,
+    unit: SourceUnit,
+    start: SourcePosition | GtidStart,
+) -> SourceReader:
+    address = setup.address
+    return SourceReader(
+        SourceSettings(
+            source=unit.source,
+            address=SourceAddress(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password,
+                tls=TlsFiles(address.ssl_ca, address.ssl_cert, address.ssl_key)
+                if address.ssl_ca or address.ssl_cert
+                else None,
+            ),
+            server_id=setup.server_id,
+            limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+        ),
+        start,
+        setup.router,
+        registry,
+        overrides,
+        writer.mailbox,
+        unit.group,
+        [
+            registry.member(number).name
+            for group in unit.state.groups.values()
+            for number, _ in group.members
+        ],
+        epoch=unit.epoch,
+    )
+
+
+def _need(writer: BatchedWriter, coordination: Coordination, source: str) -> BinlogNeed | None:
+    position = writer.tracker(source).resume.position
+    if position is None:
+        return None
+    if not coordination.open_items(source):
+        return BinlogNeed(position.binlog)
+    locks = tuple(lock.id for lock in coordination.open_locks())
+    return BinlogNeed(position.binlog, "locks are open", locks)

@@ -1,0 +1,118 @@
+"""What the strategies of coordination answer to those who report, and to the operator."""
+
+from __future__ import annotations
+
+import io
+import typing
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+from rich.console import Console
+
+from actors.lock_state import LockHistory, ShardStatement
+from actors.mailbox import Mailbox
+from actors.sharding.coordination import Coordination, Uncoordinated
+from actors.sharding.lock_coordinator import LockCoordinator
+from actors.sharding.strategies import STRATEGIES
+from actors.task import operator_commands
+from actors.task.lock_report import lock_statuses
+from actors.task.wiring import RunningTask
+from config.models import Task
+from config.unsupported import UNSUPPORTED
+from replicator.binlog.segment import Statement
+from replicator.mysql.names import TableName
+from replicator.schema.registry import SchemaRegistry
+from replicator.sharding.items import Cutover, Item, ResolvedItem
+from replicator.sharding.lock import Resolution, UnlockError
+from replicator.terminal.locks import render_locks
+from replicator.watermark import Place
+
+TARGET = TableName("m", "t")
+WITHOUT_TIME = Statement("s", "ALTER TABLE t1 ADD c INT", 9, 0)
+RESOLVED = ResolvedItem("alter table t add c int")
+ITEM = Item(
+    RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), "s.t1", Place(9, 0), ShardStatement(WITHOUT_TIME)
+)
+DECIDED = LockHistory(
+    cutovers={"a": [Cutover(1, Place(5, 2))]},
+    pending=Resolution(1, "a", ITEM, RESOLVED, {"a": Cutover(1, Place(5, 2))}),
+)
+
+
+@pytest.fixture
+def registry() -> SchemaRegistry:
+    return SchemaRegistry()
+
+
+@pytest.fixture
+def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
+    """One source, which has not come yet; an item of its target was decided before the start."""
+    writer = SimpleNamespace(mailbox=Mailbox(10), tracker=lambda _: SimpleNamespace(resume_at=0))
+    unit = SimpleNamespace(
+        source="a",
+        epoch=0,
+        state=SimpleNamespace(position=None, groups={}),
+        low_watermarks={},
+        high_watermarks={},
+        groups={},
+        running=True,
+        restarting=False,
+    )
+    nothing = cast(Any, None)
+    coordinator = LockCoordinator(
+        registry,
+        cast(Any, writer),
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        {TARGET: DECIDED},
+        {"a": cast(Any, unit)},
+    )
+    coordinator.make_group(cast(Any, unit), registry.target(TARGET))
+    return coordinator
+
+
+def test_each_shard_mode_of_the_task_file_has_its_strategy() -> None:
+    [refused] = [entry.values for entry in UNSUPPORTED if entry.pattern == "shard-mode"]
+    modes = typing.get_args(Task.model_fields["shard_mode"].annotation)
+    assert set(STRATEGIES) == set(modes) - set(refused)
+
+
+async def test_without_coordination_there_is_nothing_to_show_or_to_unlock(
+    registry: SchemaRegistry,
+) -> None:
+    plain: Coordination = Uncoordinated(registry, Mailbox(10))
+    await plain.run()
+    assert plain.open_locks() == ()
+    with pytest.raises(UnlockError, match="the task has no locks"):
+        await plain.unlock("m.t:1", owner="", skip=False)
+    reply = await operator_commands.unlock(plain, {"lock": "m.t:1", "owner": "", "skip": False})
+    assert (reply.ok, "the task has no locks" in reply.error) == (False, True)
+
+
+async def test_a_lock_that_can_not_be_forced_says_why(pessimistic: LockCoordinator) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pessimistic.run)
+        with pytest.raises(UnlockError, match=r"open locks: m\.t:1"):
+            await pessimistic.unlock("m.x:1", owner="", skip=False)
+        with pytest.raises(UnlockError, match="is being resolved already"):
+            await pessimistic.unlock("m.t:1", owner="", skip=False)
+        tasks.cancel_scope.cancel()
+
+
+def test_a_lock_whose_statement_is_not_known_has_no_age(pessimistic: LockCoordinator) -> None:
+    tracker = SimpleNamespace(resume=SimpleNamespace(position=None))
+    running = SimpleNamespace(
+        coordination=pessimistic,
+        units={"a": None},
+        writer=SimpleNamespace(tracker=lambda _: tracker),
+        watch=SimpleNamespace(distances={}),
+    )
+    [lock] = lock_statuses("orders", cast(RunningTask, running))
+    assert (lock.id, lock.state, lock.since) == ("m.t:1", "resolving", None)
+    out = io.StringIO()
+    Console(width=100, file=out).print(render_locks((lock,)))
+    assert "item 1 of m.t, owner a, 0 row events held" in out.getvalue()
