@@ -18,6 +18,7 @@ from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlan
 from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember, begin_copy, binlog_end
 from actors.copying.targets import make_targets
+from actors.counts import CopyCounts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
@@ -45,11 +46,12 @@ class FullCopy:
         registry: SchemaRegistry,
         meta: MetaStore,
         session: SparkSession,
+        counts: CopyCounts,
         *,
         load_data: bool,
         patience: float,
     ) -> None:
-        self.progress = CopyProgress()
+        self.progress = CopyProgress(counts)
         self._task = task
         self._setups = setups
         self._registry = registry
@@ -84,7 +86,10 @@ class FullCopy:
         positions: dict[str, BinlogPosition] = {}
         for source, setup in self._setups.items():
             known = copies.get(source)
-            if known.done if known else await self._meta.load(source) is not None:
+            if known is not None and known.done:
+                self.progress.add_former(await self._store.copied(source))
+                continue
+            if known is None and await self._meta.load(source) is not None:
                 continue
             start = await begin_copy(setup, self._meta, self._store, follow=follow)
             members[source] = start.members

@@ -103,8 +103,8 @@ class CopyJobs:
                 return outcome
             progress.rows += outcome.rows
             progress.size += outcome.size
-            progress.replaced += outcome.replaced
-            progress.ignored += outcome.ignored
+            progress.counts.replaced += outcome.replaced
+            progress.counts.ignored += outcome.ignored
             progress.chunks += 1
             progress.expected = max(progress.expected, progress.rows)
             if outcome.chunk.upper is None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from actors.counts import CopyCounts
+from replicator.downstream.chunks import CopiedTables
 from replicator.status import CopyStatus
 
 
 @dataclass(slots=True)
 class CopyProgress:
-    """Counts of all sources together.
+    """How far the sources are, all together.
 
     ``expected`` is the servers' estimate of the members' rows, never below what was copied.
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
     ``rows_before``, the rows copied by earlier starts. ``waiting`` says what the copy
-    waits for, if it does.
+    waits for, if it does. ``counts`` are those of the task.
     """
 
+    counts: CopyCounts
     tables: int = 0
     tables_done: int = 0
     expected: int = 0
@@ -25,8 +28,6 @@ class CopyProgress:
     rows_before: int = 0
     size: int = 0
     chunks: int = 0
-    replaced: int = 0
-    ignored: int = 0
     waiting: str = ""
     finished: bool = False
     began: float = field(default_factory=time.monotonic)
@@ -63,10 +64,20 @@ class CopyProgress:
             chunks=self.chunks,
             rows_per_second=round(self.rate, 1),
             seconds_left=None if left is None else round(left, 1),
-            replaced=self.replaced,
-            ignored=self.ignored,
+            replaced=self.counts.replaced,
+            ignored=self.counts.ignored,
             waiting=self.waiting,
         )
+
+    def add_former(self, copied: CopiedTables) -> None:
+        """A source was copied whole before this start."""
+        self.tables += copied.tables
+        self.tables_done += copied.tables
+        self.chunks += copied.chunks
+        self.rows += copied.rows
+        self.rows_before += copied.rows
+        self.expected += copied.rows
+        self.size += copied.size
 
     def finish(self) -> None:
         """Note that everything is copied."""

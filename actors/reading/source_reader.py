@@ -13,6 +13,7 @@ import stamina
 import structlog
 
 from actors.actor import Actor
+from actors.counts import SourceCounts
 from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
@@ -48,15 +49,12 @@ class SourceSettings:
 
 @dataclass(slots=True)
 class ReaderProgress:
-    """What a reader has done, for `status`."""
+    """How far a reader is, for `status`."""
 
     state: str = "starting"
     position: SourcePosition | None = None
     timestamp: int = 0
     behind: bool = True
-    rows: int = 0
-    bytes: int = 0
-    reconnects: int = 0
     error: str = ""
 
     def lag(self) -> float | None:
@@ -75,7 +73,7 @@ class SourceReader(Actor[Never]):
     A lost connection is reopened indefinitely, with growing pauses, and reading continues after
     the last event that was sent. Anything unreadable is fatal.
 
-    ``members`` are those of the source at the start.
+    ``members`` are those of the source at the start. What is read is added to ``counts``.
     """
 
     def __init__(
@@ -88,6 +86,7 @@ class SourceReader(Actor[Never]):
         writer: Mailbox[WriterMessage],
         group_of: Callable[[int], GroupActor],
         members: Iterable[TableName],
+        counts: SourceCounts,
         *,
         epoch: int,
     ) -> None:
@@ -99,6 +98,7 @@ class SourceReader(Actor[Never]):
         self._registry = registry
         self._writer = writer
         self._group_of = group_of
+        self._counts = counts
         self._epoch = epoch
         self._next_segment = 0
         self._resume_after: Place | None = None
@@ -119,7 +119,7 @@ class SourceReader(Actor[Never]):
                 try:
                     await self._follow()
                 except StreamLostError as error:
-                    self.progress.reconnects += 1
+                    self._counts.reconnects += 1
                     self._lost(error)
         finally:
             self._finished.set()
@@ -235,8 +235,8 @@ class SourceReader(Actor[Never]):
         progress.position = segment.end
         progress.timestamp = segment.timestamp or progress.timestamp
         progress.behind = not segment.caught_up
-        progress.rows += sum(map(len, segment.rows.values()))
-        progress.bytes += segment.bytes
+        self._counts.rows += sum(map(len, segment.rows.values()))
+        self._counts.bytes += segment.bytes
 
     def _route(self, schema: str, table: str) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""

@@ -11,6 +11,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from actors.copying.full_copy import FullCopy
+from actors.counts import TaskCounts
 from actors.messages import Flush
 from actors.task.copy_overlap import hand_over
 from actors.task.source_start import load_start
@@ -35,14 +36,15 @@ class Generation:
     """Copies what is not copied, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
-    followed; both stay as they were in the end.
+    followed; both stay as they were in the end. What is done is added to ``counts``.
     """
 
-    def __init__(self, task: Task, session: SparkSession) -> None:
+    def __init__(self, task: Task, session: SparkSession, counts: TaskCounts) -> None:
         self.copy: FullCopy | None = None
         self.running: RunningTask | None = None
         self._task = task
         self._session = session
+        self.counts = counts
         self._log = structlog.get_logger()
 
     @property
@@ -59,7 +61,7 @@ class Generation:
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         task = self._task
-        with resources_of(task, self._session) as resources:
+        with resources_of(task, self._session, self.counts) as resources:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(
@@ -123,6 +125,7 @@ def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:
         resources.registry,
         resources.meta,
         resources.session,
+        resources.counts.copy,
         load_data=load_data,
         patience=TARGET_PATIENCE,
     )

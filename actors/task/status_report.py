@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import replace
 from datetime import datetime
 
+from actors.counts import SourceCounts, TargetCounts, TaskCounts
 from actors.task.generation import Generation
 from actors.task.lock_report import binlog_distance, lock_statuses
 from actors.task.wiring import RunningTask
-from actors.writing.batched_writer import TargetTotals
+from replicator.mysql.names import TableName
 from replicator.status import (
     Fault,
     SourceStatus,
@@ -26,35 +28,28 @@ WINDOW = 5.0
 class RateMeter:
     """Rows per second of the writer and of each target, over the last `WINDOW` seconds."""
 
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, Generation, int, dict[int, int]]] = deque()
+    def __init__(self, counts: TaskCounts) -> None:
+        self._counts = counts
+        self._looks: deque[tuple[float, dict[TableName, int]]] = deque()
 
-    def look(self, generation: Generation) -> None:
+    def look(self) -> None:
         """Note the counters of this moment."""
-        if generation.running is None:
-            return
-        writer = generation.running.writer
         moment = time.monotonic()
-        rows = {target: _rows(totals) for target, totals in writer.progress.totals.items()}
-        if self._looks and self._looks[-1][1] is not generation:
-            self._looks.clear()
-        self._looks.append((moment, generation, writer.progress.rows, rows))
+        rows = {name: target.written for name, target in self._counts.targets.items()}
+        self._looks.append((moment, rows))
         while self._looks[0][0] < moment - WINDOW:
             self._looks.popleft()
 
     def writer(self) -> float:
         """Rows per second, of all targets."""
-        if len(self._looks) < 2:
-            return 0.0
-        first, last = self._looks[0], self._looks[-1]
-        return (last[2] - first[2]) / (last[0] - first[0])
+        return sum(map(self.target, self._counts.targets))
 
-    def target(self, number: int) -> float:
+    def target(self, name: TableName) -> float:
         """Rows per second written to a target."""
         if len(self._looks) < 2:
             return 0.0
-        first, last = self._looks[0], self._looks[-1]
-        return (last[3].get(number, 0) - first[3].get(number, 0)) / (last[0] - first[0])
+        (began, before), (ended, after) = self._looks[0], self._looks[-1]
+        return (after.get(name, 0) - before.get(name, 0)) / (ended - began)
 
 
 def task_status(
@@ -64,38 +59,48 @@ def task_status(
     pid: int,
     fault: Fault | None,
     generation: Generation | None,
+    counts: TaskCounts,
     rates: RateMeter,
 ) -> TaskStatus:
     """The status of a task; ``generation`` is None before the first one."""
     copy = generation.copy.progress.status() if generation and generation.copy else None
-    if generation is None or generation.running is None:
-        return TaskStatus(task=name, state=state, since=since, pid=pid, error=fault, copy=copy)
-    running = generation.running
-    writer = running.writer
-    progress = writer.progress
+    running = generation.running if generation else None
     return TaskStatus(
         task=name,
         state=state,
         since=since,
         pid=pid,
         error=fault,
-        sources=tuple(_source(running, source) for source in running.units),
-        targets=_targets(running, rates),
-        writer=WriterStatus(
-            state=writer.jobs.state,
-            batches=progress.batches,
-            rows=progress.rows,
-            rows_per_second=round(rates.writer(), 1),
-            last_batch_seconds=round(progress.last_batch_seconds, 3),
-            queued_bytes=writer.queued_bytes,
-            checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
-        ),
-        locks=lock_statuses(name, running),
+        sources=_sources(running, counts) if running else (),
+        targets=_targets(running, counts, rates) if running else (),
+        writer=_writer(running, counts, rates),
+        locks=lock_statuses(name, running) if running else (),
         copy=copy,
     )
 
 
-def _source(running: RunningTask, source: str) -> SourceStatus:
+def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -> WriterStatus:
+    """The writer; what it has done also while there is none, at a start."""
+    done = WriterStatus(
+        batches=counts.batches, rows=counts.rows, rows_per_second=round(rates.writer(), 1)
+    )
+    if running is None:
+        return done
+    writer, progress = running.writer, running.writer.progress
+    return replace(
+        done,
+        state=writer.jobs.state,
+        last_batch_seconds=round(progress.last_batch_seconds, 3),
+        queued_bytes=writer.queued_bytes,
+        checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
+    )
+
+
+def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
+    return tuple(_source(running, source, counts.sources[source]) for source in running.units)
+
+
+def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
     progress = running.units[source].reader.progress
     saved = running.writer.progress.saved.get(source, "")
     applied = running.writer.applied(source)
@@ -108,14 +113,16 @@ def _source(running: RunningTask, source: str) -> SourceStatus:
         applied_position=str(applied.binlog) if applied else "",
         saved_position=saved,
         lag_seconds=None if lag is None else round(lag, 1),
-        rows=progress.rows,
-        bytes=progress.bytes,
-        reconnects=progress.reconnects,
+        rows=counts.rows,
+        bytes=counts.bytes,
+        reconnects=counts.reconnects,
         distance=binlog_distance(running, source),
     )
 
 
-def _targets(running: RunningTask, rates: RateMeter) -> tuple[TargetStatus, ...]:
+def _targets(
+    running: RunningTask, counts: TaskCounts, rates: RateMeter
+) -> tuple[TargetStatus, ...]:
     registry, writer = running.registry, running.writer
     views = [lock.view for lock in running.coordination.open_locks()]
     waiting = {view.target: "; ".join(view.item.statements) for view in views}
@@ -123,7 +130,7 @@ def _targets(running: RunningTask, rates: RateMeter) -> tuple[TargetStatus, ...]
     for number, name in registry.targets():
         if not name.table:
             continue
-        totals = writer.progress.totals.get(number, TargetTotals())
+        done = counts.targets.get(name, TargetCounts())
         ddl = writer.ddl_running.get(number)
         versions = [
             unit.groups[number].version for unit in running.units.values() if number in unit.groups
@@ -133,16 +140,12 @@ def _targets(running: RunningTask, rates: RateMeter) -> tuple[TargetStatus, ...]
                 target=str(name),
                 members=len(registry.members_of(number)),
                 version=max(versions, default=0),
-                inserted=totals.inserted,
-                overwritten=totals.overwritten,
-                deleted=totals.deleted,
-                missing=totals.missing,
-                rows_per_second=round(rates.target(number), 1),
+                inserted=done.inserted,
+                overwritten=done.overwritten,
+                deleted=done.deleted,
+                missing=done.missing,
+                rows_per_second=round(rates.target(name), 1),
                 ddl=ddl.effect.sql if ddl else waiting.get(str(name), ""),
             )
         )
     return tuple(found)
-
-
-def _rows(totals: TargetTotals) -> int:
-    return totals.inserted + totals.overwritten + totals.deleted

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
+from actors.counts import TaskCounts
 from actors.faults import DdlEvent, FatalError, TransientError
 from actors.refusals import refusal
 from actors.task import operator_commands
@@ -58,7 +59,8 @@ class TaskSupervisor:
         self._wish = "run"
         self._wished = anyio.Event()
         self._generation: Generation | None = None
-        self._rates = RateMeter()
+        self._counts = TaskCounts()
+        self._rates = RateMeter(self._counts)
         self._prepared = False
         self._had_session = False
         self._ran = False
@@ -74,6 +76,7 @@ class TaskSupervisor:
             os.getpid(),
             self._fault,
             self._generation,
+            self._counts,
             self._rates,
         )
 
@@ -150,7 +153,7 @@ class TaskSupervisor:
 
     async def _run_generation(self, session: SparkSession) -> None:
         """One generation; of the errors of its actors the one that says most is raised."""
-        generation = self._generation = Generation(self._task, session)
+        generation = self._generation = Generation(self._task, session, self._counts)
         running = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
@@ -225,8 +228,7 @@ class TaskSupervisor:
 
     async def _measure(self) -> None:
         while True:
-            if self._generation is not None:
-                self._rates.look(self._generation)
+            self._rates.look()
             await anyio.sleep(RATE_INTERVAL)
 
     async def _answer(self, request: Request) -> Reply:

@@ -9,6 +9,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from actors.counts import TaskCounts
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_reader import SourceReader, SourceSettings
@@ -59,6 +60,7 @@ class Resources:
 
     task: Task
     session: SparkSession
+    counts: TaskCounts
     setups: Mapping[str, SourceSetup]
     registry: SchemaRegistry
     meta: MetaStore
@@ -67,7 +69,7 @@ class Resources:
 
 
 @contextmanager
-def resources_of(task: Task, session: SparkSession) -> Iterator[Resources]:
+def resources_of(task: Task, session: SparkSession, counts: TaskCounts) -> Iterator[Resources]:
     """The resources of a new generation; closed in the end."""
     address = address_of(task.target_database)
     meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
@@ -75,6 +77,7 @@ def resources_of(task: Task, session: SparkSession) -> Iterator[Resources]:
         yield Resources(
             task,
             session,
+            counts,
             {setup.source: setup for setup in source_setups(task)},
             SchemaRegistry(),
             MetaStore(meta, task.meta_schema, task.name, shard_mode=task.shard_mode),
@@ -142,7 +145,9 @@ async def wire(
             start,
             writer,
             coordination,
-            partial(_reader, resources.setups[source], registry, overrides, writer),
+            partial(
+                _reader, resources.setups[source], registry, resources.counts, overrides, writer
+            ),
         )
     watch = PurgeWatch(
         {source: setup.address for source, setup in resources.setups.items()},
@@ -190,12 +195,14 @@ def _writer(
         BatchPlanner(registry, meta.connection, meta.buckets),
         JobRunner(resources.session, settings, registry),
         runner,
+        resources.counts,
     )
 
 
 def _reader(
     setup: SourceSetup,
     registry: SchemaRegistry,
+    counts: TaskCounts,
     overrides: DdlOverrides,
     writer: BatchedWriter,
     unit: SourceUnit,
@@ -228,6 +235,7 @@ def _reader(
             for group in unit.state.groups.values()
             for number, _ in group.members
         ],
+        counts.sources[unit.source],
         epoch=unit.epoch,
     )
 

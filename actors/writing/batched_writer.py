@@ -11,6 +11,7 @@ import anyio.abc
 import structlog
 
 from actors.actor import Actor
+from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.lock_state import dump_group
 from actors.messages import (
@@ -51,24 +52,11 @@ class WriterSettings:
 
 
 @dataclass(slots=True)
-class TargetTotals:
-    """What was written to one target since the start, in rows."""
-
-    inserted: int = 0
-    overwritten: int = 0
-    deleted: int = 0
-    missing: int = 0
-
-
-@dataclass(slots=True)
 class WriterProgress:
-    """What the writer has done, for `status`."""
+    """How far the writer is, for `status`."""
 
-    batches: int = 0
-    rows: int = 0
     last_batch_seconds: float = 0.0
     saved_at: float = field(default_factory=time.monotonic)
-    totals: dict[int, TargetTotals] = field(default_factory=dict)
     saved: dict[str, str] = field(default_factory=dict)
 
 
@@ -90,6 +78,7 @@ class BatchedWriter(Actor[WriterMessage]):
         planner: BatchPlanner,
         jobs: JobRunner,
         ddl: DdlRunner,
+        counts: TaskCounts,
     ) -> None:
         super().__init__("writer", capacity=settings.mailbox_segments)
         self.settings = settings
@@ -102,6 +91,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._meta = meta
         self._planner = planner
         self._ddl = ddl
+        self._counts = counts
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
@@ -230,19 +220,19 @@ class BatchedWriter(Actor[WriterMessage]):
             tracker.applied(segments)
         self._running = []
         self._batch_targets = set()
-        self.progress.batches += 1
+        self._counts.batches += 1
         self.progress.last_batch_seconds = done.seconds
         for bucket in done.result.outcomes:
-            totals = self.progress.totals.setdefault(bucket.target, TargetTotals())
-            totals.inserted += bucket.inserted
-            totals.overwritten += bucket.overwritten
-            totals.deleted += bucket.deleted
-            totals.missing += bucket.missing
-            self.progress.rows += bucket.inserted + bucket.overwritten + bucket.deleted
+            target = self._registry.target_name(bucket.target)
+            counts = self._counts.targets[target]
+            counts.inserted += bucket.inserted
+            counts.overwritten += bucket.overwritten
+            counts.deleted += bucket.deleted
+            counts.missing += bucket.missing
             if bucket.missing:
                 self._log.warning(
                     "rows.missing",
-                    target=str(self._registry.target_name(bucket.target)),
+                    target=str(target),
                     rows=bucket.missing,
                     meaning="updates or deletes did not find their row on the target",
                 )

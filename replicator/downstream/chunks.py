@@ -66,6 +66,16 @@ class CopyRecord:
     end: tuple[str, int] | None
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedTables:
+    """Shards of a source with all of their chunks; ``size`` in bytes of row lines."""
+
+    tables: int
+    chunks: int
+    rows: int
+    size: int
+
+
 class CopyStore:
     """Reads and writes the copies and chunks of a task."""
 
@@ -121,6 +131,16 @@ class CopyStore:
             )
             for schema, table, number, lower, upper, state, rows, size, read_at in rows
         ]
+
+    async def copied(self, source: str) -> CopiedTables:
+        """What is on the target of a source whose copy is done."""
+        rows = await self._run(
+            "SELECT COUNT(DISTINCT schema_name, table_name), COUNT(*),"
+            " COALESCE(SUM(row_count), 0), COALESCE(SUM(byte_count), 0)"
+            f" FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        return CopiedTables(*map(int, rows[0]))
 
     async def read_at(self, source: str) -> dict[TableName, int]:
         """The shards that were read at a known place of the binlog (its key)."""

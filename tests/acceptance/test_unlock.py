@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from actors.control.protocol import Reply
+from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.reading import purge_watch
 from actors.task import operator_commands
@@ -39,7 +40,10 @@ def estate(
 
 
 def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
-    status = task_status("orders", "running", now(), 1, None, estate.generation, RateMeter())
+    counts = TaskCounts()
+    status = task_status(
+        "orders", "running", now(), 1, None, estate.generation, counts, RateMeter(counts)
+    )
     return status.locks
 
 

@@ -67,7 +67,7 @@ async def test_chunks_of_every_kind_of_key_meet_without_gap_or_overlap(
     assert not merging.differences()
     assert generation.copy is not None
     progress = generation.copy.progress
-    assert (progress.rows, progress.replaced, progress.ignored) == (900, 0, 0)
+    assert (progress.rows, progress.counts.replaced, progress.counts.ignored) == (900, 0, 0)
     assert (progress.tables, progress.tables_done) == (9, 9)
     chunks = merging.target.execute(
         f"SELECT table_name, COUNT(*) FROM {merging.database}_meta.{merging.database}_chunk"

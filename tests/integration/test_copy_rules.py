@@ -113,7 +113,7 @@ async def test_a_key_in_two_shards_wins_or_loses(
     generation = await two.copy()
     assert generation.copy is not None
     progress = generation.copy.progress
-    assert (progress.replaced, progress.ignored) == (replaced, ignored)
+    assert (progress.counts.replaced, progress.counts.ignored) == (replaced, ignored)
     shards = two.differences()["x"]
     assert "extra: []" in shards
 

@@ -10,6 +10,7 @@ import anyio
 from pyspark.sql import SparkSession
 
 import config
+from actors.counts import TaskCounts
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
@@ -109,7 +110,7 @@ class Merging:
         """A generation of the task that was not run yet."""
         if self._task is None:
             self._task = self._make_task()
-        return Generation(self._task, self._spark)
+        return Generation(self._task, self._spark, TaskCounts())
 
     async def copy(self) -> Generation:
         """Run a task that ends when all is copied."""
@@ -144,8 +145,7 @@ class Merging:
         await self.caught_up(generation)
         differences = self.differences(columns)
         assert not differences, f"{len(differences)} tables: {differences}"
-        assert generation.running is not None
-        missing = sum(t.missing for t in generation.running.writer.progress.totals.values())
+        missing = sum(target.missing for target in generation.counts.targets.values())
         assert missing == 0, f"{missing} rows to change or delete were not on the target"
 
     def _make_task(self) -> config.Task:

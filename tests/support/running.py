@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import config
+from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
@@ -22,7 +23,7 @@ PATIENCE = 60.0
 @asynccontextmanager
 async def running(task: config.Task, session: SparkSession) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""
-    generation = Generation(task, session)
+    generation = Generation(task, session, TaskCounts())
     stop, started = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(generation.run, stop, started)

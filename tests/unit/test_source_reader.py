@@ -8,6 +8,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from actors.counts import SourceCounts
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
@@ -69,6 +70,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         writer,
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
         (),
+        SourceCounts(),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):

@@ -1,0 +1,67 @@
+"""What a task has done since its process started, whatever was started anew meanwhile.
+
+Readers, the writer and the full copy come and go with restarts, pauses and faults; they add to
+the counts of the task, which its supervisor keeps. Targets are counted by name, since their
+numbers are those of one generation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from replicator.mysql.names import TableName
+
+
+@dataclass(slots=True)
+class SourceCounts:
+    """Row events that were read of a source, their bytes, and lost connections.
+
+    Row events that are read again count again.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    reconnects: int = 0
+
+
+@dataclass(slots=True)
+class TargetCounts:
+    """What was written to a target, in rows; ``missing``: to change or delete, and not there."""
+
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+
+    @property
+    def written(self) -> int:
+        """Rows that were written in any way."""
+        return self.inserted + self.overwritten + self.deleted
+
+
+@dataclass(slots=True)
+class CopyCounts:
+    """Rows of the full copy whose key was on the target already."""
+
+    replaced: int = 0
+    ignored: int = 0
+
+
+@dataclass(slots=True)
+class TaskCounts:
+    """The counts of a task: of its sources by id, of its targets by name."""
+
+    batches: int = 0
+    sources: defaultdict[str, SourceCounts] = field(
+        default_factory=lambda: defaultdict(SourceCounts)
+    )
+    targets: defaultdict[TableName, TargetCounts] = field(
+        default_factory=lambda: defaultdict(TargetCounts)
+    )
+    copy: CopyCounts = field(default_factory=CopyCounts)
+
+    @property
+    def rows(self) -> int:
+        """Rows that were written, of all targets."""
+        return sum(target.written for target in self.targets.values())

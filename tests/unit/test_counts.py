@@ -1,0 +1,58 @@
+"""The counts of a task, to which actors add that come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.copying.progress import CopyProgress
+from actors.counts import CopyCounts, TaskCounts
+from actors.task.status_report import RateMeter, task_status
+from replicator.downstream.chunks import CopiedTables
+from replicator.mysql.names import TableName
+from replicator.status import now
+
+ORDERS, ITEMS = TableName("m", "orders"), TableName("m", "items")
+
+
+def test_rows_are_those_written_to_all_targets() -> None:
+    counts = TaskCounts()
+    counts.targets[ORDERS].inserted += 5
+    counts.targets[ORDERS].missing += 9
+    counts.targets[ITEMS].overwritten += 2
+    counts.targets[ITEMS].deleted += 1
+    assert counts.rows == 8
+
+
+def test_a_task_that_starts_anew_shows_what_it_has_done_before() -> None:
+    counts = TaskCounts(batches=3)
+    counts.targets[ORDERS].inserted += 5
+    status = task_status("x", "starting", now(), 1, None, None, counts, RateMeter(counts))
+    assert (status.writer.batches, status.writer.rows) == (3, 5)
+
+
+def test_rates_are_those_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, moments = TaskCounts(), iter([100.0, 102.0, 104.0, 108.0])
+    monkeypatch.setattr("actors.task.status_report.time.monotonic", lambda: next(moments))
+    rates = RateMeter(counts)
+    counts.targets[ORDERS].inserted = 1000
+    rates.look()
+    assert rates.writer() == rates.target(ORDERS) == 0
+    counts.targets[ORDERS].inserted += 20
+    counts.targets[ITEMS].deleted += 4
+    rates.look()
+    assert (rates.target(ORDERS), rates.target(ITEMS), rates.writer()) == (10, 2, 12)
+    rates.look()
+    rates.look()
+    # Seconds 104 to 108, in which nothing was written.
+    assert rates.writer() == 0
+
+
+def test_what_was_copied_before_this_start_is_progress_without_a_rate() -> None:
+    progress = CopyProgress(CopyCounts(replaced=2))
+    progress.add_former(CopiedTables(tables=2, chunks=5, rows=70, size=900))
+    progress.add_former(CopiedTables(tables=1, chunks=1, rows=0, size=0))
+    progress.finish()
+    status = progress.status()
+    assert (status.state, status.tables, status.tables_done) == ("finished", 3, 3)
+    assert (status.rows, status.rows_expected, status.chunks, status.bytes) == (70, 70, 6, 900)
+    assert (status.rows_per_second, status.replaced) == (0, 2)
