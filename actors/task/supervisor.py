@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import structlog
-from py4j.protocol import Py4JError
 from pymysql.err import MySQLError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
@@ -20,18 +19,17 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import DdlEvent, FatalError, TransientError
-from actors.refusals import refusal
 from actors.task import operator_commands
 from actors.task.generation import Generation
+from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
+from actors.task.spark import TaskSpark
 from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring import RunningTask
-from actors.task_setup import address_of, executor_files
+from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.meta_tables import drop_tables
-from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
-from replicator.pipeline.cluster import ClusterError
-from replicator.pipeline.session import close_session, ready_session
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
@@ -39,6 +37,19 @@ RESTART_WAIT = (0.5, 30.0)
 
 RATE_INTERVAL = 1.0
 """Seconds between two looks at the counters that rates are made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Where a task is in its life, since when, and what keeps it there.
+
+    ``ddl_event`` is the statement that ``fault`` is about, if it is about one.
+    """
+
+    state: TaskState
+    since: datetime
+    fault: Fault | None = None
+    ddl_event: DdlEvent | None = None
 
 
 class TaskSupervisor:
@@ -52,29 +63,24 @@ class TaskSupervisor:
     def __init__(self, task: Task, *, exit_on_error: bool = False) -> None:
         self._task = task
         self._exit_on_error = exit_on_error
-        self._state: TaskState = "starting"
-        self._since = now()
-        self._fault: Fault | None = None
-        self._ddl_event: DdlEvent | None = None
+        self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
         self._generation: Generation | None = None
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
+        self._spark = TaskSpark(task)
         self._prepared = False
-        self._had_session = False
-        self._ran = False
-        self._failed = False
         self._log = structlog.get_logger().bind(task=task.name)
 
     def status(self) -> TaskStatus:
         """What the task is doing now."""
         return task_status(
             self._task.name,
-            self._state,
-            self._since,
+            self._phase.state,
+            self._phase.since,
             os.getpid(),
-            self._fault,
+            self._phase.fault,
             self._generation,
             self._counts,
             self._rates,
@@ -85,11 +91,10 @@ class TaskSupervisor:
         if command not in ("pause", "resume", "stop"):
             raise ValueError(f"no such command: {command}")
         wish = "run" if command == "resume" else command
-        if self._wish == "stop" or (wish == "run" and self._state == "running"):
+        if self._wish == "stop" or (wish == "run" and self._phase.state == "running"):
             return
         if wish == "run":
-            self._fault = None
-            self._ddl_event = None
+            self._phase = replace(self._phase, fault=None, ddl_event=None)
         self._wish = wish
         self._wished.set()
 
@@ -110,38 +115,53 @@ class TaskSupervisor:
         return code
 
     async def _live(self) -> int:
-        session: SparkSession | None = None
-        backoff = Backoff(RESTART_WAIT)
-        while self._wish != "stop":
-            self._wished = anyio.Event()
-            if self._wish == "pause":
-                await self._pause()
-                continue
-            self._set_state("starting")
-            self._ran = False
-            try:
-                await self._prepare()
-                if session is None:
-                    session = await self._open_session()
-                await self._run_generation(session)
-                continue
-            except FatalError as error:
-                self._fail(error)
-                if self._exit_on_error:
+        backoff, code = Backoff(RESTART_WAIT), 0
+        while await self._wanted():
+            match await self._run_once():
+                case Stop():
+                    code = 0
                     break
-                self._wish = "pause" if self._wish == "run" else self._wish
-                continue
-            except (TransientError, DatabaseUnavailableError) as error:
-                if self._ran:
-                    backoff.reset()
-                self._tell_of_restart(error, backoff.next)
-                if isinstance(error, TransientError):
-                    await self._close_session(session)
-                    session = None
-            await backoff.wait(self._wished)
-        self._set_state("stopped")
-        await self._close_session(session)
-        return 1 if self._failed else 0
+                case Pause():
+                    code = 0
+                case Failed(error):
+                    code = 1
+                    self._fail(error)
+                    if self._exit_on_error:
+                        break
+                case Retry(error, ran) as retry:
+                    if ran:
+                        code = 0
+                        backoff.reset()
+                    self._tell_of_restart(error, backoff.next)
+                    if retry.spark_lost:
+                        await self._spark.close()
+                    await backoff.wait(self._wished)
+        self._enter("stopped")
+        await self._spark.close()
+        return code
+
+    async def _wanted(self) -> bool:
+        """Whether the task is to run; waits for as long as it is to pause."""
+        while self._wish == "pause":
+            self._wished = anyio.Event()
+            self._enter("paused")
+            await self._wished.wait()
+        return self._wish == "run"
+
+    async def _run_once(self) -> Outcome:
+        """One generation, with what must be there before it."""
+        self._wished = anyio.Event()
+        self._enter("starting")
+        started = anyio.Event()
+        try:
+            await self._prepare()
+            session = await self._spark.session()
+            finished = await self._run_generation(session, started)
+        except FatalError as error:
+            return Failed(error)
+        except (TransientError, DatabaseUnavailableError) as error:
+            return Retry(error, ran=started.is_set())
+        return Stop() if finished or self._wish == "stop" else Pause()
 
     async def _prepare(self) -> None:
         """Once per process: check everything, then forget the former state where that is asked."""
@@ -151,68 +171,24 @@ class TaskSupervisor:
                 await self._remove_meta()
             self._prepared = True
 
-    async def _run_generation(self, session: SparkSession) -> None:
-        """One generation; of the errors of its actors the one that says most is raised."""
+    async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
+        """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(self._task, session, self._counts)
-        running = anyio.Event()
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._announce, running)
-                await generation.run(self._wished, running)
-                if generation.finished:
-                    self._wish = "stop"
+                tasks.start_soon(self._announce, started)
+                await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            address = address_of(self._task.target_database)
-            raise _weightiest(group, address) from group
+            raise weightiest(group, address_of(self._task.target_database)) from group
+        return generation.finished
 
-    async def _announce(self, running: anyio.Event) -> None:
-        await running.wait()
-        self._ran = True
-        self._failed = False
-        self._fault = None
-        self._set_state("running")
+    async def _announce(self, started: anyio.Event) -> None:
+        await started.wait()
+        self._phase = replace(self._phase, fault=None, ddl_event=None)
+        self._enter("running")
         await self._wished.wait()
-        self._set_state("stopping" if self._wish == "stop" else "pausing")
-
-    async def _pause(self) -> None:
-        self._set_state("paused")
-        await self._wished.wait()
-
-    async def _open_session(self) -> SparkSession:
-        spark = self._task.spark
-        files = executor_files(self._task)
-
-        def open_ready() -> SparkSession:
-            return ready_session(spark.master, spark.conf, self._task.name, files)
-
-        where = f"spark.master {spark.master}"
-        try:
-            session = await anyio.to_thread.run_sync(open_ready)
-        except ClusterError as error:
-            if self._had_session and not error.lasting:
-                raise TransientError(str(error)) from error
-            raise FatalError(
-                "spark.executors", str(error), where=where, ways_out=error.ways_out
-            ) from error
-        except (PySparkException, Py4JError, OSError) as error:
-            if self._had_session:
-                raise TransientError(f"Spark does not start again: {error}") from error
-            raise FatalError(
-                "spark.not-started",
-                f"Spark does not start: {error}",
-                where=where,
-                ways_out=(
-                    "correct spark.master and spark.conf in the task file, and start the task anew",
-                    "if the machine lacked memory, `replicator resume` tries again",
-                ),
-            ) from error
-        self._had_session = True
-        return session
-
-    async def _close_session(self, session: SparkSession | None) -> None:
-        if session is not None:
-            await anyio.to_thread.run_sync(close_session, session)
+        self._enter("stopping" if self._wish == "stop" else "pausing")
 
     async def _remove_meta(self) -> None:
         connection = Connection(address_of(self._task.target_database))
@@ -235,7 +211,7 @@ class TaskSupervisor:
         if request.command == "status":
             return Reply(ok=True, body=self.status().to_dict())
         if request.command == "unlock-ddl-lock":
-            running = self._running if self._state == "running" else None
+            running = self._running if self._phase.state == "running" else None
             return await operator_commands.unlock(
                 running.coordination if running else None, request.arguments
             )
@@ -253,7 +229,7 @@ class TaskSupervisor:
                 return await operator_commands.list_overrides(self._task)
             return await operator_commands.give_override(
                 self._task,
-                self._ddl_event,
+                self._phase.ddl_event,
                 lambda: self._running.overrides if self._running else None,
                 arguments,
             )
@@ -268,42 +244,20 @@ class TaskSupervisor:
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)
         ways_out = ("mend or wait: the task goes on by itself as soon as it can",)
-        self._fault = Fault("task.restart", str(error), "", ways_out, now())
+        fault = Fault("task.restart", str(error), "", ways_out, now())
+        self._phase = replace(self._phase, fault=fault)
 
     def _fail(self, error: FatalError) -> None:
-        self._failed = True
-        self._ddl_event = error.ddl_event
-        overrides = (
-            operator_commands.ways_of(self._task.name, error.ddl_event) if error.ddl_event else ()
-        )
+        """Tell of a fault; what is wanted from now on is a pause, if not the end."""
+        event = error.ddl_event
+        overrides = operator_commands.ways_of(self._task.name, event) if event else ()
         ways_out = (*overrides, *error.ways_out)
-        self._fault = Fault(error.event, error.message, error.where, ways_out, now())
+        fault = Fault(error.event, error.message, error.where, ways_out, now())
+        self._phase = replace(self._phase, fault=fault, ddl_event=event)
         self._log.error(error.event, error=error.message, where=error.where, ways_out=ways_out)
+        if self._wish == "run":
+            self._wish = "pause"
 
-    def _set_state(self, state: TaskState) -> None:
-        self._state = state
-        self._since = now()
+    def _enter(self, state: TaskState) -> None:
+        self._phase = replace(self._phase, state=state, since=now())
         self._log.info(f"task.{state}")
-
-
-def _weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
-    """The error to act on: a fatal one before a transient one, anything unexpected first.
-
-    What a server says itself is the target's: the readers and the start tell of the sources.
-    """
-    errors = [
-        refusal("target", target, error) if isinstance(error, MySQLError) else error
-        for error in _leaves(group)
-    ]
-    for error in errors:
-        if not isinstance(error, FatalError | TransientError | DatabaseUnavailableError):
-            return error
-    return next((e for e in errors if isinstance(e, FatalError)), errors[0])
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

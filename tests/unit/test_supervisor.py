@@ -1,0 +1,173 @@
+"""The states of a task, one after the other, as its runs end and the operator wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.backoff import Backoff
+from actors.faults import FatalError, TransientError
+from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop
+from actors.task.supervisor import TaskSupervisor
+from config.loading import load_task
+from replicator.mysql.connection import DatabaseUnavailableError
+
+FAULT = Failed(FatalError("ddl.refused", "no", where="a", ways_out=("mend it",)))
+AWAY = DatabaseUnavailableError("the target is away")
+EXAMPLE = Path(__file__).parents[2] / "config/examples/merge-two-sources.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARD_PASSWORD", "one")
+    monkeypatch.setenv("TARGET_PASSWORD", "two")
+
+
+Step = Callable[[TaskSupervisor], Outcome]
+
+
+class Scripted(TaskSupervisor):
+    """Runs end as a script says; with its end the task is stopped."""
+
+    def __init__(self, *steps: Step, exit_on_error: bool = False) -> None:
+        super().__init__(load_task(EXAMPLE), exit_on_error=exit_on_error)
+        self.steps = list(steps)
+
+    async def _run_once(self) -> Outcome:
+        if not self.steps:
+            self.request("stop")
+            return Stop()
+        self._wished = anyio.Event()
+        return self.steps.pop(0)(self)
+
+    async def live(self) -> int:
+        """The exit code."""
+        with anyio.fail_after(10):
+            return await self._live()
+
+
+def ends(outcome: Outcome) -> Step:
+    return lambda _: outcome
+
+
+def asked(command: str, outcome: Outcome) -> Step:
+    """The operator asks for something, and the run ends."""
+
+    def step(task: TaskSupervisor) -> Outcome:
+        task.request(command)
+        return outcome
+
+    return step
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The restart waits, in seconds, which take none."""
+    found: list[float] = []
+
+    class Waiting(Backoff):
+        async def wait(self, until: anyio.Event | None = None) -> None:
+            found.append(self.next)
+            at_once = anyio.Event()
+            at_once.set()
+            await super().wait(at_once)
+
+    monkeypatch.setattr("actors.task.supervisor.Backoff", Waiting)
+    return found
+
+
+async def until(task: TaskSupervisor, state: str) -> None:
+    with anyio.fail_after(10):
+        while task.status().state != state:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_task_that_has_done_its_work_ends_in_order() -> None:
+    task = Scripted(ends(Stop()))
+    assert await task.live() == 0
+    assert task.status().state == "stopped"
+
+
+async def test_a_pause_lasts_until_the_operator_resumes() -> None:
+    task = Scripted(asked("pause", Pause()), ends(Stop()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        assert len(task.steps) == 1
+        task.request("resume")
+        await until(task, "stopped")
+
+
+async def test_a_pause_that_is_taken_back_before_it_began_is_none() -> None:
+    def changes_their_mind(task: TaskSupervisor) -> Outcome:
+        task.request("pause")
+        task.request("resume")
+        return Pause()
+
+    assert await Scripted(changes_their_mind, ends(Stop())).live() == 0
+
+
+async def test_a_fault_pauses_and_is_told_until_it_is_resumed() -> None:
+    task = Scripted(ends(FAULT), ends(Stop()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        fault = task.status().error
+        assert fault is not None
+        assert (fault.event, fault.where, fault.ways_out) == ("ddl.refused", "a", ("mend it",))
+        task.request("resume")
+        assert task.status().error is None
+        await until(task, "stopped")
+
+
+async def test_to_stop_a_task_that_a_fault_has_paused_is_an_error_code() -> None:
+    task = Scripted(ends(FAULT))
+    async with anyio.create_task_group() as tasks:
+
+        async def stop() -> None:
+            await until(task, "paused")
+            task.request("stop")
+
+        tasks.start_soon(stop)
+        assert await task.live() == 1
+
+
+async def test_a_fault_ends_the_process_where_that_is_wanted() -> None:
+    task = Scripted(ends(FAULT), ends(Stop()), exit_on_error=True)
+    assert await task.live() == 1
+    assert len(task.steps) == 1
+    assert task.status().error is not None
+
+
+async def test_restarts_wait_longer_and_longer_until_one_has_run(waits: list[float]) -> None:
+    retry = ends(Retry(AWAY, ran=False))
+    task = Scripted(retry, retry, retry, ends(Retry(AWAY, ran=True)), retry, ends(Stop()))
+    assert await task.live() == 0
+    assert waits == [0.5, 1.0, 2.0, 0.5, 1.0]
+
+
+async def test_what_a_restart_waits_for_is_told(waits: list[float]) -> None:
+    told = []
+
+    def looks(task: TaskSupervisor) -> Outcome:
+        told.append(task.status().error)
+        return Stop()
+
+    await Scripted(ends(Retry(AWAY, ran=True)), looks).live()
+    assert [fault and (fault.event, fault.message) for fault in told] == [
+        ("task.restart", "the target is away")
+    ]
+    assert len(waits) == 1
+
+
+def test_only_a_failure_of_spark_starts_spark_anew() -> None:
+    assert Retry(TransientError("Spark failed"), ran=True).spark_lost
+    assert not Retry(AWAY, ran=True).spark_lost
+
+
+async def test_a_fault_while_the_task_stops_does_not_keep_it() -> None:
+    assert await Scripted(asked("stop", FAULT)).live() == 1
