@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from actors.copying.jobs import CopyJobs
 from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.progress import CopyProgress
-from actors.copying.start import CopyMember, begin_copy, binlog_end
+from actors.copying.start import CopyMember, begin_copy, visible_binlog_end
 from actors.copying.targets import make_targets
 from actors.counts import CopyCounts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
@@ -197,12 +197,13 @@ class FullCopy:
             reach(CrashPoint.COPY_COMPLETE)
             upstream = Connection(self._setups[source].address)
             try:
-                end = await binlog_end(upstream, needed=self._task.task_mode == "all")
+                end = await visible_binlog_end(upstream, needed=self._task.task_mode == "all")
             finally:
                 upstream.close()
-            await self._store.finish(source, end[:2] if end else None)
+            place = (end.file, end.offset) if end else None
+            await self._store.finish(source, place)
             reach(CrashPoint.COPY_FINISHED)
-            self._log.info("copy.source-finished", source=source, end=str(end and end[:2]))
+            self._log.info("copy.source-finished", source=source, end=str(place))
 
     async def _plan(
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event

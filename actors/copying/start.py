@@ -14,8 +14,9 @@ from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.mysql.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.errors import MISSING_PRIVILEGE, ErrorCode, error_code
+from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.inspection import list_tables, read_table
@@ -82,25 +83,18 @@ async def begin_copy(
         upstream.close()
 
 
-async def binlog_end(upstream: Connection, *, needed: bool) -> tuple[str, int, str] | None:
-    """File, offset and (where the server reports it here) GTID set of a binlog's current end.
+async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd | None:
+    """The present end of a binlog, as far as the server lets us see it.
 
-    None where the server writes no binlog and, unless ``needed``, where the privilege is missing.
-    Raises DatabaseUnavailableError or the server's error.
+    None where it writes no binlog; unless ``needed``, also where it does not let us see. Raises
+    DatabaseUnavailableError or the server's error.
     """
     try:
-        rows = await upstream.fetch("SHOW MASTER STATUS")
+        return await binlog_end(upstream)
     except MySQLError as error:
         if error_code(error) in MISSING_PRIVILEGE and not needed:
             return None
-        if error_code(error) != ErrorCode.ER_PARSE_ERROR:
-            raise
-        # The name of the statement since MySQL 8.4.
-        rows = await upstream.fetch("SHOW BINARY LOG STATUS")
-    if not rows:
-        return None
-    gtid = rows[0][4].replace("\n", "") if len(rows[0]) > 4 else ""
-    return str(rows[0][0]), int(rows[0][1]), gtid
+        raise
 
 
 async def _members(setup: SourceSetup, upstream: Connection) -> list[MemberRecord]:
@@ -137,11 +131,11 @@ async def _fresh(
 ) -> Checkpoint:
     while True:
         members = await _members(setup, upstream)
-        end = await binlog_end(upstream, needed=follow)
+        end = await visible_binlog_end(upstream, needed=follow)
         place = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
         if place is not None and end is not None:
             # The GTID set is left to the reader: the server knows it for any position.
-            end = (*place, "")
+            end = BinlogEnd(*place)
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
         # A table that was made before the position, and after the members were listed, would be
         # neither copied nor found in the binlog.
@@ -158,12 +152,12 @@ async def _fresh(
                 "copy once with `task-mode: full`, while nobody writes to the shards",
             ),
         )
-    file, offset, gtid = end or ("", 0, "")
+    end = end or BinlogEnd("", 0)
     return Checkpoint(
         source=setup.source,
-        file=file,
-        offset=offset,
-        gtid=gtid,
+        file=end.file,
+        offset=end.offset,
+        gtid=end.gtid,
         server_id=server_id,
         members=tuple(members),
         low_watermarks=(),

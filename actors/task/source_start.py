@@ -24,6 +24,7 @@ from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
@@ -172,8 +173,8 @@ async def _fresh(
 async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:
     meta = setup.meta
     if meta is None:
-        rows = await upstream.fetch("SHOW MASTER STATUS")
-        end = f"binlog-name: {rows[0][0]}, binlog-pos: {rows[0][1]}" if rows else "…"
+        found = await binlog_end(upstream)
+        end = f"binlog-name: {found.file}, binlog-pos: {found.offset}" if found else "…"
         raise FatalError(
             "source.no-start",
             f"source {setup.source} has no checkpoint, and the task file does not say where to"

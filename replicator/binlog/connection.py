@@ -25,6 +25,7 @@ from replicator.binlog.failures import StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
+from replicator.mysql.address import CONNECT_TIMEOUT
 from replicator.mysql.errors import ErrorCode
 
 _COM_REGISTER_SLAVE: Final = 0x15
@@ -37,7 +38,6 @@ _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _ZERO_POSITIONS_SINCE = (11, 4)
 """From this MariaDB version on, events inside transactions may carry no end position."""
 _RECEIVE_BYTES = 1 << 19
-_CONNECT_TIMEOUT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class BinlogConnection:
             password=self._address.password,
             charset="utf8mb4",
             autocommit=True,
-            connect_timeout=_CONNECT_TIMEOUT,
+            connect_timeout=CONNECT_TIMEOUT,
             read_timeout=self._timeout,
             write_timeout=self._timeout,
             **tls,

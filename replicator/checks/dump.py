@@ -12,11 +12,10 @@ import struct
 import uuid
 from typing import Any
 
-import pymysql
-
 from replicator.binlog.events import EventType
 from replicator.binlog.position import BinlogPosition
-from replicator.mysql.connection import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.session import connect
 
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 1
@@ -44,16 +43,7 @@ def try_dump(
     ER_MASTER_FATAL_ERROR_READING_BINLOG when the position does not exist,
     ER_SPECIFIC_ACCESS_DENIED_ERROR or ER_ACCESS_DENIED_ERROR when the privilege is missing.
     """
-    connection: Any = pymysql.connect(
-        host=address.host,
-        port=address.port,
-        user=address.user,
-        password=address.password,
-        ssl=address.tls(),
-        connect_timeout=int(CONNECT_TIMEOUT),
-        read_timeout=_READ_SECONDS,
-        write_timeout=_READ_SECONDS,
-    )
+    connection: Any = connect(address, timeout=_READ_SECONDS)
     try:
         _negotiate(connection, mariadb_gtid)
         file, offset = (position.file, position.offset) if position else ("", 4)

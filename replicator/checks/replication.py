@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import anyio.to_thread
 import pymysql.err
@@ -17,15 +16,15 @@ from replicator.checks.dump import try_dump
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
 from replicator.checks.versions import parse_version
+from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName
+from replicator.mysql.spellings import SHOW_REPLICAS, fetch_understood
 
 _POSITION_REFUSED = frozenset(
     {ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_ERROR_WHEN_EXECUTING_COMMAND}
 )
-_STATUS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
-_REPLICAS = ("SHOW SLAVE HOSTS", "SHOW REPLICAS")
 _FIRST_OFFSET = 4
 """Where the first event of a binlog file stands, after its magic number."""
 
@@ -35,7 +34,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
     place = Place(source.source_id)
     user = source.address.user
     try:
-        status = await _first_understood(connection, _STATUS)
+        end = await binlog_end(connection)
     except pymysql.err.MySQLError as error:
         return [
             place.failed(
@@ -44,7 +43,8 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
                 f"GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO '{user}'@'%';",
             )
         ]
-    position = BinlogPosition(str(status[0][0]), int(status[0][1]))
+    assert end is not None, "check_binlog_settings has seen that there is a binlog"
+    position = BinlogPosition(end.file, end.offset)
     try:
         await anyio.to_thread.run_sync(partial(try_dump, source.address, position))
     except (pymysql.err.MySQLError, OSError) as error:
@@ -63,12 +63,12 @@ async def check_binlog_databases(
 ) -> list[CheckResult]:
     """Whether binlog-do-db or binlog-ignore-db keep a replicated schema out of the binlog."""
     try:
-        status = await _first_understood(connection, _STATUS)
+        end = await binlog_end(connection)
     except pymysql.err.MySQLError:
         return []  # told by check_replication
-    wanted, ignored = (set(filter(None, str(text).split(","))) for text in status[0][2:4])
+    assert end is not None, "check_binlog_settings has seen that there is a binlog"
     schemas = {name.schema for name in tables}
-    missing = sorted((schemas - wanted if wanted else set()) | schemas & ignored)
+    missing = sorted((schemas - end.only if end.only else set()) | schemas & end.ignored)
     if not missing:
         return []
     return [
@@ -94,7 +94,7 @@ async def check_server_id_free(
     if wanted == own_id:
         return [place.failed("server_id", f"server-id {wanted} is the source's own", way_out)]
     try:
-        replicas = await _first_understood(connection, _REPLICAS)
+        replicas = await fetch_understood(connection, SHOW_REPLICAS)
     except pymysql.err.MySQLError as error:
         return [
             place.warning(
@@ -208,16 +208,3 @@ async def _files(connection: Connection) -> str:
     if not rows:
         return "no binlog"
     return f"{rows[0][0]} to {rows[-1][0]} (up to {rows[-1][1]})"
-
-
-async def _first_understood(
-    connection: Connection, statements: Sequence[str]
-) -> list[tuple[Any, ...]]:
-    """The rows of the first statement that the server's grammar knows."""
-    for statement in statements[:-1]:
-        try:
-            return await connection.fetch(statement)
-        except pymysql.err.ProgrammingError as error:
-            if error_code(error) != ErrorCode.ER_PARSE_ERROR:
-                raise
-    return await connection.fetch(statements[-1])

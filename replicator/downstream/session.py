@@ -7,24 +7,17 @@ Connections are kept per process, since an executor handles batch after batch.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, cast
 
-import pymysql
+import pymysql.err
 from pymysql.constants import COMMAND
-from pymysql.err import MySQLError
 from pymysql.protocol import OKPacketWrapper
 
-from replicator.mysql.address import (
-    CONNECT_TIMEOUT,
-    NO_SELECT_LIMIT,
-    TIDB_SETTINGS,
-    DatabaseAddress,
-)
+from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
-from replicator.mysql.names import quote
+from replicator.mysql.session import Answer, BlockingSession
+from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
 
 Buffer = bytes | memoryview
 
@@ -38,53 +31,28 @@ ANSWER_TIMEOUT = 600
 
 _DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
 _REQUIRED = {
-    "time_zone": "'+00:00'",
+    "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",
     "sql_select_limit": NO_SELECT_LIMIT,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server says about a statement: counts, and the text of its OK packet."""
-
-    affected: int
-    warnings: int
-    message: bytes
-
-
-class Session:
+class Session(BlockingSession):
     """One connection, set up for writing rows. Not for use by several threads at once."""
 
     def __init__(self, address: DatabaseAddress) -> None:
         """Connect. Raises the driver's error when the server can't be reached or refuses."""
-        self._connection = pymysql.connect(
-            host=address.host,
-            port=address.port,
-            user=address.user,
-            password=address.password,
-            ssl=cast(Any, address.tls()),
-            connect_timeout=int(CONNECT_TIMEOUT),
-            read_timeout=ANSWER_TIMEOUT,
-            write_timeout=ANSWER_TIMEOUT,
-            charset="utf8mb4",
-            local_infile=True,
-            autocommit=True,
-        )
         self.max_packet = 1 << 20
-        try:
-            self._prepare(address)
-        except BaseException:
-            self.close()
-            raise
-
-    def _prepare(self, address: DatabaseAddress) -> None:
         settings = {name: _setting(value) for name, value in address.session}
-        # Whatever else the task file sets, these decide how values are read and must hold.
-        settings = {**_DEFAULTS, **settings, **_REQUIRED}
-        assignments = ",".join(f"SESSION {quote(name)}={v}" for name, v in settings.items())
-        self.run(f"SET {assignments}{TIDB_SETTINGS}".encode())
-        self.run(b"SET NAMES binary")
+        super().__init__(
+            address,
+            # Whatever else the task file sets, these decide how values are read and must hold.
+            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}),
+            timeout=ANSWER_TIMEOUT,
+            local_infile=True,
+        )
+
+    def _prepare(self) -> None:
         found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format")[0]
         self.max_packet = int(found[0])
         # Without gap locks buckets do not get in each other's way; a server that logs
@@ -101,10 +69,7 @@ class Session:
                 f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
                 f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
             )
-        affected = self._connection.query(sql)
-        # PyMySQL has the text of the OK packet only here.
-        result = cast(Any, self._connection)._result
-        return Answer(affected, result.warning_count, bytes(result.message or b""))
+        return super().run(sql)
 
     def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
         """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
@@ -129,19 +94,9 @@ class Session:
         answer = OKPacketWrapper(connection._read_packet())
         return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
 
-    def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
-        """The rows of a query. Raises the driver's error."""
-        self._connection.query(sql)
-        return cast(Any, self._connection)._result.rows or ()
-
     def warnings(self) -> list[tuple[int, str]]:
         """Code and text of the warnings of the last statement."""
         return [(int(code), _text(text)) for _, code, text in self.rows(b"SHOW WARNINGS")]
-
-    def close(self) -> None:
-        """Drop the connection; an open transaction is rolled back."""
-        with contextlib.suppress(MySQLError, OSError):
-            self._connection.close()
 
 
 _sessions: dict[DatabaseAddress, Session] = {}

@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from typing import Any
 
-CONNECT_TIMEOUT = 10.0
+CONNECT_TIMEOUT = 10
 """Seconds until a server must have answered the first packet."""
-
-NO_SELECT_LIMIT = "18446744073709551615"
-"""For ``sql_select_limit``: with a server's own, every query would be cut off without a word."""
-
-TIDB_SETTINGS = (
-    "/*T! ,SESSION tidb_txn_mode='pessimistic',SESSION allow_auto_random_explicit_insert=1 */"
-)
-"""What goes behind the other assignments of a SET: a comment but for TiDB (its page "Comment
-Syntax"). Locks hold when they are taken, whatever the cluster's default, and an AUTO_RANDOM column
-takes the values that the shards have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,20 @@ class DatabaseAddress:
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}"
 
-    def tls(self) -> ssl.SSLContext | None:
+    def options(self) -> dict[str, Any]:
+        """The arguments for connecting that PyMySQL and aiomysql have in common."""
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "ssl": self._tls(),
+            "connect_timeout": CONNECT_TIMEOUT,
+            "charset": "utf8mb4",
+            "autocommit": True,
+        }
+
+    def _tls(self) -> ssl.SSLContext | None:
         """A context that verifies the server against ``ssl_ca``; None where no file is named."""
         if not (self.ssl_ca or self.ssl_cert):
             return None

@@ -16,19 +16,14 @@ import anyio
 import pymysql.err
 import structlog
 
-from replicator.mysql.address import (
-    CONNECT_TIMEOUT,
-    NO_SELECT_LIMIT,
-    TIDB_SETTINGS,
-    DatabaseAddress,
-)
+from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.errors import (
     DatabaseUnavailableError,
     ErrorCode,
     error_code,
     is_unavailable,
 )
-from replicator.mysql.names import quote
+from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
 
 __all__ = [
     "CONNECT_TIMEOUT",
@@ -109,27 +104,17 @@ class Connection:
 
     async def _open(self) -> aiomysql.Connection:
         session: Mapping[str, str] = {
-            "time_zone": "+00:00",
+            "time_zone": UTC,
             "foreign_key_checks": "0",
             "sql_mode": "",
             **dict(self.address.session),
             "sql_select_limit": NO_SELECT_LIMIT,
         }
-        connection = await aiomysql.connect(
-            host=self.address.host,
-            port=self.address.port,
-            user=self.address.user,
-            password=self.address.password,
-            ssl=self.address.tls(),
-            connect_timeout=CONNECT_TIMEOUT,
-            charset="utf8mb4",
-            autocommit=True,
-        )
+        connection = await aiomysql.connect(**self.address.options())
         try:
             async with connection.cursor(_Cursor) as cursor:
                 for name, value in session.items():
-                    assignment = f"SESSION {quote(name)} = %s{TIDB_SETTINGS}"
-                    await cursor.execute(f"SET {assignment}", (_number(value),))
+                    await cursor.execute(set_session({name: "%s"}), (_number(value),))
         except BaseException:
             connection.close()
             raise

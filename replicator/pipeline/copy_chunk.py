@@ -24,6 +24,7 @@ from replicator.downstream.session import (
 )
 from replicator.downstream.statements import RowRefusedError, insert_rows
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import (
     DUPLICATE_KEY,
     NO_SUCH_TABLE,
@@ -256,10 +257,10 @@ def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: Tab
     if not copy.transactional:
         # There are no snapshots of it: what is read is what is there by then.
         stream.lock(copy.name, LOCK_SECONDS)
-        return _key(stream.binlog_end())
+        return _key(blocking_binlog_end(stream))
     told = stream.begin_snapshot()
     if told:
-        return _key(told)
+        return BinlogPosition(*told).key
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
@@ -267,15 +268,15 @@ def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: Tab
     try:
         holder.lock(copy.name, LOCK_SECONDS)
         stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        end = holder.binlog_end()
+        end = blocking_binlog_end(holder)
         holder.unlock()
     finally:
         holder.close()
     return _key(end)
 
 
-def _key(place: tuple[str, int] | None) -> int:
-    return BinlogPosition(*place).key if place else 0
+def _key(end: BinlogEnd | None) -> int:
+    return BinlogPosition(end.file, end.offset).key if end else 0
 
 
 def _check_structure(stream: SourceStream, copy: TableCopy) -> None:

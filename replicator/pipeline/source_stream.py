@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
-import pymysql
+import pymysql.err
 from pymysql.protocol import MysqlPacket
 
-from replicator.mysql.address import CONNECT_TIMEOUT, NO_SELECT_LIMIT, DatabaseAddress
+from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
+from replicator.mysql.session import BlockingSession
+from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
 from replicator.pipeline.text_rows import (
     HEADER,
     LONG_ROW,
@@ -37,16 +39,23 @@ LOCK_TIMEOUT = 5
 """Seconds to wait for a table that somebody has locked: then a stop is heeded."""
 
 _SETTINGS = (
-    "SET SESSION time_zone='+00:00',SESSION sql_mode='',SESSION sql_big_selects=1"
-    f",SESSION sql_select_limit={NO_SELECT_LIMIT},SESSION net_write_timeout={READ_TIMEOUT}"
-    f",SESSION lock_wait_timeout={LOCK_TIMEOUT}"
-    "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
-).encode()
+    set_session(
+        {
+            "time_zone": f"'{UTC}'",
+            "sql_mode": "''",
+            "sql_select_limit": NO_SELECT_LIMIT,
+            "sql_big_selects": "1",
+            "net_write_timeout": str(READ_TIMEOUT),
+            "lock_wait_timeout": str(LOCK_TIMEOUT),
+        }
+    )
+    + "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
+)
 """Limits that a server may have for others would cut a table off, or end a read that a slow target
 holds up. (MariaDB takes no comments for versions of MySQL from 5.7 on.)"""
 
 
-class SourceStream:
+class SourceStream(BlockingSession):
     """One connection to a source, for reading whole ranges of tables. For one thread.
 
     It speaks the charset ``binary``, so that text arrives in the bytes it is stored in, in UTC,
@@ -55,34 +64,10 @@ class SourceStream:
 
     def __init__(self, address: DatabaseAddress) -> None:
         """Connect. Raises the driver's error when the server can't be reached or refuses."""
-        self._connection = pymysql.connect(
-            host=address.host,
-            port=address.port,
-            user=address.user,
-            password=address.password,
-            ssl=cast(Any, address.tls()),
-            connect_timeout=int(CONNECT_TIMEOUT),
-            read_timeout=READ_TIMEOUT,
-            write_timeout=READ_TIMEOUT,
-            charset="utf8mb4",
-            autocommit=True,
-        )
-        try:
-            self.run(_SETTINGS)
-            self.run(b"SET NAMES binary")
-            self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(address, settings=_SETTINGS, timeout=READ_TIMEOUT)
 
-    def run(self, sql: bytes) -> None:
-        """Run a statement. Raises the driver's error."""
-        self._connection.query(sql)
-
-    def rows(self, sql: bytes) -> list[tuple[Any, ...]]:
-        """The rows of a small query. Raises the driver's error."""
-        self._connection.query(sql)
-        return list(cast(Any, self._connection)._result.rows or ())
+    def _prepare(self) -> None:
+        self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
     def fingerprint(self, table: bytes) -> str:
         """The digest of a table's structure; ``table`` is its quoted name.
@@ -140,21 +125,6 @@ class SourceStream:
         self.run(b"UNLOCK TABLES")
         self.run(b"COMMIT")
         self.run(b"SET SESSION autocommit=1,SESSION lock_wait_timeout=%d" % LOCK_TIMEOUT)
-
-    def binlog_end(self) -> tuple[str, int] | None:
-        """File and offset of the present end of the binlog; None where there is none.
-
-        Raises the driver's error.
-        """
-        try:
-            rows = self.rows(b"SHOW MASTER STATUS")
-        except pymysql.err.ProgrammingError:
-            # The name of the statement since MySQL 8.4.
-            rows = self.rows(b"SHOW BINARY LOG STATUS")
-        if not rows:
-            return None
-        file, offset = rows[0][:2]
-        return _text(file), int(offset)
 
     def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
         """The result of a query as blocks of row lines, with the number of lines in each.

@@ -90,7 +90,7 @@ async def test_limits_that_a_server_has_for_others(start_server: StartServer) ->
     stream = SourceStream(address)
     blocks = stream.blocks(b"SELECT seq FROM mysql.seq_1_to_20")
     assert sum(rows for _, rows in blocks) == 20
-    assert stream.rows(b"SELECT SLEEP(1.1)") == [(0,)]
+    assert list(stream.rows(b"SELECT SLEEP(1.1)")) == [(0,)]
     stream.close()
     session = Session(address)
     assert len(session.rows(b"SELECT seq FROM mysql.seq_1_to_20")) == 20

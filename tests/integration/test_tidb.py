@@ -14,8 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator.downstream.session import Session
-from replicator.mysql.address import DatabaseAddress, DatabaseUnavailableError, is_unavailable
+from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import DatabaseUnavailableError, is_unavailable
 from replicator.pipeline.batch import Outcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer

@@ -1,0 +1,88 @@
+"""Blocking connections, for executors and threads: PyMySQL, in the charset ``binary``.
+
+So the bytes of a value pass as they are stored, whatever charset they are in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+from pymysql.err import MySQLError
+
+from replicator.mysql.address import DatabaseAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server says about a statement: counts, and the text of its OK packet."""
+
+    affected: int
+    warnings: int
+    message: bytes
+
+
+def connect(
+    address: DatabaseAddress, *, timeout: int, local_infile: bool = False
+) -> Connection[Cursor]:
+    """A new connection, with the server's own settings.
+
+    ``timeout``: seconds to wait for the server to answer, or to take more, before the connection
+    counts as lost. Raises the driver's error when the server can't be reached or refuses.
+    """
+    return pymysql.connect(
+        **address.options(),
+        read_timeout=timeout,
+        write_timeout=timeout,
+        local_infile=local_infile,
+    )
+
+
+class BlockingSession:
+    """One connection that is set up for a purpose. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        address: DatabaseAddress,
+        *,
+        settings: str,
+        timeout: int,
+        local_infile: bool = False,
+    ) -> None:
+        """Connect and run ``settings``, the statement that gives variables their values.
+
+        ``timeout`` as for `connect`. Raises the driver's error.
+        """
+        self._connection = connect(address, timeout=timeout, local_infile=local_infile)
+        try:
+            self.run(settings.encode())
+            self.run(b"SET NAMES binary")
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """What else is to be set or asked, before anybody has the session."""
+
+    def run(self, sql: bytes) -> Answer:
+        """Run a statement. Raises the driver's error."""
+        affected = self._connection.query(sql)
+        # PyMySQL has the text of the OK packet only here.
+        result = cast(Any, self._connection)._result
+        return Answer(affected, result.warning_count, bytes(result.message or b""))
+
+    def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query that has few. Raises the driver's error."""
+        self._connection.query(sql)
+        return cast(Any, self._connection)._result.rows or ()
+
+    def close(self) -> None:
+        """Drop the connection; an open transaction is rolled back."""
+        with contextlib.suppress(MySQLError, OSError):
+            self._connection.close()

@@ -1,0 +1,26 @@
+"""What every session sets: variables whose defaults a server's owner may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from replicator.mysql.names import quote
+
+UTC = "+00:00"
+"""For ``time_zone``: TIMESTAMP columns are read and written by it."""
+
+NO_SELECT_LIMIT = "18446744073709551615"
+"""For ``sql_select_limit``: with a server's own, every query would be cut off without a word."""
+
+_TIDB_SETTINGS = (
+    "/*T! ,SESSION tidb_txn_mode='pessimistic',SESSION allow_auto_random_explicit_insert=1 */"
+)
+"""What goes behind the other assignments of a SET: a comment but for TiDB (its page "Comment
+Syntax"). Locks hold when they are taken, whatever the cluster's default, and an AUTO_RANDOM column
+takes the values that the shards have."""
+
+
+def set_session(settings: Mapping[str, str]) -> str:
+    """The statement that gives these variables their values, which are SQL, for a session."""
+    assignments = ",".join(f"SESSION {quote(name)}={value}" for name, value in settings.items())
+    return f"SET {assignments}{_TIDB_SETTINGS}"
