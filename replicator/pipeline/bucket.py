@@ -3,11 +3,9 @@ holds."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import NamedTuple
 
 from pymysql.err import MySQLError
@@ -15,23 +13,16 @@ from pymysql.err import MySQLError
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
 from replicator.downstream.load_data import InexactLoadError
-from replicator.downstream.session import (
-    Session,
-    forget_session,
-    session_for,
-)
+from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
+from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.watermarks import lock_watermarks, save_watermarks
 from replicator.downstream.writing import DuplicateRowError, write_changes
-from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
+from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
 from replicator.watermark import Watermark
-
-FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 2.0
-"""Seconds between attempts: doubled from the first to the longest, with a random part."""
 
 _SHOWN_BYTES = 400
 
@@ -76,60 +67,24 @@ def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
     A lost connection, also one that is lost during COMMIT, is answered by doing the bucket
     again: its watermarks tell what it has. What the target refuses comes back as an outcome.
     """
-    exact = False
-    deadline = time.monotonic() + settings.patience
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            with _transaction(settings) as session:
-                return _write(session, work, settings, exact=exact)
-        except InexactLoadError:
-            exact = True
-            continue
-        except DuplicateKeyError as error:
-            return _failed(
-                work,
-                Outcome.DUPLICATE,
-                ErrorCode.ER_DUP_ENTRY,
-                str(error),
-                error.members,
-                error.key,
-            )
-        except DuplicateRowError as error:
-            return _failed(
-                work,
-                Outcome.DUPLICATE,
-                ErrorCode.ER_DUP_ENTRY,
-                error.text,
-                (error.member,),
-                error.line,
-            )
-        except RowRefusedError as error:
-            return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
-        except (MySQLError, OSError) as error:
-            if not (is_unavailable(error) or is_contention(error)):
-                return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
-            if time.monotonic() > deadline:
-                return _failed(work, Outcome.UNREACHABLE, error_code(error), error_text(error))
-        time.sleep(pause * (0.5 + random.random()))
-        pause = min(2 * pause, LONGEST_PAUSE)
-
-
-@contextmanager
-def _transaction(settings: ApplySettings) -> Iterator[Session]:
-    """A transaction on this process's session; rolled back, or the session dropped, on errors."""
     try:
-        session = session_for(settings.address)
-        session.run(b"BEGIN")
-        yield session
-    except (DuplicateKeyError, DuplicateRowError, InexactLoadError):
-        session.run(b"ROLLBACK")
-        raise
-    except BaseException:
-        # Closing rolls back, whatever state the connection is in. After a refusal, too: a setting
-        # of the server that is mended counts for connections that are opened afterwards.
-        forget_session(settings.address)
-        raise
+        return until_done(partial(_attempt, work, settings), patience=settings.patience)
+    except DuplicateKeyError as error:
+        return _duplicate(work, str(error), error.members, error.key)
+    except DuplicateRowError as error:
+        return _duplicate(work, error.text, (error.member,), error.line)
+    except RowRefusedError as error:
+        return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
+    except OutOfPatienceError as out:
+        return _failed(work, Outcome.UNREACHABLE, error_code(out.error), error_text(out.error))
+    except (MySQLError, OSError) as error:
+        return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
+
+
+def _attempt(work: BucketWork, settings: ApplySettings, exact: bool) -> BucketOutcome:
+    harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
+    with transaction(settings.address, *harmless) as session:
+        return _write(session, work, settings, exact=exact)
 
 
 def _write(
@@ -165,6 +120,12 @@ def _write(
         skipped=len(work.entries) - len(fresh),
         **asdict(counts),
     )
+
+
+def _duplicate(
+    work: BucketWork, message: str, members: tuple[str, ...], row: bytes
+) -> BucketOutcome:
+    return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, message, members, row)
 
 
 def _failed(

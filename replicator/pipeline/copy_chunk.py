@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from pymysql.err import MySQLError
 
@@ -17,37 +16,27 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import lock_chunk, record_chunk
 from replicator.downstream.literals import NULL_FIELD, field_value, identifier
 from replicator.downstream.load_data import InexactLoadError, load_blocks
-from replicator.downstream.session import (
-    Session,
-    forget_session,
-    session_for,
-)
+from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError, insert_rows
+from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
-from replicator.mysql.errors import (
-    DUPLICATE_KEY,
-    NO_SUCH_TABLE,
-    ErrorCode,
-    error_code,
-    error_text,
-    is_contention,
-    is_unavailable,
-)
+from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
 from replicator.pipeline.source_stream import SourceStream
 from replicator.rows.charsets import transcoder
 from replicator.rows.fields import escape
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between attempts: doubled from the first to the longest, with a random part."""
-
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
 
 _CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR}
 """Unknown column, table, database: the shard is not as planned."""
+
+_OLD_SNAPSHOT = frozenset({ErrorCode.ER_TABLE_DEF_CHANGED})
+"""The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
+snapshot shows what it is now."""
 
 _SHOWN_BYTES = 400
 
@@ -134,50 +123,35 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
     its record tells whether it is there. What a server refuses comes back as an outcome.
     """
-    exact = False
-    deadline = time.monotonic() + settings.patience
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            return _copy(chunk, settings, load_data=settings.load_data and not exact)
-        except InexactLoadError:
-            exact = True
-            continue
-        except RowRefusedError as error:
-            duplicate = error.code in DUPLICATE_KEY
-            outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
-            return ChunkOutcome(
-                chunk, outcome, code=error.code, message=error.text, line=error.line
-            )
-        except ShardChangedError as error:
-            return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
-        except (LookupError, BinlogError) as error:
-            return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
-        except (MySQLError, OSError) as error:
-            failed = ChunkOutcome(
-                chunk, CopyOutcome.REFUSED, code=error_code(error), message=error_text(error)
-            )
-            if error_code(error) in _CHANGED:
-                return replace(failed, outcome=CopyOutcome.CHANGED)
-            # ER_TABLE_DEF_CHANGED: the table was made anew after the snapshot began, by a TRUNCATE
-            # or another change. A new snapshot shows what it is now.
-            if not (
-                is_unavailable(error)
-                or is_contention(error)
-                or error_code(error) == ErrorCode.ER_TABLE_DEF_CHANGED
-            ):
-                return failed
-            if time.monotonic() > deadline:
-                return replace(failed, outcome=CopyOutcome.UNREACHABLE)
-        time.sleep(pause * (0.5 + random.random()))
-        pause = min(2 * pause, LONGEST_PAUSE)
+    try:
+        return until_done(
+            partial(_copy, chunk, settings), patience=settings.patience, passing=_OLD_SNAPSHOT
+        )
+    except RowRefusedError as error:
+        duplicate = error.code in DUPLICATE_KEY
+        outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
+        return ChunkOutcome(chunk, outcome, code=error.code, message=error.text, line=error.line)
+    except ShardChangedError as error:
+        return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
+    except (LookupError, BinlogError) as error:
+        return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
+    except OutOfPatienceError as out:
+        return _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
+    except (MySQLError, OSError) as error:
+        changed = error_code(error) in _CHANGED
+        return _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
 
 
-def _copy(chunk: CopyChunk, settings: CopySettings, *, load_data: bool) -> ChunkOutcome:
+def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
+    return ChunkOutcome(chunk, outcome, code=error_code(error), message=error_text(error))
+
+
+def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome:
+    load_data = settings.load_data and not exact
     copy = chunk.copy
     member = TableName(copy.schema, copy.table)
     place = (settings.chunk_table, copy.source, member, chunk.number)
-    with _transaction(settings.target) as session:
+    with transaction(settings.target, InexactLoadError, ShardChangedError) as session:
         if lock_chunk(session, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
@@ -205,22 +179,6 @@ def _copy(chunk: CopyChunk, settings: CopySettings, *, load_data: bool) -> Chunk
         ignored=ignored,
         read_at=read_at,
     )
-
-
-@contextmanager
-def _transaction(address: DatabaseAddress) -> Iterator[Session]:
-    try:
-        session = session_for(address)
-        session.run(b"BEGIN")
-        yield session
-    except (InexactLoadError, ShardChangedError):
-        session.run(b"ROLLBACK")
-        raise
-    except BaseException:
-        # Closing rolls back, whatever state the connection is in. After a refusal, too: a setting
-        # of the server that is mended counts for connections that are opened afterwards.
-        forget_session(address)
-        raise
 
 
 _streams: dict[DatabaseAddress, SourceStream] = {}
