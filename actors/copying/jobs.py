@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 import anyio.to_thread
-import pyarrow as pa
 import structlog
-from py4j.protocol import Py4JError, Py4JJavaError
 from pymysql.err import MySQLError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from actors.backoff import Backoff
 from actors.copying.planner import changed
 from actors.copying.progress import CopyProgress
-from actors.faults import FatalError, TransientError
-from actors.writing.job_runner import RETRY_WAIT, SPARK_ATTEMPTS
+from actors.faults import FatalError
+from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
@@ -67,21 +64,16 @@ class CopyJobs:
         keeps failing.
         """
         left = list(chunks)
-        backoff = Backoff(RETRY_WAIT)
-        failures = 0
+        attempts = JobAttempts()
         while left and not stop.is_set():
+            job = partial(copy_chunks, self._session, tuple(left), self._settings)
             try:
-                outcomes = await anyio.to_thread.run_sync(
-                    copy_chunks, self._session, left, self._settings
-                )
-            except (PySparkException, Py4JJavaError) as error:
-                failures += 1
+                outcomes = await submit(self._session, job, starving=self._starving, stop=stop)
+            except SPARK_FAILED as error:
+                failures = attempts.spark_failures + 1
                 self._log.warning("copy.spark-failed", attempt=failures, error=str(error)[:2000])
-                if failures >= SPARK_ATTEMPTS:
-                    raise TransientError(f"Spark failed {failures} times: {error}") from error
+                attempts.spark_failed(error)
                 trouble = "Spark failed"
-            except (Py4JError, EOFError, OSError, pa.ArrowException) as error:
-                raise TransientError(f"Spark's JVM is gone: {error!r}") from error
             else:
                 failed = self._count(outcomes)
                 left = left[len(outcomes) - (failed is not None) :]
@@ -91,9 +83,16 @@ class CopyJobs:
                     raise await self._fault(failed)
                 trouble = failed.message
             self._progress.waiting = trouble
-            self._log.warning("copy.retry", reason=trouble, seconds=round(backoff.next, 1))
-            await backoff.wait(stop)
+            self._log.warning("copy.retry", reason=trouble, seconds=round(attempts.next, 1))
+            await attempts.wait(stop)
         self._progress.waiting = ""
+
+    def _starving(self, starves: bool) -> None:
+        """A cluster has no executor for the chunks, or has one again; a stop then ends the job."""
+        # Several jobs run at once, and notice it one after the other.
+        if starves and self._progress.waiting != NO_EXECUTORS:
+            self._log.warning("copy.no-executors", reason=NO_EXECUTORS)
+        self._progress.waiting = NO_EXECUTORS if starves else ""
 
     def _count(self, outcomes: Sequence[ChunkOutcome]) -> ChunkOutcome | None:
         """Count what was copied; returns the outcome that ended the job early, if one did."""

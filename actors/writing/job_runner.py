@@ -1,36 +1,21 @@
-"""Running a batch's Spark job until it is done, in a thread."""
+"""Running a batch's Spark job until it is done."""
 
 from __future__ import annotations
 
-import anyio
-import anyio.to_thread
-import pyarrow as pa
+from functools import partial
+
 import structlog
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from actors.backoff import Backoff
-from actors.faults import FatalError, TransientError
+from actors.faults import FatalError
+from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
-from replicator.pipeline.cluster import executor_count, is_local
 from replicator.schema.registry import SchemaRegistry
-
-RETRY_WAIT = (0.2, 15.0)
-"""Seconds before the first and, at most, before any later attempt to reach the target."""
 
 DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
 """The event of the fault that two rows have the same key."""
-
-SPARK_ATTEMPTS = 3
-"""How often a job that failed in Spark itself is submitted before the session is replaced."""
-
-EXECUTOR_LOOK = 2.0
-"""Seconds between checks that a cluster still has executors for a running batch."""
-
-_JVM_GONE = (Py4JError, EOFError, OSError, pa.ArrowException)
 
 
 class JobRunner:
@@ -40,6 +25,7 @@ class JobRunner:
         self, session: SparkSession, settings: ApplySettings, registry: SchemaRegistry
     ) -> None:
         self.state = "idle"
+        self._before = self.state
         self._session = session
         self._settings = settings
         self._registry = registry
@@ -56,21 +42,17 @@ class JobRunner:
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
         keeps failing.
         """
-        backoff = Backoff(RETRY_WAIT)
-        failures = 0
+        attempts = JobAttempts()
+        job = partial(apply_batch, self._session, batch, self._settings)
         self.state = "applying"
         while True:
             try:
-                result = await self._submit(batch)
-            except (PySparkException, Py4JJavaError) as error:
-                failures += 1
+                result = await submit(self._session, job, starving=self._starving)
+            except SPARK_FAILED as error:
+                failures = attempts.spark_failures + 1
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
-                if failures >= SPARK_ATTEMPTS:
-                    raise TransientError(f"Spark failed {failures} times: {error}") from error
+                attempts.spark_failed(error)
                 trouble = "Spark failed"
-            except _JVM_GONE as error:
-                # Not a job that failed: the connection to the JVM broke, with its answer.
-                raise TransientError(f"Spark's JVM is gone: {error!r}") from error
             else:
                 if not result.failures:
                     self.state = "idle"
@@ -80,47 +62,17 @@ class JobRunner:
                         raise self._fault(bucket)
                 trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
-            self._log.warning("batch.retry", reason=trouble, seconds=round(backoff.next, 1))
-            await backoff.wait()
+            self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
+            await attempts.wait()
 
-    async def _submit(self, batch: Batch) -> BatchResult:
-        """Run one job, `stuck` while the cluster has no executor; stopping cancels it then."""
-        if is_local(self._session.sparkContext.master or ""):
-            return await anyio.to_thread.run_sync(apply_batch, self._session, batch, self._settings)
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_executors)
-            try:
-                result = await anyio.to_thread.run_sync(
-                    apply_batch, self._session, batch, self._settings
-                )
-            except (PySparkException, *_JVM_GONE) as error:
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-        return result
-
-    async def _watch_executors(self) -> None:
-        context = self._session.sparkContext
-        before = self.state
-        try:
-            while True:
-                await anyio.sleep(EXECUTOR_LOOK)
-                if await anyio.to_thread.run_sync(executor_count, context):
-                    self.state = before
-                elif self.state == before:
-                    reason = "the Spark cluster has no executor left for the task, and gives none"
-                    self.state = f"retrying: {reason}"
-                    self._log.warning("batch.no-executors", reason=reason)
-        except Py4JError:
-            # The JVM is gone or the application has ended: the job itself reports that.
-            return
-        finally:
-            if self.state != before:
-                # The thread that waits for the job can't be cancelled; without its job it ends.
-                context.cancelAllJobs()
-                self.state = before
+    def _starving(self, starves: bool) -> None:
+        """While a cluster has no executor for the batch it is `stuck`; a stop then ends the job."""
+        if starves:
+            self._before = self.state
+            self.state = f"retrying: {NO_EXECUTORS}"
+            self._log.warning("batch.no-executors", reason=NO_EXECUTORS)
+        else:
+            self.state = self._before
 
     def _fault(self, bucket: BucketOutcome) -> FatalError:
         target = self._registry.target_name(bucket.target)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
+from replicator.status import CopyStatus
+from tests.support.copying import copy_task
 from tests.support.executor_python import executor_python
 from tests.support.processes import PATIENCE, TaskProcess, task_process
 from tests.support.shards import Shards
@@ -114,6 +116,44 @@ def test_workers_are_killed(fragile_cluster: SparkCluster, shards: Shards, tmp_p
     with task_process(path, tmp_path) as task:
         task.until_applied(name, shards.sources)
         shards.assert_equal()
+
+
+@pytest.mark.slow
+def test_all_workers_are_killed_during_a_copy(
+    fragile_cluster: SparkCluster, shards: Shards, tmp_path: Path
+) -> None:
+    cluster, name = fragile_cluster, shards.database
+    for number, server in enumerate(shards.servers):
+        rows = f"SELECT {number * 50_000_000} + seq, 'x', 0 FROM seq_1_to_2500"
+        server.execute(f"INSERT INTO t1 {rows}", database=name)
+    values = copy_task(shards, rows=50)
+    values |= {"spark": cluster.settings(), "copy": {"rows-per-second": 100}}
+    path = write_task(tmp_path, values)
+    with task_process(path, tmp_path) as task:
+
+        def copied() -> CopyStatus:
+            status = task.status(name)
+            return (status.copy if status is not None else None) or CopyStatus("copying")
+
+        task.until(lambda: copied().rows > 0, "rows")
+        cluster.kill_worker(0)
+        cluster.kill_worker(1)
+        task.until(lambda: "no executor" in copied().waiting, "word that there are no executors")
+        before = copied().rows
+        cluster.start_worker(0)
+        task.until(lambda: copied().rows > before + 200, "more rows")
+        assert copied().waiting == ""
+
+        cluster.kill_worker(0)
+        task.until(lambda: "no executor" in copied().waiting, "word that there are no executors")
+        stop(task, name)
+        assert [event for event in task.events() if event["event"] == "copy.no-executors"]
+    cluster.start_worker(1)
+    values["copy"] = {"rows-per-second": 0}
+    with task_process(write_task(tmp_path, values), tmp_path) as task:
+        task.until_applied(name, shards.sources)
+        shards.assert_equal()
+        stop(task, name)
 
 
 def without_packages(folder: Path) -> dict[str, str]:

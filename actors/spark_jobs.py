@@ -1,0 +1,130 @@
+"""Submitting Spark jobs from an actor: in a thread, a few times where Spark fails, never stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from actors.backoff import Backoff
+from actors.faults import TransientError
+from replicator.pipeline.cluster import executor_count, is_local
+
+RETRY_WAIT = (0.2, 15.0)
+"""Seconds before the first and, at most, before any later attempt."""
+
+SPARK_ATTEMPTS = 3
+"""How often a job that Spark itself failed is submitted before the session is made anew."""
+
+EXECUTOR_LOOK = 2.0
+"""Seconds between two looks whether a cluster still has executors for a running job."""
+
+NO_EXECUTORS = "the Spark cluster has no executor left for the task, and gives none"
+
+SPARK_FAILED = (PySparkException, Py4JJavaError)
+"""What a job raises that Spark failed."""
+
+_JVM_GONE = (Py4JError, EOFError, OSError, pa.ArrowException)
+
+Result = TypeVar("Result")
+
+
+class JobAttempts(Backoff):
+    """The attempts at one piece of work: the waits between them, and how often Spark failed."""
+
+    def __init__(self) -> None:
+        super().__init__(RETRY_WAIT)
+        self.spark_failures = 0
+
+    def spark_failed(self, error: Exception) -> None:
+        """Count a failure of Spark itself. Raises TransientError when there were too many."""
+        self.spark_failures += 1
+        if self.spark_failures >= SPARK_ATTEMPTS:
+            raise TransientError(f"Spark failed {self.spark_failures} times: {error}") from error
+
+
+async def submit(
+    session: SparkSession,
+    job: Callable[[], Result],
+    *,
+    starving: Callable[[bool], None],
+    stop: anyio.Event | None = None,
+) -> Result:
+    """What a job gives that blocks until Spark has done it.
+
+    ``starving`` is told when a cluster has no executor for it any more, and when it has one again.
+    Meanwhile the job is given up on ``stop`` or when it is cancelled; at other times both wait for
+    its end. Raises one of SPARK_FAILED when Spark failed, TransientError without a JVM.
+    """
+    try:
+        if is_local(session.sparkContext.master or ""):
+            return await anyio.to_thread.run_sync(job)
+        watch = _ExecutorWatch(session.sparkContext, starving, stop)
+        return await _watched(job, watch)
+    except SPARK_FAILED:
+        raise
+    except _JVM_GONE as error:
+        # Not a job that failed: the connection to the JVM broke, with its answer.
+        raise TransientError(f"Spark's JVM is gone: {error!r}") from error
+
+
+async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.run)
+        try:
+            result = await anyio.to_thread.run_sync(job)
+        except (*SPARK_FAILED, *_JVM_GONE) as error:
+            failure = error
+        watch.ended = True
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return result
+
+
+class _ExecutorWatch:
+    """Looks whether a job has executors; ends it when it has none and nobody waits for it."""
+
+    def __init__(
+        self, context: SparkContext, starving: Callable[[bool], None], stop: anyio.Event | None
+    ) -> None:
+        self.ended = False
+        """Whether the job has come to its end."""
+        self._context = context
+        self._starving = starving
+        self._stop = stop
+        self._starves = False
+
+    async def run(self) -> None:
+        """Look until the job has ended, or has been ended."""
+        try:
+            while not (self._starves and self._stop is not None and self._stop.is_set()):
+                await self._until_next_look()
+                count = await anyio.to_thread.run_sync(executor_count, self._context)
+                if self._starves != (count == 0):
+                    self._starves = count == 0
+                    self._starving(self._starves)
+        except Py4JError:
+            # The JVM is gone, or the application was ended: the job itself tells that.
+            self.ended = True
+        finally:
+            if self._starves:
+                if not self.ended:
+                    # The thread that waits for the job can't be cancelled; without its job it ends.
+                    self._context.cancelAllJobs()
+                self._starving(False)
+
+    async def _until_next_look(self) -> None:
+        with anyio.move_on_after(EXECUTOR_LOOK):
+            if self._stop is None or self._stop.is_set():
+                await anyio.sleep_forever()
+            else:
+                await self._stop.wait()
