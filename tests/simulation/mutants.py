@@ -63,7 +63,7 @@ def version_off_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "ddl", ddl)
 
 
-def point_not_compared(patch: pytest.MonkeyPatch) -> None:
+def watermark_not_compared(patch: pytest.MonkeyPatch) -> None:
     def commit(
         self: TargetTable,
         source: str,
@@ -80,7 +80,7 @@ def point_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TargetTable, "commit", commit)
 
 
-def point_by_position_only(patch: pytest.MonkeyPatch) -> None:
+def watermark_by_position_only(patch: pytest.MonkeyPatch) -> None:
     def commit(
         self: TargetTable,
         source: str,
@@ -195,7 +195,7 @@ def compared_as_a_set(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TargetLock, "agreed", property(agreed))
 
 
-def turns_forgotten(patch: pytest.MonkeyPatch) -> None:
+def cutovers_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Forced and other cutovers are not saved."""
     original = World.do_record
 
@@ -206,7 +206,7 @@ def turns_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(World, "do_record", do_record)
 
 
-def turn_at_the_saved_position(patch: pytest.MonkeyPatch) -> None:
+def cutover_at_the_saved_position(patch: pytest.MonkeyPatch) -> None:
     """Members are forced from where the source is saved, not behind what was applied."""
     original = Group.cut_over
 
@@ -246,7 +246,7 @@ def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Group, "join", join)
 
 
-def rename_starts_anew(patch: pytest.MonkeyPatch) -> None:
+def rename_forgets_the_version(patch: pytest.MonkeyPatch) -> None:
     original = Group.rename
 
     def rename(self: Group[None], old: str, new: str, at: Place) -> None:
@@ -272,8 +272,8 @@ MUTANTS: Mapping[str, Patch] = {
         patch.__name__: patch
         for patch in (
             version_off_by_one,
-            point_not_compared,
-            point_by_position_only,
+            watermark_not_compared,
+            watermark_by_position_only,
             saved_behind_items,
             saved_anywhere,
             only_latest_item_open,
@@ -286,12 +286,12 @@ MUTANTS: Mapping[str, Patch] = {
             no_barrier,
             execute_before_cutovers,
             compared_as_a_set,
-            turns_forgotten,
-            turn_at_the_saved_position,
+            cutovers_forgotten,
+            cutover_at_the_saved_position,
             awaited_forgotten,
             executed_again,
             joins_at_the_known_version,
-            rename_starts_anew,
+            rename_forgets_the_version,
         )
     },
 }

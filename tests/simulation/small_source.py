@@ -180,7 +180,7 @@ class SmallSource:
         return watermark <= self.watermark
 
     def restart(self, name: str, lock: TargetLock[None], executed: int) -> None:
-        """Everything is applied and saved, and reading starts anew from there."""
+        """Everything is applied and saved, and reading restarts from there."""
         self.apply(len(self.queue), executed)
         self.save(self.savable(0)[-1])
         lock.stop(name)

@@ -89,11 +89,11 @@ def _ends(found: Explored, catalogue: Catalogue) -> set[State]:
 # Wrong versions of what is around the rule; those of the rule itself are in `mutants`.
 
 
-def _point_not_compared(patch: pytest.MonkeyPatch) -> None:
+def _watermark_not_compared(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SmallSource, "has", lambda self, watermark: False)
 
 
-def _point_by_position_only(patch: pytest.MonkeyPatch) -> None:
+def _watermark_by_position_only(patch: pytest.MonkeyPatch) -> None:
     def has(self: SmallSource, watermark: Watermark) -> bool:
         return watermark[1] <= self.watermark[1]
 
@@ -104,7 +104,7 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Small, "barrier", lambda self: None)
 
 
-def _turns_forgotten(patch: pytest.MonkeyPatch) -> None:
+def _cutovers_forgotten(patch: pytest.MonkeyPatch) -> None:
     original = SmallSource.crash
 
     def crash(self: SmallSource, *left: object, **how: object) -> None:
@@ -115,10 +115,10 @@ def _turns_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 OWN = {
-    "point_not_compared": _point_not_compared,
-    "point_by_position_only": _point_by_position_only,
+    "watermark_not_compared": _watermark_not_compared,
+    "watermark_by_position_only": _watermark_by_position_only,
     "no_barrier": _no_barrier,
-    "turns_forgotten": _turns_forgotten,
+    "cutovers_forgotten": _cutovers_forgotten,
 }
 RULE = (
     "skip_for_hold",

@@ -354,7 +354,7 @@ class World:
             source.stopping = True
 
     def do_restart(self, name: str) -> None:
-        """A source is drained: it is saved, and starts anew from what is saved."""
+        """A source is drained: it is saved, and restarts from what is saved."""
         self.save({name: self.sources[name]})
         for lock in self.locks.values():
             lock.stop(name)
