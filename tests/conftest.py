@@ -17,6 +17,7 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
+from tests.support.case_ids import case_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         marked = metafunc.definition.get_closest_marker("also_tidb") is not None
         if marked:
             metafunc.parametrize("target_server", list(TARGETS), indirect=True)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Cases are named after what they show."""
+    return case_id(val, argname)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

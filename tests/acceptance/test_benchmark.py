@@ -14,7 +14,7 @@ SIZES = {"rows": 2000, "transactions": 50, "accounts": 500, "commits": 3, "runs"
 
 
 @pytest.mark.slow
-def test_measures_everything(tmp_path: Path) -> None:
+def test_the_benchmark_measures_everything(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     options = [text for name, value in SIZES.items() for text in (f"--{name}", str(value))]
     done = subprocess.run(

@@ -183,7 +183,7 @@ def test_statements_that_do_not_fit_the_others(estate: ShardedEstate, tmp_path: 
         operated.equal((server, f"{db}.t6"), (server, f"{db}.t7"), columns="id")
 
 
-def test_rules_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
+def test_overrides_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
     path = write_task(tmp_path, {**estate.task, "shard-mode": "pessimistic"})
     with task_process(path, tmp_path) as task:
         task.until_logged("task.running")

@@ -84,7 +84,7 @@ async def test_case_030_one_shard_in_each_source(estate: ShardedEstate) -> None:
         await estate.settled()
 
 
-async def test_case_same_twice(estate: ShardedEstate) -> None:
+async def test_the_same_change_several_times_is_several_items(estate: ShardedEstate) -> None:
     """The same text several times is several items: they are compared by their number."""
     estate.create("A1", "B1", "B2")
     shapes = dict.fromkeys(estate.shards, "{}")
@@ -107,7 +107,9 @@ async def test_case_same_twice(estate: ShardedEstate) -> None:
         assert sum(estate.rows().values()) == 45
 
 
-async def test_case_seq_1(mixed_estate: ShardedEstate) -> None:
+async def test_a_long_sequence_of_changes_one_shard_after_the_other(
+    mixed_estate: ShardedEstate,
+) -> None:
     """Each shard goes through the whole sequence before the next one begins."""
     estate = mixed_estate
     last = ["ADD COLUMN e INT", "ADD INDEX e (e)"]

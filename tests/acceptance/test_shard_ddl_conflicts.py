@@ -36,7 +36,9 @@ CONFLICTS = {
 
 
 @pytest.mark.parametrize("case", CONFLICTS)
-async def test_case_conflict(mixed_estate: ShardedEstate, case: str) -> None:
+async def test_case_of_shards_that_bring_different_changes(
+    mixed_estate: ShardedEstate, case: str
+) -> None:
     table, ours, theirs, value = CONFLICTS[case]
     await _conflict(mixed_estate, table, ours, theirs, f"{{}}, {value}")
 

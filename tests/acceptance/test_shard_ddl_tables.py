@@ -165,7 +165,7 @@ async def test_case_021_a_shard_gets_another_name(estate: ShardedEstate) -> None
         await estate.settled()
 
 
-async def test_case_rename(mixed_estate: ShardedEstate) -> None:
+async def test_case_rename_of_every_shard_between_two_changes(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create("A1", "B1", "B2")
     renamed = {"A1": "A4", "B1": "B5", "B2": "B6"}

@@ -34,7 +34,9 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("case", CHANGES)
-async def test_case_walk(mixed_estate: ShardedEstate, case: str) -> None:
+async def test_case_of_a_change_that_walks_over_the_shards(
+    mixed_estate: ShardedEstate, case: str
+) -> None:
     table, action, old, new = CHANGES[case]
     mixed_estate.create(*SHARDS, table=table)
     async with mixed_estate.merging():
@@ -84,7 +86,9 @@ GENERATED = {
         for name in GENERATED
     ],
 )
-async def test_case_walk_of_generated_columns(mariadb_estate: ShardedEstate, case: str) -> None:
+async def test_case_of_a_generated_column_that_walks_over_the_shards(
+    mariadb_estate: ShardedEstate, case: str
+) -> None:
     """MySQL 5.6 has no generated columns."""
     table, action, old, new = GENERATED[case]
     mariadb_estate.create(*SHARDS, table=table)
@@ -93,7 +97,7 @@ async def test_case_walk_of_generated_columns(mariadb_estate: ShardedEstate, cas
 
 
 @pytest.mark.also_tidb
-async def test_case_add_drop(mixed_estate: ShardedEstate) -> None:
+async def test_columns_that_come_and_go_in_one_statement(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create(*SHARDS)
     one, two, three = "{}", "{}, 1, 2, 3", "{}, 3"
@@ -104,7 +108,7 @@ async def test_case_add_drop(mixed_estate: ShardedEstate) -> None:
         await estate.walk("DROP COLUMN col4, ADD col5 INT", old="{}, 4", new="{}, 5")
 
 
-async def test_case_index(mixed_estate: ShardedEstate) -> None:
+async def test_indexes_that_come_and_go_with_columns(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create(*SHARDS, table="(id INT PRIMARY KEY, col1 INT, col2 INT)")
     both = "{}, 1, 2"
@@ -119,7 +123,7 @@ async def test_case_index(mixed_estate: ShardedEstate) -> None:
         assert names == {"PRIMARY", "j"}
 
 
-async def test_case_rename_of_a_column(mariadb_estate: ShardedEstate) -> None:
+async def test_a_column_that_gets_another_name(mariadb_estate: ShardedEstate) -> None:
     """MySQL 5.6 has no RENAME COLUMN."""
     mariadb_estate.create(*SHARDS, table=TWO)
     async with mariadb_estate.merging():

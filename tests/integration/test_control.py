@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors.control import server as control_server
+from actors.control import server
 from actors.control.client import NotRunningError, ask, wait_ended
 from actors.control.protocol import (
     REQUEST_LIMIT,
@@ -213,7 +213,7 @@ async def test_a_request_without_an_end_is_hung_up_on() -> None:
 
 
 async def test_a_client_that_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_server, "TALK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "TALK_SECONDS", 0.05)
     async with serving():
         stream = await anyio.connect_unix(socket_path("orders"))
         async with stream:

@@ -184,7 +184,9 @@ def test_every_type(
     assert images.change.count(Change.DELETE) == 1
 
 
-@pytest.mark.parametrize("types", [MARIADB_ONLY, MARIADB_ONLY | GENERATED])
+@pytest.mark.parametrize(
+    "types", [MARIADB_ONLY, MARIADB_ONLY | GENERATED], ids=["stored", "with generated columns"]
+)
 def test_types_of_mariadb(
     types: dict[str, list[str]], mariadb_source: DatabaseServer, database_name: str
 ) -> None:

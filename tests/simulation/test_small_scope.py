@@ -52,7 +52,6 @@ def test_every_run_of_larger_scopes_holds(scope: Scope, crashes: int) -> None:
         pytest.param((("RDR", "RDR"), ("RDR", "RDR")), 0, marks=pytest.mark.slow),
         pytest.param((("RDRD",), ("RDRD",)), 2, marks=pytest.mark.slow),
     ],
-    ids=str,
 )
 def test_sets_of_states_leave_out_and_add_nothing(scope: Scope, crashes: int) -> None:
     catalogue = Catalogue()

@@ -115,7 +115,7 @@ def rows(segments: Iterable[Segment]) -> list[tuple[int, int]]:
     ]
 
 
-def test_a_transaction() -> None:
+def test_rows_of_a_transaction_are_numbered() -> None:
     log = Binlog().transaction(2)
     (segment,) = read(assembler(), log.events)
     assert rows([segment]) == [(START.binlog.key, 1), (START.binlog.key, 2)]
@@ -218,7 +218,7 @@ def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
     assert segment.end.binlog.offset == log.offset
 
 
-def test_rotation() -> None:
+def test_a_rotation_leads_into_the_next_file() -> None:
     log = Binlog().transaction(1).add(EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000004")
     log.add(EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000004", flags=ARTIFICIAL, real=False)
     log.offset = 4
@@ -351,7 +351,11 @@ def test_partial_json_matters_only_in_replicated_tables() -> None:
         read(assembler(), log.events)
 
 
-@pytest.mark.parametrize("log", [Binlog().table_map().row(), Binlog().row(), Binlog().xid()])
+@pytest.mark.parametrize(
+    "log",
+    [Binlog().table_map().row(), Binlog().row(), Binlog().xid()],
+    ids=["at the table map", "at a row", "at the commit"],
+)
 def test_a_start_inside_a_transaction_is_told(log: Binlog) -> None:
     with pytest.raises(UnsupportedEventError, match="inside a transaction"):
         read(assembler(), log.events)

@@ -142,7 +142,7 @@ def test_text_of_mysql() -> None:
         (5e-324, "5e-324"),
     ],
 )
-def test_doubles(value: float, text: str) -> None:
+def test_doubles_are_written_as_servers_write_them(value: float, text: str) -> None:
     assert double_text(value).decode() == text
 
 

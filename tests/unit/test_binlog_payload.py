@@ -65,6 +65,6 @@ def test_a_large_transaction_is_expanded_in_steps() -> None:
         (payload(b"", 0, 100), BinlogError),
     ],
 )
-def test_damaged(body: bytes, kind: type[Exception]) -> None:
+def test_a_damaged_payload_is_refused(body: bytes, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         list(expand_payload(body))

@@ -75,7 +75,7 @@ def test_offset_of_the_statement() -> None:
     assert event[sql_offset(event) :] == b"BEGIN"
 
 
-def test_compressed() -> None:
+def test_a_compressed_statement_is_expanded() -> None:
     sql = b"ALTER TABLE t ADD c INT" * 30
     packed = b"\x82" + len(sql).to_bytes(2, "big") + zlib.compress(sql)
     assert parse_query_event(body(packed), compressed=True).sql == sql.decode()
@@ -84,7 +84,7 @@ def test_compressed() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 5, body(b"x", variables=b"\x05\x20")[:14]])
-def test_damaged(data: bytes) -> None:
+def test_a_damaged_query_event_is_refused(data: bytes) -> None:
     with pytest.raises(BinlogError, match="query event"):
         parse_query_event(data)
 

@@ -214,7 +214,7 @@ def test_damage_is_named(damaged: bytes, what: str) -> None:
         decoder().decode([event(EventType.WRITE_ROWS_V1, row(1, b"x")), damaged])
 
 
-def test_labels() -> None:
+def test_enums_and_sets_are_written_by_label() -> None:
     columns = (
         ColumnFormat("e", ColumnType.ENUM, 1, labels=(b"a", b"t\tb")),
         ColumnFormat("s", ColumnType.SET, 2, labels=(b"\0x", b"\0y", b"\0z"), separator=b"\0,"),

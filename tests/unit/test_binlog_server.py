@@ -16,7 +16,9 @@ from replicator.binlog.server import Flavor, parse_server_info
         ("8.4.0", "MySQL Community Server - GPL", Flavor.MYSQL, (8, 4, 0)),
     ],
 )
-def test_versions(version: str, comment: str, flavor: Flavor, numbers: tuple[int, ...]) -> None:
+def test_flavor_and_version_are_told_from_the_variables(
+    version: str, comment: str, flavor: Flavor, numbers: tuple[int, ...]
+) -> None:
     info = parse_server_info(
         {"version": version, "version_comment": comment, "server_id": "3", "log_bin": "ON"}
     )

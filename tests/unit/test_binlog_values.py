@@ -35,7 +35,7 @@ def packed_decimal(digits: str, scale: int, negative: bool) -> bytes:
 
 
 @given(st.data())
-def test_decimals(data: st.DataObject) -> None:
+def test_decimals_keep_every_digit(data: st.DataObject) -> None:
     precision = data.draw(st.integers(1, 65))
     scale = data.draw(st.integers(0, min(30, precision)))
     digits = data.draw(st.text("0123456789", min_size=precision, max_size=precision))
@@ -49,7 +49,7 @@ def test_decimals(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("precision", "scale"), [(0, 0), (66, 0), (10, 11), (65, 39)])
-def test_impossible_decimals(precision: int, scale: int) -> None:
+def test_decimals_of_impossible_precision_are_refused(precision: int, scale: int) -> None:
     with pytest.raises(BinlogError, match=f"DECIMAL.{precision},{scale}"):
         decimal_reader(precision, scale)
 
@@ -66,7 +66,7 @@ def stored_fraction(micro: int, fraction: int) -> int:
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)), st.integers(0, 6))
-def test_datetime(value: datetime, fraction: int) -> None:
+def test_datetimes_are_written_with_their_fraction(value: datetime, fraction: int) -> None:
     size = (fraction + 1) // 2
     month = value.year * 13 + value.month
     packed = month << 22 | value.day << 17 | value.hour << 12 | value.minute << 6 | value.second
@@ -92,7 +92,7 @@ def test_timestamp_is_utc(seconds: int, micro: int, fraction: int) -> None:
     st.timedeltas(-timedelta(hours=838, minutes=59, seconds=59), timedelta(hours=838)),
     st.integers(0, 6),
 )
-def test_time(value: timedelta, fraction: int) -> None:
+def test_times_are_written_with_sign_and_fraction(value: timedelta, fraction: int) -> None:
     size = (fraction + 1) // 2
     total = abs(value) // timedelta(microseconds=1)
     seconds, micro = divmod(total, 10**6)
@@ -108,7 +108,7 @@ def test_time(value: timedelta, fraction: int) -> None:
 
 
 @given(st.dates(date(1, 1, 1), date(9999, 12, 31)))
-def test_date(value: date) -> None:
+def test_dates_are_written_as_text(value: date) -> None:
     data = (value.year << 9 | value.month << 5 | value.day).to_bytes(3, "little")
     assert temporal_reader(ColumnType.DATE, 0)(data, 0) == (value.isoformat().encode(), 3)
 
@@ -142,7 +142,9 @@ def test_impossible_temporal_types() -> None:
 
 
 @given(st.sampled_from([(1, 1), (2, 2), (9, 3), (3, 4), (8, 8)]), st.booleans(), st.data())
-def test_integers(kind: tuple[int, int], unsigned: bool, data: st.DataObject) -> None:
+def test_integers_keep_sign_and_size(
+    kind: tuple[int, int], unsigned: bool, data: st.DataObject
+) -> None:
     code, size = kind
     low = 0 if unsigned else -(1 << 8 * size - 1)
     number = data.draw(st.integers(low, low + (1 << 8 * size) - 1))
@@ -175,7 +177,9 @@ def test_integers(kind: tuple[int, int], unsigned: bool, data: st.DataObject) ->
         (ColumnFormat("c", ColumnType.DOUBLE, 8), b"\0\0\0\0\0\0\xf0\xbf", b"-1.0"),
     ],
 )
-def test_fields(column: ColumnFormat, stored: bytes, text: bytes) -> None:
+def test_each_type_becomes_a_field_of_load_data(
+    column: ColumnFormat, stored: bytes, text: bytes
+) -> None:
     assert column_reader(column)(stored + b"more", 0) == (text, len(stored))
 
 

@@ -47,7 +47,7 @@ DECIDED = DecisionRecord(T, 1, "ALTER", Member("a", ONE), 50, "", done=True)
 MOVE = Move(record(TWO), U)
 
 
-def test_nothing_open() -> None:
+def test_tables_may_move_while_nothing_is_open() -> None:
     refuse_moves(SAVED, [MOVE], [DECIDED])
 
 
@@ -64,7 +64,9 @@ def test_nothing_open() -> None:
         ),
     ],
 )
-def test_something_open(saved: Checkpoint, decided: list[DecisionRecord], reason: str) -> None:
+def test_what_is_open_is_the_reason_for_a_refusal(
+    saved: Checkpoint, decided: list[DecisionRecord], reason: str
+) -> None:
     with pytest.raises(FatalError, match=reason) as caught:
         refuse_moves(saved, [MOVE], decided)
     assert "s.t2 went to s.t, now to s.u" in caught.value.message

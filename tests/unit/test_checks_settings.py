@@ -28,7 +28,7 @@ PLACE = Place("a")
         ("next", "None"),
     ],
 )
-def test_versions(text: str, expected: str) -> None:
+def test_versions_are_read_from_the_servers_text(text: str, expected: str) -> None:
     assert str(parse_version(text)) == expected
 
 
@@ -43,7 +43,9 @@ def test_versions(text: str, expected: str) -> None:
         ("?", True, "warning"),
     ],
 )
-def test_supported_versions(text: str, state: str, *, as_source: bool) -> None:
+def test_versions_that_are_too_old_or_untested_are_told(
+    text: str, state: str, *, as_source: bool
+) -> None:
     assert check_version(PLACE, text, as_source=as_source).state == state
 
 

@@ -90,7 +90,9 @@ def test_bytes_of_the_targets_charset_count_against_a_text() -> None:
         ("", "utf8mb4", True),
     ],
 )
-def test_charsets(member: str, target: str, *, fits: bool) -> None:
+def test_a_charset_must_hold_all_characters_of_the_members(
+    member: str, target: str, *, fits: bool
+) -> None:
     found = charset_misfit(column("varchar(1)", member), column("varchar(1)", target))
     assert (found is None) == fits
 

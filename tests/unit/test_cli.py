@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from actors.control import requests as asking
+from actors.control import requests
 from actors.control.exit_codes import exit_code, innermost
 from actors.control.protocol import Reply, Request
 from actors.control.server import AlreadyRunningError, ControlServer
@@ -257,7 +257,7 @@ def test_pause_of_a_task_that_ends_instead(task: Task) -> None:
     assert "stopped" in err
 
 
-def test_resume(task: Task) -> None:
+def test_a_paused_task_resumes(task: Task) -> None:
     assert invoke("pause", "orders")[0] == 0
     code, out, _ = invoke("resume", "orders")
     assert code == 0
@@ -277,7 +277,7 @@ def test_stop_waits_for_the_end_of_the_process(task: Task, monkeypatch: pytest.M
         waited.append(pid)
         return True
 
-    monkeypatch.setattr(asking, "wait_ended", wait)
+    monkeypatch.setattr(requests, "wait_ended", wait)
     code, out, _ = invoke("stop", "orders")
     assert code == 0
     assert "has ended" in out

@@ -26,5 +26,5 @@ def test_the_page_is_up_to_date() -> None:
         "| `--seconds N` | `30` | How long the shards are written to. |",
     ],
 )
-def test_lines(line: str) -> None:
+def test_the_page_shows(line: str) -> None:
     assert line in reference_page().splitlines()

@@ -113,7 +113,7 @@ def test_the_error_reads_well(tmp_path: Path) -> None:
     )
 
 
-def test_nearest() -> None:
+def test_the_nearest_key_ignores_case_and_dashes() -> None:
     assert nearest("Do_DBS", ["do-dbs", "ignore-dbs"]) == "do-dbs"
     assert nearest("xyz", ["do-dbs"]) is None
     assert did_you_mean("xyz", []) == ""

@@ -50,7 +50,7 @@ def test_there_are_examples() -> None:
     }
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_keys_that_are_left_out_have_their_defaults(tmp_path: Path) -> None:
     task = load(tmp_path, TASK)
     instance = task.mysql_instances[0]
     assert (task.shard_mode, task.meta_schema, task.remove_meta) == ("", "dm_meta", False)
@@ -328,7 +328,7 @@ def test_an_unused_source_is_warned_about(tmp_path: Path) -> None:
     ("written", "size"),
     [("1024", 1024), ("64KiB", 1 << 16), ("16 MiB", 16 << 20), ("1gib", 1 << 30), (5, 5)],
 )
-def test_sizes(written: object, size: int) -> None:
+def test_sizes_have_units_or_are_bytes(written: object, size: int) -> None:
     assert parse_size(written) == size
 
 
@@ -343,7 +343,7 @@ def test_sizes_in_mebibytes(written: object, size: int) -> None:
 @pytest.mark.parametrize(
     ("written", "seconds"), [("60s", 60), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25)]
 )
-def test_durations(written: str, seconds: float) -> None:
+def test_durations_have_units(written: str, seconds: float) -> None:
     assert parse_duration(written) == timedelta(seconds=seconds)
 
 

@@ -302,7 +302,9 @@ YAML = [
 ]
 
 
-@pytest.mark.parametrize("case", UNKNOWN_KEYS + WRONG_VALUES + NOT_SUPPORTED, ids=lambda c: c.new)
+@pytest.mark.parametrize(
+    "case", UNKNOWN_KEYS + WRONG_VALUES + NOT_SUPPORTED, ids=lambda c: f"{c.old} -> {c.new}"
+)
 def test_one_wrong_value(tmp_path: Path, case: Case) -> None:
     assert case.old in TASK
     assert_told(tmp_path, case)

@@ -60,5 +60,5 @@ def test_what_is_supported_is_told_by_task_mode() -> None:
         "| `password` | text, secret |",
     ],
 )
-def test_rows(row: str) -> None:
+def test_the_page_shows(row: str) -> None:
     assert row in reference_page()

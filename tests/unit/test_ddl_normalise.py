@@ -33,7 +33,7 @@ def text(sql: str, schema: str = "s", **mode: bool) -> str:
         ("CREATE INDEX i ON t1 (a)", "CREATE INDEX I ON `t2`(`a`)"),
     ],
 )  # fmt: skip
-def test_same(one: str, other: str) -> None:
+def test_statements_that_mean_the_same_become_the_same_text(one: str, other: str) -> None:
     assert text(one) == text(other)
 
 
@@ -58,11 +58,11 @@ def test_same(one: str, other: str) -> None:
         ("CREATE TABLE t (a INT REFERENCES p(a))", "CREATE TABLE t (a INT REFERENCES q(a))"),
     ],
 )
-def test_different(one: str, other: str) -> None:
+def test_statements_that_differ_in_meaning_stay_different(one: str, other: str) -> None:
     assert text(one) != text(other)
 
 
-def test_markers() -> None:
+def test_names_of_routed_tables_and_schemas_become_markers() -> None:
     assert text("ALTER TABLE x.t ADD C INT") == "alter table <table> add c int"
     assert text("ALTER DATABASE COLLATE b") == "alter database <schema> collate b"
     assert text("DROP DATABASE IF EXISTS x") == "drop database <schema>"
@@ -90,7 +90,7 @@ def test_other_tables_are_compared_as_routed() -> None:
     assert "`T`.`p`" in one
 
 
-def test_sql_mode() -> None:
+def test_quotes_mean_what_the_sql_mode_says() -> None:
     assert text('ALTER TABLE "t" ADD "C" INT', ansi_quotes=True) == text("ALTER TABLE u ADD c INT")
 
 

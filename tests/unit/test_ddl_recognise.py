@@ -228,7 +228,7 @@ def of(sql: str, **mode: bool) -> Recognised:
 
 
 @pytest.mark.parametrize(("sql", "kind", "tables"), TABLE_STATEMENTS)
-def test_tables(sql: str, kind: StatementKind, tables: str) -> None:
+def test_statements_on_tables_name_every_table(sql: str, kind: StatementKind, tables: str) -> None:
     found = of(sql)
     assert found.kind is kind, found.detail
     assert " ".join(f"{t.schema}.{t.table}" for t in found.tables) == tables
@@ -236,7 +236,7 @@ def test_tables(sql: str, kind: StatementKind, tables: str) -> None:
 
 
 @pytest.mark.parametrize(("sql", "kind"), OTHER_STATEMENTS)
-def test_other(sql: str, kind: StatementKind) -> None:
+def test_other_statements_concern_no_table(sql: str, kind: StatementKind) -> None:
     found = of(sql)
     assert found.kind is kind, found.detail
     assert found.tables == ()
@@ -245,7 +245,9 @@ def test_other(sql: str, kind: StatementKind) -> None:
 
 
 @pytest.mark.parametrize(("sql", "kind", "schema"), DATABASE_STATEMENTS)
-def test_databases(sql: str, kind: StatementKind, schema: str) -> None:
+def test_statements_on_databases_name_the_schema(
+    sql: str, kind: StatementKind, schema: str
+) -> None:
     found = of(sql)
     assert found.kind is kind, found.detail
     assert found.schema is not None
@@ -280,14 +282,14 @@ def test_enough_statements() -> None:
         ("ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (5))", ""),
     ],
 )
-def test_flags(sql: str, flags: str) -> None:
+def test_what_a_statement_does_besides_is_flagged(sql: str, flags: str) -> None:
     found = of(sql)
     assert found.kind is not K.UNKNOWN
     names = ("temporary", "as_select", "opens_transaction", "discards_rows")
     assert " ".join(name for name in names if getattr(found, name)) == flags
 
 
-def test_roles() -> None:
+def test_each_table_of_a_statement_has_its_role() -> None:
     found = of("ALTER TABLE t RENAME u, ADD FOREIGN KEY (a) REFERENCES p (a)")
     assert [t.role for t in found.tables] == [
         TableRole.SUBJECT,
@@ -304,7 +306,7 @@ def test_roles() -> None:
     assert other.table == "u"
 
 
-def test_sql_mode() -> None:
+def test_the_sql_mode_decides_on_quotes() -> None:
     sql = 'ALTER TABLE "x"."t" ADD "a" INT'
     (table,) = of(sql, ansi_quotes=True).tables
     assert (table.schema, table.table) == ("x", "t")

@@ -75,7 +75,7 @@ def test_names_are_replaced_in_place(sql: str, expected: str) -> None:
         ("ALTER TABLE t ADD a INT", "ALTER TABLE `T`.`all` ADD a INT"),
     ],
 )
-def test_guards(sql: str, expected: str) -> None:
+def test_guards_are_put_in_where_they_are_missing(sql: str, expected: str) -> None:
     assert retarget(of(sql), routed, guarded=True) == expected
     assert of(expected).kind is of(sql).kind
     assert of(expected).guard is None
@@ -98,7 +98,7 @@ def test_guards(sql: str, expected: str) -> None:
         ),
     ],
 )
-def test_databases(sql: str, plain: str, guarded: str) -> None:
+def test_statements_on_databases_get_the_targets_schema(sql: str, plain: str, guarded: str) -> None:
     assert retarget_schema(of(sql), lambda schema: f"D`{schema}") == plain
     assert retarget_schema(of(sql), lambda schema: f"D`{schema}", guarded=True) == guarded
 
@@ -147,7 +147,7 @@ def test_identity_of_any_text_without_tables_is_the_text(sql: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\x00b"])
-def test_impossible_names(name: str) -> None:
+def test_names_that_no_server_takes_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name"):
         quote(name)
     with pytest.raises(ValueError, match="cannot be the name"):

@@ -107,7 +107,7 @@ def test_a_table_of_mariadb() -> None:
         ),
     ],
 )
-def test_options(options: str, expected: str) -> None:
+def test_options_of_the_shards_engine_and_place_are_left_out(options: str, expected: str) -> None:
     head = "CREATE TABLE `t` (\n  `engine` int(11) NOT NULL\n) "
     assert made(head + options) == made(head) + expected
 

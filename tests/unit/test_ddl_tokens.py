@@ -87,7 +87,7 @@ def test_a_quoted_name_comes_back(name: str) -> None:
         ("'a''b", [(TokenKind.INVALID, "'a''b")]),
     ],
 )
-def test_one_token(sql: str, expected: list[tuple[TokenKind, str]]) -> None:
+def test_a_text_is_one_token_of_this_kind(sql: str, expected: list[tuple[TokenKind, str]]) -> None:
     assert kinds(sql) == expected
 
 
@@ -118,7 +118,7 @@ def test_one_token(sql: str, expected: list[tuple[TokenKind, str]]) -> None:
         ("--", []),
     ],
 )
-def test_texts(sql: str, texts: list[str]) -> None:
+def test_a_text_is_cut_into_these_tokens(sql: str, texts: list[str]) -> None:
     assert [token.text for token in tokenise(sql)] == texts
 
 

@@ -22,7 +22,7 @@ bags = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=12)
 
 
 @given(bags, bags)
-def test_what_two_bags_do_not_have_in_common(shards: list[bytes], target: list[bytes]) -> None:
+def test_what_two_multisets_do_not_have_in_common(shards: list[bytes], target: list[bytes]) -> None:
     found = Counter(unmatched(iter(sorted(shards)), iter(sorted(target))))
     expected = Counter(("shards", one) for one in (Counter(shards) - Counter(target)).elements())
     expected += Counter(("target", one) for one in (Counter(target) - Counter(shards)).elements())

@@ -23,31 +23,31 @@ def route(name: TableName) -> TableName | None:
     return TableName("d", name.table[:1] if name.table else "")
 
 
-def ruled(action: OverrideAction, sql: str, *given: str) -> tuple[tuple[Effect, ...], ...]:
+def overridden(action: OverrideAction, sql: str, *given: str) -> tuple[tuple[Effect, ...], ...]:
     texts = [recognise(text, default_schema="s") for text in given]
     return overridden_effects(action, recognise(sql, default_schema="s"), texts, route, [])
 
 
 def test_a_skipped_change_keeps_its_effect_on_the_shard() -> None:
-    [[effect]] = ruled(OverrideAction.SKIP, REFUSED)
+    [[effect]] = overridden(OverrideAction.SKIP, REFUSED)
     assert (effect.kind, effect.instead, effect.skipped) == (EffectKind.ALTER, (), True)
     assert effect.sql.endswith("add unique key u (v)")
 
 
 def test_a_change_is_replaced_on_the_target_only() -> None:
-    [[effect]] = ruled(OverrideAction.REPLACE, REFUSED, "create index u on t1 (v)")
+    [[effect]] = overridden(OverrideAction.REPLACE, REFUSED, "create index u on t1 (v)")
     assert effect.instead == ("create index u on `d`.`t` (v)",)
     assert effect.statement.sql == REFUSED
 
 
 def test_statements_before_a_change() -> None:
-    [[effect]] = ruled(OverrideAction.INJECT, REFUSED, "alter table t1 drop key u")
+    [[effect]] = overridden(OverrideAction.INJECT, REFUSED, "alter table t1 drop key u")
     assert effect.instead == ("alter table `d`.`t` drop key u", effect.sql)
 
 
 def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
-    assert ruled(OverrideAction.SKIP, NOT_CARRIED) == ()
-    first, second = ruled(
+    assert overridden(OverrideAction.SKIP, NOT_CARRIED) == ()
+    first, second = overridden(
         OverrideAction.REPLACE, NOT_CARRIED, "alter table t1 add z int", "rename table t1 to t9"
     )
     assert [effect.kind for effect in first + second] == [EffectKind.ALTER, EffectKind.RENAME]
@@ -65,12 +65,12 @@ def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
         (OverrideAction.REPLACE, NOT_CARRIED, NOT_CARRIED),
     ],
 )
-def test_rules_that_do_not_help(action: OverrideAction, sql: str, given: str) -> None:
+def test_overrides_that_do_not_help(action: OverrideAction, sql: str, given: str) -> None:
     with pytest.raises(DdlError):
-        ruled(action, sql, given)
+        overridden(action, sql, given)
 
 
-def test_rules_are_found_by_either_position() -> None:
+def test_overrides_are_found_by_either_position() -> None:
     group, own = BinlogPosition("bin.000003", 100), BinlogPosition("bin.000003", 142)
 
     def overrides_at(place: BinlogPosition) -> DdlOverrides:

@@ -26,7 +26,7 @@ from replicator.watermark import Place, boundary
 TARGET = TableName("m", "t")
 
 
-class SlowLearner:
+class SlowTracker:
     """Learns when it is told to."""
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     number = registry.join(Member("a", TableName("s", "t1")), TARGET)
     writer: Mailbox[WriterMessage] = Mailbox(10)
     coordinator: Mailbox[LockMessage] = Mailbox(1)
-    learner = SlowLearner()
+    tracker = SlowTracker()
     lock: TargetLock[ShardStatement] = TargetLock("m.t", ["a"])
     group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
     tools = GroupTools(
         registry,
         writer,
         coordinator,
-        cast(SchemaTracker, learner),
+        cast(SchemaTracker, tracker),
         cast(Connection, None),
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
@@ -71,7 +71,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         assert lock.may_execute
         assert len(writer) == 0
         assert actor.cutover_segment() == 7
-        learner.go.set()
+        tracker.go.set()
     part = await writer.get()
     assert isinstance(part, Part)
     assert (part.segment, part.version, len(part.rows or ())) == (7, 0, 1)
@@ -87,7 +87,7 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
         registry,
         writer,
         Mailbox(1),
-        cast(SchemaTracker, SlowLearner()),
+        cast(SchemaTracker, SlowTracker()),
         cast(Connection, None),
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)

@@ -67,7 +67,7 @@ def test_system_schemas_and_the_meta_schema_never_pass(schema: str) -> None:
         assert lists.allows("other", "t")
 
 
-def test_case() -> None:
+def test_names_match_without_case_unless_told_otherwise() -> None:
     assert allow(do_dbs=["A"]).allows("a", "t")
     assert not allow(do_dbs=["A"], case_sensitive=True).allows("a", "t")
     assert allow(do_tables=tables("~^A$.~^T$")).allows("a", "t")

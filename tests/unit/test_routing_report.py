@@ -36,7 +36,7 @@ def test_a_schema_rule_beside_table_rules_is_used() -> None:
     assert unused(tables, RouteRule("schemas", "shard_*", "", "all", "")) == {}
 
 
-def test_messages() -> None:
+def test_a_message_names_the_rule_and_the_nearest_tables() -> None:
     (entry,) = unused_routes(
         Routes([RouteRule("r", "shard_*", "order-*", "all", "o")], case_sensitive=False), EXISTING
     )

@@ -30,7 +30,7 @@ def test_filtered_routed_or_left_alone() -> None:
         assert both.route("mysql", "user") is None
 
 
-def test_schemas() -> None:
+def test_a_schema_goes_where_its_rule_says_if_it_is_replicated() -> None:
     assert router(TABLES, SCHEMAS).route_schema("shard_1") == "all"
     assert router(TABLES).route_schema("shard_1") == "shard_1"
     assert router(TABLES).route_schema("else") is None

@@ -32,7 +32,7 @@ def test_whole_names_match(pattern: str, matching: list[str], others: list[str])
 
 
 @pytest.mark.parametrize("pattern", ["Shard_*", "~^Shard", "[R-T]hard_?", "SHARD_1"])
-def test_case(pattern: str) -> None:
+def test_patterns_match_without_case_unless_told_otherwise(pattern: str) -> None:
     assert NamePattern(pattern, case_sensitive=False).matches("sHARD_1")
     assert not NamePattern(pattern, case_sensitive=True).matches("sHARD_1")
 

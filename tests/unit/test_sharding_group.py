@@ -148,7 +148,7 @@ def test_a_group_that_held_nothing_adopts() -> None:
         found.adopt()
 
 
-def test_a_turn_needs_readiness_unless_it_is_forced() -> None:
+def test_a_cutover_needs_readiness_unless_it_is_forced() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
     found.row("a2", Place(2, 1))
@@ -159,7 +159,7 @@ def test_a_turn_needs_readiness_unless_it_is_forced() -> None:
     assert found.members["a2"].awaited == (1,)
 
 
-def test_a_turn_of_a_silent_group_does_not_move_the_source_back() -> None:
+def test_a_cutover_of_a_silent_group_does_not_move_the_source_back() -> None:
     found = group()
     cutover = found.cut_over(ResolvedItem("d1"), boundary(7), forced=False)
     assert cutover.at == START
@@ -208,7 +208,7 @@ def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None
     assert unlocked.row("a1", Place(6, 1)) is APPLY
 
 
-def test_a_turn_inside_a_transaction_parts_its_rows() -> None:
+def test_a_cutover_inside_a_transaction_parts_its_rows() -> None:
     found = group("a1", cutovers=(Cutover(1, Place(3, 2), forced=True),), extra=1)
     assert found.next_cutover == Place(3, 2)
     assert [found.row("a1", Place(3, ordinal)) for ordinal in (1, 2, 3)] == [APPLY, APPLY, HOLD]

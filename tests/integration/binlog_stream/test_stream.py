@@ -84,7 +84,9 @@ def test_both_kinds_of_start_give_the_same_transactions(
     assert found[0] == found[1]
 
 
-def test_rotation(source: DatabaseServer, database_name: str) -> None:
+def test_rows_of_several_binlog_files_come_as_one_stream(
+    source: DatabaseServer, database_name: str
+) -> None:
     source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
     start = here(source)
     for number in range(3):

@@ -12,7 +12,9 @@ from tests.support.binlog_streams import following, here, read_to, row_events, s
 LONG = "x" * 500
 
 
-def test_compressed_binlog(mariadb: DatabaseServer, database_name: str) -> None:
+def test_compressed_statements_and_rows_come_like_others(
+    mariadb: DatabaseServer, database_name: str
+) -> None:
     mariadb.execute("SET GLOBAL log_bin_compress = 1", "SET GLOBAL log_bin_compress_min_len = 10")
     try:
         start = here(mariadb)
@@ -96,7 +98,9 @@ def test_rows_that_could_not_be_rolled_back_are_refused(
         assert read_to(stream, end) == []
 
 
-def test_statement_format(source: DatabaseServer, database_name: str) -> None:
+def test_rows_that_are_logged_as_statements_come_as_statements(
+    source: DatabaseServer, database_name: str
+) -> None:
     source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
     start = here(source)
     source.execute(
@@ -116,7 +120,9 @@ def test_statement_format(source: DatabaseServer, database_name: str) -> None:
     assert segment.end == start
 
 
-def test_create_table_select(mariadb: DatabaseServer, database_name: str) -> None:
+def test_create_table_select_is_a_statement_and_its_rows(
+    mariadb: DatabaseServer, database_name: str
+) -> None:
     mariadb.execute(
         "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database=database_name
     )

@@ -134,7 +134,7 @@ def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: s
         stream.close()
 
 
-def test_a_purged_file(source: DatabaseServer, database_name: str) -> None:
+def test_a_start_in_a_purged_file_is_refused(source: DatabaseServer, database_name: str) -> None:
     old = here(source)
     source.execute("FLUSH LOGS")
     kill_dumps(source)
@@ -149,7 +149,7 @@ def test_a_purged_file(source: DatabaseServer, database_name: str) -> None:
     assert oldest in str(caught.value)
 
 
-def test_purged_gtids(source: DatabaseServer, database_name: str) -> None:
+def test_a_start_at_purged_gtids_is_refused(source: DatabaseServer, database_name: str) -> None:
     for _ in range(2):
         work(source, database_name)
         source.execute("DROP TABLE t, u", database=database_name)
@@ -163,7 +163,7 @@ def test_purged_gtids(source: DatabaseServer, database_name: str) -> None:
         stream.read_segment()
 
 
-def test_a_position_beyond_the_end(source: DatabaseServer, database_name: str) -> None:
+def test_a_start_beyond_the_end_is_refused(source: DatabaseServer, database_name: str) -> None:
     end = here(source).binlog
     start = SourcePosition(BinlogPosition(end.file, end.offset + 10_000))
     with (

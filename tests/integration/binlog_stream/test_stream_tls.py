@@ -50,7 +50,9 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
     return files
 
 
-def test_tls(start_server: StartServer) -> None:
+def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
+    start_server: StartServer,
+) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)  # the server runs as another user

@@ -23,21 +23,21 @@ async def test_a_source_that_is_ready_passes(upstream: DatabaseServer) -> None:
     assert passed >= {"replication_privilege", "dump_privilege", "routes", "binlog_format"}
 
 
-async def test_wrong_password(upstream: DatabaseServer) -> None:
+async def test_a_wrong_password_is_refused(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "full", "wrong")))
     assert failures(results) == {"connection"}
     assert "refuses the login" in results[0].finding
     assert "wrong" not in str(results)
 
 
-async def test_nothing_listens() -> None:
+async def test_a_port_where_nothing_listens_is_named_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     results = await check_source(routed(DatabaseAddress("127.0.0.1", port, "root")))
     assert "nothing listens" in one(results, "connection", "failed").finding
 
 
-async def test_unknown_host() -> None:
+async def test_an_unknown_host_is_named_so() -> None:
     results = await check_source(routed(DatabaseAddress("nowhere.invalid", 3306, "root")))
     assert "not known" in one(results, "connection", "failed").finding
 
@@ -52,7 +52,9 @@ async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer) -> No
 
 
 @pytest.mark.parametrize("kind", [MariaDBServer, MySQL56Server])
-async def test_no_binlog(kind: type[DatabaseServer], start_server: StartServer) -> None:
+async def test_a_source_without_a_binlog_can_only_be_copied(
+    kind: type[DatabaseServer], start_server: StartServer
+) -> None:
     server = start_server(kind, {"log_bin": None, "skip_log_bin": None})
     server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t1 (id INT PRIMARY KEY)")
     results = await check_source(routed(address(server)))
@@ -61,25 +63,25 @@ async def test_no_binlog(kind: type[DatabaseServer], start_server: StartServer) 
     assert failures(await check_source(copied_only)) == set()
 
 
-async def test_statements_in_the_binlog(upstream: DatabaseServer) -> None:
+async def test_statements_in_the_binlog_are_refused(upstream: DatabaseServer) -> None:
     with global_setting(upstream, "binlog_format", "'STATEMENT'"):
         results = await check_source(routed(address(upstream)))
     assert failures(results) == {"binlog_format"}
 
 
-async def test_minimal_images(upstream: DatabaseServer) -> None:
+async def test_minimal_row_images_are_refused(upstream: DatabaseServer) -> None:
     with global_setting(upstream, "binlog_row_image", "'MINIMAL'"):
         results = await check_source(routed(address(upstream)))
     assert failures(results) == {"binlog_row_image"}
 
 
-async def test_missing_replication_privilege(upstream: DatabaseServer) -> None:
+async def test_a_missing_replication_privilege_is_named(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "reader", "secret")))
     assert failures(results) == {"replication_privilege"}
     assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").ways_out[0]
 
 
-async def test_missing_select(upstream: DatabaseServer) -> None:
+async def test_a_missing_select_privilege_names_the_tables(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "blind", "secret")))
     assert failures(results) == {"dump_privilege"}
     found = one(results, "dump_privilege", "failed")
