@@ -1,0 +1,1 @@
+"""Workloads that others have written, as sources of a task."""

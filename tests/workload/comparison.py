@@ -1,0 +1,165 @@
+"""What differs between the tables of a source and those of its target, as clients see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from replicator.sandbox.server import DatabaseServer
+
+LOCKED = {1205, 1969, 3024}
+"""Errors of a table that the test holds locked."""
+
+COLUMNS = (
+    "SELECT column_name, column_type, character_set_name, collation_name, is_nullable,"
+    " column_default, extra, generation_expression, column_comment"
+    " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
+    " ORDER BY ordinal_position"
+)
+KEYS = (
+    "SELECT index_name, seq_in_index, non_unique, column_name, sub_part, index_type"
+    " FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s"
+    " ORDER BY index_name, seq_in_index"
+)
+TABLES = (
+    "SELECT table_schema, table_name FROM information_schema.tables"
+    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+)
+SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing in which a table differs: in `tables`, `columns`, `keys` or `rows`."""
+
+    kind: str
+    table: str
+    text: str
+
+
+class Comparison:
+    """Compares all tables of a source with those of a target; `schemas` are named otherwise there.
+
+    `without` are schemas that are not looked at, on either side.
+    """
+
+    def __init__(
+        self,
+        source: DatabaseServer,
+        target: DatabaseServer,
+        schemas: Mapping[str, str],
+        without: frozenset[str],
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._schemas = schemas
+        self._without = without
+        self.tables = 0
+        self.rows = 0
+        self.locked = 0
+
+    def differences(self) -> Iterator[Difference]:
+        """At most one for each table; a table that is locked on the source is passed over."""
+        with _session(self._source) as source, _session(self._target) as target:
+            ours, theirs = self._tables(source), self._tables(target)
+            wanted = {(self._schemas.get(s, s), t): (s, t) for s, t in ours}
+            for name in sorted(theirs - set(wanted)):
+                yield Difference("tables", ".".join(name), "is on the target only")
+            for there, here in sorted(wanted.items()):
+                if there not in theirs:
+                    yield Difference("tables", ".".join(here), "is not on the target")
+                    continue
+                try:
+                    found = self._table(source, here, target, there)
+                except pymysql.err.MySQLError as error:
+                    if error.args[0] not in LOCKED:
+                        found = Difference("rows", ".".join(here), f"can't be read: {error}")
+                    else:
+                        self.locked += 1
+                        found = None
+                if found is not None:
+                    yield found
+
+    def _tables(self, connection: Connection[Cursor]) -> set[tuple[str, str]]:
+        names = {(_text(s), _text(t)) for s, t in _ask(connection, TABLES)}
+        return {(s, t) for s, t in names if s not in self._without}
+
+    def _table(
+        self,
+        source: Connection[Cursor],
+        here: tuple[str, str],
+        target: Connection[Cursor],
+        there: tuple[str, str],
+    ) -> Difference | None:
+        self.tables += 1
+        columns = _ask(source, COLUMNS, here)
+        names = ", ".join(_quoted(_text(row[0])) for row in columns) or "*"
+        first = None
+        for kind, sql in (("columns", COLUMNS), ("keys", KEYS)):
+            ours, theirs = _ask(source, sql, here), _ask(target, sql, there)
+            if ours != theirs and first is None:
+                first = Difference(kind, ".".join(here), _apart(Counter(ours), Counter(theirs)))
+        if first is not None and first.kind == "columns":
+            theirs = {row[0] for row in _ask(target, COLUMNS, there)}
+            names = ", ".join(_quoted(_text(r[0])) for r in columns if r[0] in theirs) or "1"
+        rows, others = _rows(source, names, here), _rows(target, names, there)
+        self.rows += rows.total()
+        if rows != others:
+            text = _apart(rows, others)
+            if first is not None:
+                text += f" (and in {first.kind}: {first.text})"
+            return Difference("rows", ".".join(here), text)
+        return first
+
+
+def _session(server: DatabaseServer) -> Connection[Cursor]:
+    """A session in which nothing is converted, and which does not wait for locks."""
+    connection = server.connect(charset="latin1", use_unicode=False, conv={})
+    with connection.cursor() as cursor:
+        cursor.execute("SET NAMES binary, time_zone = '+00:00', sql_mode = ''")
+        cursor.execute("SET lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+    return connection
+
+
+def _ask(connection: Connection[Cursor], sql: str, names: tuple[str, ...] = ()) -> list[Any]:
+    with connection.cursor() as cursor:
+        # Bytes, since the session has no charset that names could be converted to.
+        values = tuple(f"'{_escaped(name)}'" for name in names)
+        cursor.execute((sql % values).encode("utf-8", "surrogateescape"))
+        return list(cursor.fetchall())
+
+
+def _rows(
+    connection: Connection[Cursor], columns: str, table: tuple[str, str]
+) -> Counter[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])}"
+        cursor.execute(sql.encode("utf-8", "surrogateescape"))
+        return Counter(cursor.fetchall())
+
+
+def _apart(ours: Counter[Any], theirs: Counter[Any]) -> str:
+    missing, extra = list((ours - theirs).items()), list((theirs - ours).items())
+    return (
+        f"{sum(n for _, n in missing)} missing, {sum(n for _, n in extra)} too many"
+        f"; source: {missing[:1]!r:.{SHOWN}} target: {extra[:1]!r:.{SHOWN}}"
+        + ("" if missing or extra else " (another order)")
+    )
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("'", "''")

@@ -1,0 +1,282 @@
+"""Test files executed on a source that a task follows, each with its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pymysql
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import give_to_server
+from tests.support.running import end_of
+from tests.workload.comparison import Comparison, Difference
+from tests.workload.debian import TestPackage
+from tests.workload.follower import META, Follower, Trouble
+from tests.workload.gate import Gate
+
+SCHEMAS: Mapping[str, str] = {"test": "merged"}
+"""The schema that files work in gets another name on the target; those they make keep theirs."""
+
+SYSTEM = frozenset({"mysql", "information_schema", "performance_schema", "sys", "mtr", META})
+FILE_SECONDS = 240.0
+"""A file that takes longer is cut off there; what it did up to then counts."""
+
+SKIPPED = 62
+"""The client's exit status when a file says that this server is not for it."""
+
+SOURCE_OPTIONS: Mapping[str, str | None] = {
+    # As in the test suite's own settings, as far as files rely on them.
+    "character_set_server": "latin1",
+    "log_bin_trust_function_creators": "1",
+    "secure_file_priv": "",
+    "plugin_maturity": "unknown",
+    "max_heap_table_size": "1M",
+}
+
+TARGET_OPTIONS: Mapping[str, str | None] = {
+    "character_set_server": "latin1",
+    "plugin_maturity": "unknown",
+}
+
+
+@dataclass
+class Outcome:
+    """What became of one file.
+
+    `result` is ``equal``, ``differs``, ``refused``, ``hangs``, ``restarts``, ``died`` (of the
+    task), or ``no workload``: the file ended before it changed anything.
+    """
+
+    file: str
+    result: str
+    detail: str = ""
+    differences: list[Difference] = field(default_factory=list)
+    trouble: Trouble | None = None
+    statements: int = 0
+    comparisons: int = 0
+    tables: int = 0
+    rows: int = 0
+    locked: int = 0
+    seconds: float = 0.0
+    client: str = ""
+
+
+class SuiteRun:
+    """Two servers and a task that stays as long as files leave source and target equal."""
+
+    def __init__(self, package: TestPackage, keep: Path | None) -> None:
+        self._package = package
+        self._keep = keep
+        self._resources = contextlib.ExitStack()
+        self._follower: Follower | None = None
+        self._following = contextlib.ExitStack()
+        self._globals: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self._source = self._resources.enter_context(MariaDBServer(SOURCE_OPTIONS))
+        self._target = self._resources.enter_context(MariaDBServer(TARGET_OPTIONS))
+        folder = tempfile.TemporaryDirectory(prefix="suite-")
+        self._folder = Path(self._resources.enter_context(folder))
+        self._resources.push(self._following)
+        self._globals = _globals(self._source)
+        self._source.execute(
+            "CREATE DATABASE mtr",
+            "CREATE PROCEDURE mtr.add_suppression(pattern TEXT) BEGIN END",
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def run(self, name: str) -> Outcome:
+        """Execute one file, and compare whenever it is about to drop something, and at the end."""
+        started = time.monotonic()
+        follower, trouble = self._followed()
+        if trouble is not None:
+            self._forget()
+            return Outcome(name, trouble.kind, "before the file began", trouble=trouble)
+        execution = Execution(self._source, self._target, follower)
+        try:
+            outcome = execution.run(name, self._package, self._folder)
+        finally:
+            if self._keep is not None:
+                execution.save(self._keep / name, follower.log())
+        if outcome.result not in ("equal", "no workload"):
+            self._forget()
+        outcome.seconds = round(time.monotonic() - started, 1)
+        return outcome
+
+    def _followed(self) -> tuple[Follower, Trouble | None]:
+        """Both servers clean, and a task that has come to the source's end."""
+        self._clean()
+        if self._follower is not None and self._follower.caught_up() is not None:
+            self._forget()
+        if self._follower is None:
+            self._clean()
+            _drop_schemas(self._target)
+            self._source.execute("FLUSH BINARY LOGS")
+            self._follower = self._following.enter_context(
+                Follower(self._source, self._target, SCHEMAS, SYSTEM)
+            )
+        self._source.execute("CREATE DATABASE test")
+        return self._follower, self._follower.caught_up()
+
+    def _forget(self) -> None:
+        """End the task; the next one starts anew."""
+        self._following.close()
+        self._follower = None
+
+    def _clean(self) -> None:
+        for server in (self._source, self._target):
+            try:
+                server.execute("SELECT 1")
+            except pymysql.err.OperationalError:
+                server.kill()
+                server.start()
+        for variable, value in _globals(self._source).items():
+            wanted = self._globals.get(variable, value)
+            if wanted != value:
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    number = wanted.lstrip("-").isdigit()
+                    quoted = wanted if number else self._source.connect().escape(wanted)
+                    self._source.execute(f"SET GLOBAL {variable} = {quoted}")
+        _drop_schemas(self._source)
+
+
+class Execution:
+    """One file being executed."""
+
+    def __init__(self, source: MariaDBServer, target: MariaDBServer, follower: Follower) -> None:
+        self._source = source
+        self._target = target
+        self._follower = follower
+        self._comparison = Comparison(source, target, SCHEMAS, SYSTEM)
+        self._statements: list[tuple[int, bytes]] = []
+        self._differences: dict[str, Difference] = {}
+        self._trouble: Trouble | None = None
+        self._compared = ""
+        self._count = 0
+        self._client = ""
+
+    def run(self, name: str, package: TestPackage, folder: Path) -> Outcome:
+        """Execute the file with the client, through a gate."""
+        socket = folder / "gate.sock"
+        socket.unlink(missing_ok=True)
+        before = str(end_of(self._source))
+        gate = Gate(
+            socket,
+            self._source.folder / "data" / "server.sock",
+            self._look,
+            lambda number, text: self._statements.append((number, text)),
+        )
+        with gate:
+            status = self._execute(package, package.file(name), socket)
+        if self._trouble is None:
+            self._look()
+        outcome = Outcome(name, "equal", trouble=self._trouble)
+        outcome.differences = list(self._differences.values())
+        outcome.statements, outcome.comparisons = len(self._statements), self._count
+        outcome.tables, outcome.rows = self._comparison.tables, self._comparison.rows
+        outcome.locked, outcome.client = self._comparison.locked, self._client
+        if self._trouble is not None:
+            outcome.result = self._trouble.kind
+        elif self._differences:
+            outcome.result = "differs"
+        elif status == SKIPPED or before == str(end_of(self._source)):
+            outcome.result = "no workload"
+        if self._trouble is None and status < 0:
+            outcome.detail = f"cut off after {FILE_SECONDS:.0f} s"
+        elif self._trouble is None and status not in (0, SKIPPED):
+            outcome.detail = f"the client ended with {status}"
+        return outcome
+
+    def save(self, folder: Path, log: str) -> None:
+        """Keep the statements, what the client said, and the task's log."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [b"# %d\n%s;\n" % (number, text) for number, text in self._statements]
+        (folder / "statements.sql").write_bytes(b"".join(lines))
+        (folder / "client.txt").write_text(self._client)
+        (folder / "task.log").write_text(log)
+
+    def _look(self) -> bool:
+        """Wait for the task and compare; False when the task is in trouble."""
+        place = str(end_of(self._source))
+        if place == self._compared:
+            return True
+        self._trouble = self._follower.caught_up()
+        if self._trouble is not None:
+            return False
+        self._compared = place
+        self._count += 1
+        for difference in self._comparison.differences():
+            self._differences.setdefault(f"{difference.table} {difference.kind}", difference)
+        return True
+
+    def _execute(self, package: TestPackage, file: Path, socket: Path) -> int:
+        var = self._source.folder / "var"
+        (var / "tmp").mkdir(parents=True, exist_ok=True)
+        give_to_server(var)
+        environment = {
+            **package.environment,
+            "MYSQL_TEST_DIR": str(package.folder),
+            "MYSQLTEST_VARDIR": str(var),
+            "MYSQL_TMP_DIR": str(var / "tmp"),
+            "MASTER_MYSOCK": str(socket),
+            "MASTER_MYPORT": str(self._source.port),
+            "MYSQL_CHARSETSDIR": "/usr/share/mysql/charsets",
+            "MYSQL": f"mariadb --no-defaults --user=root --socket={socket}",
+        }
+        command = [
+            *(str(package.program), "--no-defaults", "--silent", "--continue-on-error"),
+            *("--skip-ssl", "--user=root", "--host=localhost", f"--socket={socket}"),
+            f"--basedir={package.folder}/",
+            *(f"--tmpdir={var / 'tmp'}", f"--logdir={var}", "--database=test"),
+            *("--max-connections=512", f"--test-file={file}"),
+        ]
+        process = subprocess.Popen(
+            command,
+            cwd=package.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=FILE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+        self._client = output.decode("utf-8", "replace")[-4000:]
+        return process.returncode
+
+
+def _globals(server: MariaDBServer) -> dict[str, str]:
+    rows = server.execute("SHOW GLOBAL VARIABLES")
+    own = ("gtid_", "innodb_", "last_", "port", "timestamp")
+    return {name: value for name, value in rows if not name.startswith(own)}
+
+
+def _drop_schemas(server: MariaDBServer) -> None:
+    rows = server.execute("SELECT schema_name FROM information_schema.schemata")
+    for name in _users_own(row[0] for row in rows):
+        server.execute("SET foreign_key_checks = 0", f"DROP DATABASE `{name.replace('`', '``')}`")
+
+
+def _users_own(schemas: Iterator[str]) -> list[str]:
+    return [name for name in schemas if name not in SYSTEM - {META}]
