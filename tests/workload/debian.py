@@ -49,14 +49,20 @@ class TestPackage:
     def file(self, name: str) -> Path:
         """The test file of a name: ``insert`` of the main suite, ``vcol.update`` of another.
 
-        Raises FileNotFoundError.
+        A path that ends in ``.test`` is a file of one's own. Raises FileNotFoundError.
         """
+        if name.endswith(".test"):
+            return Path(name).resolve(strict=True)
         suite, _, test = name.rpartition(".")
         home = self.folder / "suite" / suite if suite else self.folder / "main"
         for folder in (home / "t", home):
             if (folder / f"{test}.test").exists():
                 return folder / f"{test}.test"
         raise FileNotFoundError(f"The packages have no test file {name!r}.")
+
+    def suite_of(self, file: Path) -> Path:
+        """The folder of the suite that a test file belongs to, for the suite's own includes."""
+        return file.parent.parent if file.parent.name == "t" else file.parent
 
 
 def test_package() -> TestPackage:

@@ -1,4 +1,4 @@
-"""A gate between a client and a server: it lets a moment be used before tables are destroyed.
+"""A gate between a client and a server, to look at tables before they are destroyed.
 
 Test files drop what they made, again and again, from procedures, loops and includes of theirs. So
 they are not rewritten: the gate stands on the way to the server, reads the commands of the
@@ -28,6 +28,7 @@ _DESTROYS = re.compile(
     + rb"|CREATE\s+OR\s+REPLACE\s+(?:TABLE|SEQUENCE|DATABASE)\b|TRUNCATE\b)",
     re.IGNORECASE | re.DOTALL,
 )
+_CREATES = re.compile(_SPACE + rb"CREATE\s+(?:TABLE|DATABASE|SCHEMA|SEQUENCE)\b", re.IGNORECASE)
 
 
 def destroys(statement: bytes) -> bool:
@@ -35,19 +36,24 @@ def destroys(statement: bytes) -> bool:
     return _DESTROYS.match(statement) is not None
 
 
+def creates(statement: bytes) -> bool:
+    """Whether a statement makes a new table or schema."""
+    return _CREATES.match(statement) is not None
+
+
 class Gate:
     """Listens on a Unix socket and hands all on to the one of a server.
 
-    `before` is called ahead of each statement that destroys, one at a time; when it returns False
-    the gate closes, and with it every connection. `seen` gets each statement, with the number of
-    its connection.
+    `before` is called ahead of each statement that destroys or creates, with that, one at a time;
+    when it returns False the gate closes, and with it every connection. `seen` gets each statement,
+    with the number of its connection.
     """
 
     def __init__(
         self,
         path: Path,
         server: Path,
-        before: Callable[[], bool],
+        before: Callable[[bytes], bool],
         seen: Callable[[int, bytes], None],
     ) -> None:
         self._server = server
@@ -99,15 +105,17 @@ class Gate:
                 body = stream.read(int.from_bytes(header[:3], "little"))
                 if header[3] == 0 and body[:1] == bytes([COM_QUERY]):
                     self._seen(number, body[1:])
-                    if destroys(body[1:]) and not self._pass():
+                    if not self._pass(body[1:]):
                         break
                 server.sendall(header + body)
         _end(client)
         _end(server)
 
-    def _pass(self) -> bool:
+    def _pass(self, statement: bytes) -> bool:
+        if not (destroys(statement) or creates(statement)):
+            return True
         with self._lock:
-            if not self._closed and not self._before():
+            if not self._closed and not self._before(statement):
                 self._closed = True
             return not self._closed
 

@@ -53,8 +53,7 @@ def _say(outcome: Outcome) -> None:
     line += f", {outcome.tables} tables, {outcome.rows} rows"
     more = [outcome.detail] if outcome.detail else []
     more += [f"{d.kind} of {d.table}: {d.text}" for d in outcome.differences]
-    if outcome.trouble is not None:
-        more.append(f"{outcome.trouble.event}: {outcome.trouble.message}")
+    more += [f"{t.kind}, {t.event}: {t.message}" for t in outcome.troubles]
     sys.stdout.write("\n    ".join([line, *(" ".join(text.split())[:SHOWN] for text in more)]))
     sys.stdout.write("\n")
     sys.stdout.flush()

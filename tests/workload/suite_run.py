@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from tests.support.running import end_of
 from tests.workload.comparison import Comparison, Difference
 from tests.workload.debian import TestPackage
 from tests.workload.follower import META, Follower, Trouble
-from tests.workload.gate import Gate
+from tests.workload.gate import Gate, destroys
 
 SCHEMAS: Mapping[str, str] = {"test": "merged"}
 """The schema that files work in gets another name on the target; those they make keep theirs."""
@@ -30,6 +30,11 @@ SCHEMAS: Mapping[str, str] = {"test": "merged"}
 SYSTEM = frozenset({"mysql", "information_schema", "performance_schema", "sys", "mtr", META})
 FILE_SECONDS = 240.0
 """A file that takes longer is cut off there; what it did up to then counts."""
+
+MOST_TASKS = 4
+"""So often a file is followed anew behind a fault."""
+
+WORST = ("hangs", "restarts", "died", "refused")
 
 SKIPPED = 62
 """The client's exit status when a file says that this server is not for it."""
@@ -54,19 +59,19 @@ class Outcome:
     """What became of one file.
 
     `result` is ``equal``, ``differs``, ``refused``, ``hangs``, ``restarts``, ``died`` (of the
-    task), or ``no workload``: the file ended before it changed anything.
+    task), or ``no workload``: the file ended before it changed anything. Of several, the worst.
     """
 
     file: str
     result: str
     detail: str = ""
     differences: list[Difference] = field(default_factory=list)
-    trouble: Trouble | None = None
+    troubles: list[Trouble] = field(default_factory=list)
     statements: int = 0
     comparisons: int = 0
     tables: int = 0
     rows: int = 0
-    locked: int = 0
+    unread: int = 0
     seconds: float = 0.0
     client: str = ""
 
@@ -109,14 +114,14 @@ class SuiteRun:
         follower, trouble = self._followed()
         if trouble is not None:
             self._forget()
-            return Outcome(name, trouble.kind, "before the file began", trouble=trouble)
-        execution = Execution(self._source, self._target, follower)
+            return Outcome(name, trouble.kind, "before the file began", troubles=[trouble])
+        execution = Execution(self._source, self._target, follower, self._followed_anew)
         try:
             outcome = execution.run(name, self._package, self._folder)
         finally:
             if self._keep is not None:
-                execution.save(self._keep / name, follower.log())
-        if outcome.result not in ("equal", "no workload"):
+                execution.save(self._keep / Path(name).stem)
+        if outcome.differences or outcome.troubles:
             self._forget()
         outcome.seconds = round(time.monotonic() - started, 1)
         return outcome
@@ -128,13 +133,40 @@ class SuiteRun:
             self._forget()
         if self._follower is None:
             self._clean()
-            _drop_schemas(self._target)
-            self._source.execute("FLUSH BINARY LOGS")
-            self._follower = self._following.enter_context(
-                Follower(self._source, self._target, SCHEMAS, SYSTEM)
-            )
+            self._start()
+        assert self._follower is not None
         self._source.execute("CREATE DATABASE test")
         return self._follower, self._follower.caught_up()
+
+    def _followed_anew(self) -> Follower | None:
+        """A new task in the middle of a file, at a moment when the source has no tables.
+
+        None when its tables are not all gone, or when the task does not come to the end.
+        """
+        sql = "SELECT table_schema FROM information_schema.tables WHERE table_type <> 'VIEW'"
+        if _users_own(row[0] for row in self._source.execute(sql)):
+            return None
+        self._forget()
+        follower = self._start()
+        return follower if follower.caught_up() is None else None
+
+    def _start(self) -> Follower:
+        """Start a task, with a target that has the source's schemas and nothing else."""
+        _drop_schemas(self._target)
+        for name, charset, collation in self._source.execute(
+            "SELECT schema_name, default_character_set_name, default_collation_name"
+            " FROM information_schema.schemata"
+        ):
+            if name not in SYSTEM:
+                there = SCHEMAS.get(name, name).replace("`", "``")
+                self._target.execute(
+                    f"CREATE DATABASE `{there}` CHARACTER SET {charset} COLLATE {collation}"
+                )
+        self._source.execute("FLUSH BINARY LOGS")
+        self._follower = self._following.enter_context(
+            Follower(self._source, self._target, SCHEMAS, SYSTEM)
+        )
+        return self._follower
 
     def _forget(self) -> None:
         """End the task; the next one starts anew."""
@@ -161,14 +193,24 @@ class SuiteRun:
 class Execution:
     """One file being executed."""
 
-    def __init__(self, source: MariaDBServer, target: MariaDBServer, follower: Follower) -> None:
+    def __init__(
+        self,
+        source: MariaDBServer,
+        target: MariaDBServer,
+        follower: Follower,
+        anew: Callable[[], Follower | None],
+    ) -> None:
+        self._anew = anew
         self._source = source
         self._target = target
         self._follower = follower
         self._comparison = Comparison(source, target, SCHEMAS, SYSTEM)
         self._statements: list[tuple[int, bytes]] = []
         self._differences: dict[str, Difference] = {}
-        self._trouble: Trouble | None = None
+        self._troubles: list[Trouble] = []
+        self._blind = False
+        self._lost_at = 0
+        self._logs = ""
         self._compared = ""
         self._count = 0
         self._client = ""
@@ -186,46 +228,60 @@ class Execution:
         )
         with gate:
             status = self._execute(package, package.file(name), socket)
-        if self._trouble is None:
-            self._look()
-        outcome = Outcome(name, "equal", trouble=self._trouble)
+        if not self._blind:
+            self._compare()
+        self._logs += self._follower.log()
+        outcome = Outcome(name, "equal", troubles=self._troubles)
         outcome.differences = list(self._differences.values())
         outcome.statements, outcome.comparisons = len(self._statements), self._count
         outcome.tables, outcome.rows = self._comparison.tables, self._comparison.rows
-        outcome.locked, outcome.client = self._comparison.locked, self._client
-        if self._trouble is not None:
-            outcome.result = self._trouble.kind
-        elif self._differences:
+        outcome.unread, outcome.client = self._comparison.unread, self._client
+        if self._differences:
             outcome.result = "differs"
+        elif self._troubles:
+            outcome.result = min((t.kind for t in self._troubles), key=WORST.index)
         elif status == SKIPPED or before == str(end_of(self._source)):
             outcome.result = "no workload"
-        if self._trouble is None and status < 0:
+        if status < 0:
             outcome.detail = f"cut off after {FILE_SECONDS:.0f} s"
-        elif self._trouble is None and status not in (0, SKIPPED):
+        elif status not in (0, SKIPPED):
             outcome.detail = f"the client ended with {status}"
+        if self._blind:
+            outcome.detail += f" not followed behind statement {self._lost_at}"
         return outcome
 
-    def save(self, folder: Path, log: str) -> None:
+    def save(self, folder: Path) -> None:
         """Keep the statements, what the client said, and the task's log."""
         folder.mkdir(parents=True, exist_ok=True)
         lines = [b"# %d\n%s;\n" % (number, text) for number, text in self._statements]
         (folder / "statements.sql").write_bytes(b"".join(lines))
         (folder / "client.txt").write_text(self._client)
-        (folder / "task.log").write_text(log)
+        (folder / "task.log").write_text(self._logs)
 
-    def _look(self) -> bool:
-        """Wait for the task and compare; False when the task is in trouble."""
+    def _look(self, statement: bytes) -> bool:
+        """Compare before something is destroyed; after trouble, begin anew with a next table."""
+        if not self._blind:
+            if destroys(statement):
+                self._compare()
+        elif len(self._troubles) <= MOST_TASKS and (follower := self._anew()) is not None:
+            self._follower, self._blind = follower, False
+        return True
+
+    def _compare(self) -> None:
+        """Wait for the task and compare all tables."""
         place = str(end_of(self._source))
         if place == self._compared:
-            return True
-        self._trouble = self._follower.caught_up()
-        if self._trouble is not None:
-            return False
+            return
+        trouble = self._follower.caught_up()
+        if trouble is not None:
+            self._troubles.append(trouble)
+            self._blind, self._lost_at = True, len(self._statements)
+            self._logs += self._follower.log()
+            return
         self._compared = place
         self._count += 1
         for difference in self._comparison.differences():
             self._differences.setdefault(f"{difference.table} {difference.kind}", difference)
-        return True
 
     def _execute(self, package: TestPackage, file: Path, socket: Path) -> int:
         var = self._source.folder / "var"
@@ -244,7 +300,7 @@ class Execution:
         command = [
             *(str(package.program), "--no-defaults", "--silent", "--continue-on-error"),
             *("--skip-ssl", "--user=root", "--host=localhost", f"--socket={socket}"),
-            f"--basedir={package.folder}/",
+            *(f"--basedir={package.folder}/", f"--suite-dir={package.suite_of(file)}/"),
             *(f"--tmpdir={var / 'tmp'}", f"--logdir={var}", "--database=test"),
             *("--max-connections=512", f"--test-file={file}"),
         ]
