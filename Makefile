@@ -4,7 +4,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow tidb tidb-tests lint demo bench copybench lock clean
+.PHONY: help setup test slow tidb tidb-tests mariadb-suite lint demo bench copybench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -26,6 +26,9 @@ tidb: setup ## build TiDB's server for the tests, with the Go toolchain (some mi
 
 tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
 	@$(JAVA) REPLICATOR_TEST_TARGET=tidb $(BIN)/python -m pytest -n 2 --dist loadfile
+
+mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare (an hour)
+	@$(JAVA) $(BIN)/python -m tests.workload.mariadb_suite --output mariadb-suite.json
 
 lint: setup ## run ruff and mypy
 	$(BIN)/ruff check .

@@ -30,7 +30,6 @@ ALTERING = (
     "comment_column",
     "innodb.instant_alter",
     "innodb.instant_alter_charset",
-    "innodb.rename_table",
     "innodb.alter_not_null",
     "versioning.alter",
 )
@@ -38,8 +37,6 @@ ALTERING = (
 CREATING = (
     "create",
     "create_or_replace",
-    "create_or_replace2",
-    "create_select",
     "create_drop_db",
     "create_utf8",
     "temp_table",

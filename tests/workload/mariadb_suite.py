@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -34,6 +35,8 @@ def main() -> int:
     parser.add_argument("--output", type=Path, metavar="FILE.json")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
+    # Ended from outside, it ends what it has started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     outcomes: list[Outcome] = []
     with SuiteRun(test_package(), arguments.keep) as run:
         for name in arguments.files:
