@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.workload.debian import test_package
 from tests.workload.files import FILES
-from tests.workload.suite_run import Outcome, SuiteRun
+from tests.workload.suite_run import FILE_SECONDS, Outcome, SuiteRun
 
 FINE = ("equal", "no workload")
 SHOWN = 200
@@ -34,11 +34,12 @@ def main() -> int:
     parser.add_argument("--files", nargs="+", default=FILES, metavar="FILE")
     parser.add_argument("--output", type=Path, metavar="FILE.json")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
+    parser.add_argument("--seconds", type=float, default=FILE_SECONDS, help="for each file")
     arguments = parser.parse_args()
     # Ended from outside, it ends what it has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     outcomes: list[Outcome] = []
-    with SuiteRun(test_package(), arguments.keep) as run:
+    with SuiteRun(test_package(), arguments.keep, arguments.seconds) as run:
         for name in arguments.files:
             outcomes.append(run.run(name))
             _say(outcomes[-1])

@@ -28,8 +28,8 @@ SCHEMAS: Mapping[str, str] = {"test": "merged"}
 """The schema that files work in gets another name on the target; those they make keep theirs."""
 
 SYSTEM = frozenset({"mysql", "information_schema", "performance_schema", "sys", "mtr", META})
-FILE_SECONDS = 240.0
-"""A file that takes longer is cut off there; what it did up to then counts."""
+FILE_SECONDS = 300.0
+"""A file that takes longer is cut off there, if nothing else is said."""
 
 MOST_TASKS = 10
 """So often a file is followed anew behind a fault."""
@@ -77,10 +77,15 @@ class Outcome:
 
 
 class SuiteRun:
-    """Two servers and a task that stays as long as files leave source and target equal."""
+    """Two servers, and a task that stays as long as it can be brought behind its faults.
 
-    def __init__(self, package: TestPackage, keep: Path | None) -> None:
+    `keep`: where the statements and logs of each file go; `seconds`: after which a file is cut off.
+    What it did up to then counts.
+    """
+
+    def __init__(self, package: TestPackage, keep: Path | None, seconds: float) -> None:
         self._package = package
+        self._seconds = seconds
         self._keep = keep
         self._resources = contextlib.ExitStack()
         self._follower: Follower | None = None
@@ -118,7 +123,9 @@ class SuiteRun:
         if trouble is not None:
             self._forget()
             return Outcome(name, trouble.kind, "before the file began", troubles=[trouble])
-        execution = Execution(self._source, self._target, follower, self._followed_anew)
+        execution = Execution(
+            self._source, self._target, follower, self._followed_anew, self._seconds
+        )
         try:
             outcome = execution.run(name, self._package, self._folder)
         finally:
@@ -196,7 +203,9 @@ class Execution:
         target: MariaDBServer,
         follower: Follower,
         anew: Callable[[], Follower | None],
+        seconds: float,
     ) -> None:
+        self._seconds = seconds
         self._anew = anew
         self._source = source
         self._target = target
@@ -240,7 +249,7 @@ class Execution:
         elif status == SKIPPED or before == self._end():
             outcome.result = "no workload"
         if status < 0:
-            outcome.detail = f"cut off after {FILE_SECONDS:.0f} s"
+            outcome.detail = f"cut off after {self._seconds:.0f} s"
         elif status not in (0, SKIPPED):
             outcome.detail = f"the client ended with {status}"
         if not self._end():
@@ -320,7 +329,7 @@ class Execution:
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=FILE_SECONDS)
+            output, _ = process.communicate(timeout=self._seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
