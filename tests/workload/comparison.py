@@ -28,16 +28,25 @@ TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables"
     " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
 )
+VERSIONED = (
+    "SELECT 1 FROM information_schema.tables"
+    " WHERE table_schema = %s AND table_name = %s AND table_type = 'SYSTEM VERSIONED'"
+)
+ALL_TIMES = "FOR SYSTEM_TIME ALL"
 SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing in which a table differs: in `tables`, `columns`, `keys` or `rows`."""
+    """The first thing in which a table differs: `tables`, `columns`, `keys`, `rows` or `history`.
+
+    `statements`: how many of the file had been executed when it was seen.
+    """
 
     kind: str
     table: str
     text: str
+    statements: int = 0
 
 
 class Comparison:
@@ -116,7 +125,22 @@ class Comparison:
             if first is not None:
                 text += f" (and in {first.kind}: {first.text})"
             return Difference("rows", ".".join(here), text)
-        return first
+        return first or self._history(source, here, target, there)
+
+    @staticmethod
+    def _history(
+        source: Connection[Cursor],
+        here: tuple[str, str],
+        target: Connection[Cursor],
+        there: tuple[str, str],
+    ) -> Difference | None:
+        """What differs in the former rows of a table with system versioning."""
+        if not _ask(source, VERSIONED, here):
+            return None
+        rows, others = _rows(source, "*", here, ALL_TIMES), _rows(target, "*", there, ALL_TIMES)
+        if rows == others:
+            return None
+        return Difference("history", ".".join(here), _apart(rows, others))
 
 
 def _session(server: DatabaseServer) -> Connection[Cursor]:
@@ -137,10 +161,10 @@ def _ask(connection: Connection[Cursor], sql: str, names: tuple[str, ...] = ()) 
 
 
 def _rows(
-    connection: Connection[Cursor], columns: str, table: tuple[str, str]
+    connection: Connection[Cursor], columns: str, table: tuple[str, str], when: str = ""
 ) -> Counter[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])}"
+        sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])} {when}"
         cursor.execute(sql.encode("utf-8", "surrogateescape"))
         return Counter(cursor.fetchall())
 

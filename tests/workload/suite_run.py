@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -130,7 +130,7 @@ class SuiteRun:
             outcome = execution.run(name, self._package, self._folder)
         finally:
             if self._keep is not None:
-                execution.save(self._keep / Path(name).stem)
+                execution.save(self._keep / Path(name).name.removesuffix(".test"))
         self._stale = bool(outcome.differences or outcome.troubles)
         outcome.seconds = round(time.monotonic() - started, 1)
         return outcome
@@ -289,7 +289,8 @@ class Execution:
         self._compared = place
         self._count += 1
         for difference in self._comparison.differences():
-            self._differences.setdefault(f"{difference.table} {difference.kind}", difference)
+            seen = replace(difference, statements=len(self._statements))
+            self._differences.setdefault(f"{seen.table} {seen.kind}", seen)
 
     def _end(self) -> str:
         """Where the source's binlog ends; empty when a file has shut the server down."""
