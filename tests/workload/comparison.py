@@ -101,7 +101,10 @@ class Comparison:
     ) -> Difference | None:
         self.tables += 1
         columns = _ask(source, COLUMNS, here)
-        names = ", ".join(_quoted(_text(row[0])) for row in columns) or "*"
+        if not columns:  # it can't be opened: locked, or without its underlying tables
+            self.unread += 1
+            return None
+        names = ", ".join(_quoted(_text(row[0])) for row in columns)
         first = None
         for kind, sql in (("columns", COLUMNS), ("keys", KEYS)):
             ours, theirs = _ask(source, sql, here), _ask(target, sql, there)
