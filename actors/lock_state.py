@@ -42,24 +42,26 @@ class LockHistory:
 
     history: list[ResolvedItem] = field(default_factory=list)
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
-    pending: Resolution[ShardStatement] | None = None
+    pending: Resolution[TableName, ShardStatement] | None = None
 
 
-_GROUP = TypeAdapter(GroupState)
+_GROUP = TypeAdapter(GroupState[TableName])
 _DECISION = TypeAdapter(Decision)
 
 
-def dump_group(state: GroupState) -> str:
+def dump_group(state: GroupState[TableName]) -> str:
     """A group's state as JSON."""
     return _GROUP.dump_json(state).decode()
 
 
-def load_group(text: str) -> GroupState:
+def load_group(text: str) -> GroupState[TableName]:
     """The state that `dump_group` wrote."""
     return _GROUP.validate_json(text)
 
 
-def record_of(target: TableName, resolution: Resolution[ShardStatement]) -> DecisionRecord:
+def record_of(
+    target: TableName, resolution: Resolution[TableName, ShardStatement]
+) -> DecisionRecord:
     """A resolution as it is saved before it is executed."""
     item = resolution.item
     decision = Decision(resolution.resolved, dict(resolution.cutovers), item.at.ordinal, item.event)
@@ -67,7 +69,7 @@ def record_of(target: TableName, resolution: Resolution[ShardStatement]) -> Deci
         target=target,
         version=resolution.version,
         statement=item.statements[0],
-        member=Member(resolution.owner, TableName(*item.member.split(".", 1))),
+        member=Member(resolution.owner, item.member),
         transaction=item.at.transaction,
         decision=_DECISION.dump_json(decision).decode(),
         done=False,
@@ -89,11 +91,13 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
     return found
 
 
-def _resolution(record: DecisionRecord, decision: Decision) -> Resolution[ShardStatement]:
+def _resolution(
+    record: DecisionRecord, decision: Decision
+) -> Resolution[TableName, ShardStatement]:
     item = Item(
         text=decision.resolved.text,
         statements=(record.statement,),
-        member=str(record.member.name),
+        member=record.member.name,
         at=Place(record.transaction, decision.ordinal),
         event=decision.event,
     )

@@ -9,6 +9,7 @@ import anyio
 
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RowEvents, Statement
+from replicator.mysql.names import TableName
 from replicator.pipeline.batch import BatchResult
 from replicator.schema.ddl_effects import Effect
 from replicator.sharding.items import GroupState
@@ -78,7 +79,7 @@ class GroupSaved:
     """
 
     members: tuple[tuple[int, int], ...]
-    state: GroupState | None = None
+    state: GroupState[TableName] | None = None
 
 
 @dataclass(frozen=True, slots=True)

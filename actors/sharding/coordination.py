@@ -12,6 +12,7 @@ from actors.messages import WriterMessage
 from actors.sharding.group import GroupActor
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
 from actors.writing.segment_tracker import SourceState
+from replicator.mysql.names import TableName
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.lock import LockView, UnlockError
 from replicator.watermark import Place, Watermark
@@ -51,7 +52,7 @@ class OpenLock:
     """
 
     id: str
-    view: LockView[ShardStatement]
+    view: LockView[TableName, ShardStatement]
     since: int | None
 
 

@@ -51,7 +51,7 @@ class LockCoordinator(Actor[LockMessage]):
         units: Mapping[str, Unit],
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
-        self.locks: dict[int, TargetLock[ShardStatement]] = {}
+        self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
         self._tools = GroupTools(registry, writer.mailbox, self.mailbox, learner, target)
         self._registry = registry
         self._writer = writer
@@ -62,7 +62,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
-        self._conflicts: dict[int, Conflict[ShardStatement]] = {}
+        self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
         self._log = structlog.get_logger()
 
@@ -94,7 +94,9 @@ class LockCoordinator(Actor[LockMessage]):
         )
         return made
 
-    def _state(self, unit: Unit, target: int, lock: TargetLock[ShardStatement]) -> GroupState:
+    def _state(
+        self, unit: Unit, target: int, lock: TargetLock[TableName, ShardStatement]
+    ) -> GroupState[TableName]:
         """The group's saved state; a new group starts at the version of its target."""
         saved = unit.state.groups.get(target)
         if saved is not None and saved.state is not None:
@@ -102,7 +104,7 @@ class LockCoordinator(Actor[LockMessage]):
         past = self._histories.get(self._registry.target_name(target), LockHistory())
         cutovers = past.cutovers.get(unit.source)
         base = cutovers[0].version - 1 if cutovers else len(past.history)
-        names = [str(self._registry.member(m).name) for m, _ in saved.members] if saved else []
+        names = [self._registry.member(m).name for m, _ in saved.members] if saved else []
         members = ((name, MemberState(base, Place(0, 0))) for name in sorted(names))
         return GroupState(base, tuple(members))
 
@@ -133,13 +135,13 @@ class LockCoordinator(Actor[LockMessage]):
         with_members = {n for n, name in self._registry.targets() if name.table}
         return recorded | with_members
 
-    def _lock(self, target: int) -> TargetLock[ShardStatement]:
+    def _lock(self, target: int) -> TargetLock[TableName, ShardStatement]:
         lock = self.locks.get(target)
         if lock is None:
             name = self._registry.target_name(target)
             past = self._histories.get(name, LockHistory())
             lock = self.locks[target] = TargetLock(
-                str(name), tuple(self._units), past.history, past.cutovers, past.pending
+                name, tuple(self._units), past.history, past.cutovers, past.pending
             )
         return lock
 
@@ -170,7 +172,9 @@ class LockCoordinator(Actor[LockMessage]):
             self._executing.add(target)
             self._jobs.start_soon(self._execute, target)
 
-    async def _decided(self, target: int, resolution: Resolution[ShardStatement]) -> None:
+    async def _decided(
+        self, target: int, resolution: Resolution[TableName, ShardStatement]
+    ) -> None:
         name = self._registry.target_name(target)
         for group in self._groups_of(target).values():
             group.cutover_segment()
@@ -219,7 +223,9 @@ class LockCoordinator(Actor[LockMessage]):
             self._update(unit, target)
         self.mailbox.tell(GroupChanged(target))
 
-    async def _older_rows_applied(self, target: int, lock: TargetLock[ShardStatement]) -> bool:
+    async def _older_rows_applied(
+        self, target: int, lock: TargetLock[TableName, ShardStatement]
+    ) -> bool:
         """Wait for the rows forwarded before the cutovers; False if some have to be read again.
 
         A source may restart meanwhile, in the middle of a transaction.
@@ -257,7 +263,7 @@ class LockCoordinator(Actor[LockMessage]):
             if (view := lock.view()) is not None
         ]
 
-    def _since(self, lock: TargetLock[ShardStatement]) -> int | None:
+    def _since(self, lock: TargetLock[TableName, ShardStatement]) -> int | None:
         items = [item for source in lock.sources for item in lock.candidates(source)]
         if lock.pending is not None:
             items.append(lock.pending.item)
@@ -303,7 +309,7 @@ class LockCoordinator(Actor[LockMessage]):
         message.answer("")
         await self._advance(target)
 
-    def _watch_conflict(self, target: int, lock: TargetLock[ShardStatement]) -> None:
+    def _watch_conflict(self, target: int, lock: TargetLock[TableName, ShardStatement]) -> None:
         conflict = lock.conflict()
         if conflict is None:
             self._conflicts.pop(target, None)
@@ -311,7 +317,7 @@ class LockCoordinator(Actor[LockMessage]):
             self._conflicts[target] = conflict
             self._log.error(
                 "lock.conflict",
-                target=lock.target,
+                target=str(lock.target),
                 version=conflict.version,
                 ours=_claim(conflict.ours.source, conflict.ours.items[0].member),
                 our_statements=[item.text for item in conflict.ours.items],
@@ -320,10 +326,13 @@ class LockCoordinator(Actor[LockMessage]):
             )
 
 
-def lock_id(view: LockView[ShardStatement]) -> str:
-    """How the operator names a lock: ``schema.table:version``."""
+def lock_id(view: LockView[TableName, ShardStatement]) -> str:
+    """How the operator names a lock: ``schema.table:version``, the name as it is shown anywhere.
+
+    Ids are compared as a whole, and never taken apart.
+    """
     return f"{view.target}:{view.version}"
 
 
-def _claim(source: str, member: str) -> str:
+def _claim(source: str, member: TableName) -> str:
     return f"{source}: {member}"

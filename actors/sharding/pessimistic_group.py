@@ -49,7 +49,7 @@ class PessimisticGroup(GroupActor):
         self,
         source: str,
         target: int,
-        group: Group[ShardStatement],
+        group: Group[TableName, ShardStatement],
         low_watermark: Watermark | None,
         tools: GroupTools,
     ) -> None:
@@ -61,8 +61,7 @@ class PessimisticGroup(GroupActor):
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self._numbers = {
-            member: tools.registry.join(Member(source, TableName(*member.split(".", 1))), name)
-            for member in group.members
+            member: tools.registry.join(Member(source, member), name) for member in group.members
         }
 
     @property
@@ -136,15 +135,15 @@ class PessimisticGroup(GroupActor):
 
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
         """Add a table that was dropped before the task first read its source's tables."""
-        name = str(self.registry.member(member).name)
-        self.log.warning("member.unknown", member=name)
+        name = self.registry.member(member).name
+        self.log.warning("member.unknown", member=str(name))
         # Its transaction may have begun in an earlier segment, which is decided already.
         self.group.join(name, Place(rows.transaction[0], rows.ordinal[0] - 1), None)
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """Process an effect; returns the statement to execute at once, if there is one."""
-        name, at = str(effect.table), Place(statement.transaction, 0)
+        name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
         match effect.kind:
             case EffectKind.ALTER:
@@ -173,14 +172,14 @@ class PessimisticGroup(GroupActor):
         self.log.warning(
             "ddl.not-executed",
             kind=effect.kind.value,
-            table=name,
+            table=str(name),
             statement=statement.sql[:500],
             reason="the target keeps the rows of its shards",
         )
         return None
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
-        name = str(effect.table)
+        name = effect.table
         if name not in self.group.members:
             number = self.registry.join(Member(self.source, effect.table), effect.target)
             self.group.join(name, at, None)
@@ -207,14 +206,14 @@ class PessimisticGroup(GroupActor):
             reach(CrashPoint.ITEM_RECORDED)
         self.log.info(
             "lock.item",
-            member=name,
+            member=str(name),
             version=recorded.version,
             statement=statement.sql[:2000],
             awaited=recorded.awaited,
         )
 
     async def _join(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
-        name = str(effect.table)
+        name = effect.table
         if name in self.group.members:
             return None
         number = self.registry.join(Member(self.source, effect.table), effect.target)
@@ -227,7 +226,7 @@ class PessimisticGroup(GroupActor):
             if not found or effect.skipped:
                 self.group.join(name, at, template)
                 self._numbers[name] = number
-                self.log.info("member.joined", member=name, version=version)
+                self.log.info("member.joined", member=str(name), version=version)
                 return self._creation(effect, statement) if present is None else None
         where, ways = self._details(statement)
         raise FatalError(
@@ -242,7 +241,7 @@ class PessimisticGroup(GroupActor):
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
         return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
 
-    def _structure(self, name: str, at: Place) -> Table | None:
+    def _structure(self, name: TableName, at: Place) -> Table | None:
         return self.registry.structure(self._numbers[name], at.transaction)
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
@@ -257,14 +256,14 @@ class PessimisticGroup(GroupActor):
                 ways_out=ways,
                 ddl_event=self._event(statement, OverrideAction.REPLACE),
             )
-        old, new = str(effect.table), str(effect.renamed_to)
+        old, new = effect.table, effect.renamed_to
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction
         self.registry.learn(number, place, self._structure(old, at))
         self.group.rename(old, new, at)
         self.registry.leave(self._numbers.pop(old))
         self._numbers[new] = number
-        self.log.info("member.renamed", member=old, to=new)
+        self.log.info("member.renamed", member=str(old), to=str(new))
 
     def _saved(self) -> GroupSaved:
         members = self.group.members

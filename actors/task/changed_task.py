@@ -127,7 +127,7 @@ def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
     gone = {move.record.member.name for move in moves}
     states = {name: load_group(text) for name, text in checkpoint.groups}
     for target, state in states.items():
-        kept = (m for m in state.members if TableName(*m[0].split(".", 1)) not in gone)
+        kept = (m for m in state.members if m[0] not in gone)
         states[target] = replace(state, members=tuple(kept))
     records = [record for record in checkpoint.members if record.member.name not in gone]
     for move in moves:
@@ -137,7 +137,7 @@ def moved(checkpoint: Checkpoint, moves: Sequence[Move]) -> Checkpoint:
         if there is not None:
             version = there.base
             member = MemberState(version, Place(move.record.since, 0))
-            members = (*there.members, (str(move.record.member.name), member))
+            members = (*there.members, (move.record.member.name, member))
             states[move.to] = replace(there, members=tuple(sorted(members)))
         records.append(replace(move.record, target=move.to, version=version))
     groups = tuple((name, dump_group(state)) for name, state in states.items())

@@ -10,6 +10,7 @@ from actors.lock_state import ShardStatement
 from actors.sharding.coordination import OpenLock
 from actors.task.wiring import RunningTask
 from replicator.binlog.retention import Distance
+from replicator.mysql.names import TableName
 from replicator.sharding.items import Claim
 from replicator.sharding.lock import LockView
 from replicator.status import (
@@ -45,7 +46,7 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         state = "conflict"
     return LockStatus(
         id=lock.id,
-        target=view.target,
+        target=str(view.target),
         version=view.version,
         ddl="; ".join(view.item.statements),
         owner=view.owner or "",
@@ -60,20 +61,22 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
     )
 
 
-def _source(running: RunningTask, view: LockView[ShardStatement], source: str) -> LockSource:
+def _source(
+    running: RunningTask, view: LockView[TableName, ShardStatement], source: str
+) -> LockSource:
     position = running.writer.tracker(source).resume.position
     return LockSource(
         source=source,
         ready=source in view.ready or view.resolving,
-        missing=() if view.resolving else view.missing.get(source, ()),
+        missing=() if view.resolving else tuple(map(str, view.missing.get(source, ()))),
         saved_position=str(position.binlog) if position else "",
         distance=binlog_distance(running, source),
     )
 
 
-def _claim(claim: Claim[ShardStatement]) -> LockClaim:
+def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
     statements = tuple("; ".join(item.statements) for item in claim.items)
-    return LockClaim(claim.source, claim.items[0].member, statements)
+    return LockClaim(claim.source, str(claim.items[0].member), statements)
 
 
 def _ways(task: str, lock: OpenLock) -> Iterator[str]:
@@ -100,7 +103,7 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
             f"the conflict is on item {conflict.version}: it can be unlocked when the items before"
             " it are resolved"
         )
-    lacking = [f"{s}: {', '.join(members)}" for s, members in view.missing.items()]
+    lacking = [f"{s}: {', '.join(map(str, members))}" for s, members in view.missing.items()]
     if lacking:
         yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
         yield (

@@ -145,7 +145,7 @@ def _targets(
                 deleted=done.deleted,
                 missing=done.missing,
                 rows_per_second=round(rates.target(name), 1),
-                ddl=ddl.effect.sql if ddl else waiting.get(str(name), ""),
+                ddl=ddl.effect.sql if ddl else waiting.get(name, ""),
             )
         )
     return tuple(found)

@@ -90,7 +90,7 @@ class BatchPlanner:
         for guess in guesses:
             try:
                 return plan_table(
-                    str(self._registry.member(member)),
+                    self._registry.member(member),
                     guess,
                     table_map,
                     target,

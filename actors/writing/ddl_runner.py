@@ -56,13 +56,13 @@ class DdlRunner:
         target: TableName,
         version: int,
         owner: str,
-        item: Item[ShardStatement],
+        item: Item[TableName, ShardStatement],
     ) -> None:
         """Execute an item that a lock has resolved, with the statement of source ``owner``."""
         statement = item.event.statement
         execution = DdlExecution(
             target=target,
-            member=Member(owner, TableName(*item.member.split(".", 1))),
+            member=Member(owner, item.member),
             transaction=item.at.transaction,
             sql=item.statements[0],
             tolerant=False,

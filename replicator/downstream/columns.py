@@ -63,9 +63,14 @@ class TargetTable:
     replace: bool
 
     @property
+    def name(self) -> TableName:
+        """The target's name, as the meta tables have it."""
+        return TableName(self.schema, self.table)
+
+    @property
     def quoted(self) -> str:
         """Schema and table for a statement."""
-        return TableName(self.schema, self.table).quoted
+        return self.name.quoted
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.table}"
+        return str(self.name)

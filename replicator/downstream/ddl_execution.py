@@ -43,6 +43,9 @@ ALREADY_DONE = frozenset(
 table, column or key exists or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE),
 which is what ``CREATE TABLE … LIKE`` another shard comes to."""
 
+_RECORD = "target_schema = %s AND target_table = %s AND version = %s"
+"""The record of one statement, by its key."""
+
 _SQL_MODES = {0x2: "PIPES_AS_CONCAT", 0x4: "ANSI_QUOTES", 0x100000: "NO_BACKSLASH_ESCAPES"}
 """Bits of sql_mode that change how a statement is read (MySQL internals, Q_SQL_MODE_CODE)."""
 
@@ -136,28 +139,38 @@ class DdlExecutor:
     async def _record(self, ddl: DdlExecution) -> tuple[int, str, str] | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint FROM {self._meta.table(DDL_TABLE)}"
-            " WHERE target = %s AND owner = %s AND member = %s AND transaction_key = %s",
-            (str(ddl.target), ddl.member.source, str(ddl.member.name), ddl.transaction),
+            " WHERE target_schema = %s AND target_table = %s AND owner = %s"
+            " AND schema_name = %s AND table_name = %s AND transaction_key = %s",
+            (
+                ddl.target.schema,
+                ddl.target.table,
+                ddl.member.source,
+                ddl.member.name.schema,
+                ddl.member.name.table,
+                ddl.transaction,
+            ),
         )
         return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
 
     async def _open_record(self, ddl: DdlExecution) -> int:
         rows = await self._connection.fetch(
             f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
-            " WHERE target = %s",
-            (str(ddl.target),),
+            " WHERE target_schema = %s AND target_table = %s",
+            (ddl.target.schema, ddl.target.table),
         )
         version = int(rows[0][0])
         await self._connection.execute(
-            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target, version, statement, owner, member,"
-            " transaction_key, state, fingerprint, decision)"
-            " VALUES (%s, %s, %s, %s, %s, %s, 'pending', %s, '')",
+            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+            " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+            " decision) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '')",
             (
-                str(ddl.target),
+                ddl.target.schema,
+                ddl.target.table,
                 version,
                 ddl.sql,
                 ddl.member.source,
-                str(ddl.member.name),
+                ddl.member.name.schema,
+                ddl.member.name.table,
                 ddl.transaction,
                 await self._fingerprint(ddl.target),
             ),
@@ -168,30 +181,30 @@ class DdlExecutor:
         """Record that a statement is about to run, the first one or a later one."""
         await self._connection.execute(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
-            " WHERE target = %s AND version = %s",
+            f" WHERE {_RECORD}",
             (
                 f"{PENDING}:{number}" if number else PENDING,
                 await self._fingerprint(ddl.target),
-                str(ddl.target),
+                ddl.target.schema,
+                ddl.target.table,
                 version,
             ),
         )
 
     async def _take_back(self, ddl: DdlExecution, version: int) -> None:
-        place = (str(ddl.target), version)
+        place = (ddl.target.schema, ddl.target.table, version)
         table = self._meta.table(DDL_TABLE)
         await self._connection.execute(
-            f"DELETE FROM {table} WHERE target = %s AND version = %s AND decision = ''", place
+            f"DELETE FROM {table} WHERE {_RECORD} AND decision = ''", place
         )
         await self._connection.execute(
-            f"UPDATE {table} SET state = '{DECIDED}' WHERE target = %s AND version = %s", place
+            f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
         )
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._connection.execute(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
-            " WHERE target = %s AND version = %s",
-            (str(ddl.target), version),
+            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
+            (ddl.target.schema, ddl.target.table, version),
         )
 
     async def _fingerprint(self, target: TableName) -> str:

@@ -13,12 +13,13 @@ from replicator.mysql.names import Member, TableName
 
 DDL_TABLE = MetaTable(
     "ddl",
-    "target VARCHAR(129) NOT NULL, version INT NOT NULL, statement LONGTEXT NOT NULL,"
-    " owner VARCHAR(64) NOT NULL, member VARCHAR(129) NOT NULL,"
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " version INT NOT NULL, statement LONGTEXT NOT NULL, owner VARCHAR(64) NOT NULL,"
+    " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL,"
     " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
     " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
-    " PRIMARY KEY (target, version)",
+    " PRIMARY KEY (target_schema, target_table, version)",
 )
 
 DECIDED = "decided"
@@ -47,34 +48,49 @@ class DecisionStore:
     async def load(self) -> list[DecisionRecord]:
         """All decided items, by target and version."""
         rows = await self._meta.connection.fetch(
-            "SELECT target, version, statement, owner, member, transaction_key, decision, state"
-            f" FROM {self._meta.table(DDL_TABLE)} WHERE decision <> '' ORDER BY target, version"
+            "SELECT target_schema, target_table, version, statement, owner, schema_name,"
+            " table_name, transaction_key, decision, state"
+            f" FROM {self._meta.table(DDL_TABLE)}"
+            " WHERE decision <> '' ORDER BY target_schema, target_table, version"
         )
         return [
             DecisionRecord(
-                target=TableName(*target.split(".", 1)),
+                target=TableName(target_schema, target_table),
                 version=version,
                 statement=statement,
-                member=Member(owner, TableName(*member.split(".", 1))),
+                member=Member(owner, TableName(schema, table)),
                 transaction=transaction,
                 decision=decision,
                 done=state == "done",
             )
-            for target, version, statement, owner, member, transaction, decision, state in rows
+            for (
+                target_schema,
+                target_table,
+                version,
+                statement,
+                owner,
+                schema,
+                table,
+                transaction,
+                decision,
+                state,
+            ) in rows
         ]
 
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
         await self._meta.connection.execute(
-            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target, version, statement, owner, member,"
-            " transaction_key, state, fingerprint, decision)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, '', %s)",
+            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+            " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+            " decision) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s)",
             (
-                str(record.target),
+                record.target.schema,
+                record.target.table,
                 record.version,
                 record.statement,
                 record.member.source,
-                str(record.member.name),
+                record.member.name.schema,
+                record.member.name.table,
                 record.transaction,
                 DECIDED,
                 record.decision,
@@ -85,6 +101,6 @@ class DecisionStore:
         """An item that is not to be executed is done."""
         await self._meta.connection.execute(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
-            " WHERE target = %s AND version = %s",
-            (str(target), version),
+            " WHERE target_schema = %s AND target_table = %s AND version = %s",
+            (target.schema, target.table, version),
         )

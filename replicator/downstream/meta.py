@@ -35,8 +35,9 @@ MEMBER_TABLE = MetaTable(
 )
 GROUP_TABLE = MetaTable(
     "group",
-    "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, state LONGTEXT NOT NULL,"
-    " PRIMARY KEY (source, target)",
+    "source VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, state LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, target_schema, target_table)",
 )
 
 
@@ -94,7 +95,8 @@ class MetaStore:
         watermarks = self.table(WATERMARK_TABLE)
         ahead = await self.connection.fetch(
             f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
-            " ON f.source = p.source AND f.target = p.target AND f.bucket = %s"
+            " ON f.source = p.source AND f.target_schema = p.target_schema"
+            " AND f.target_table = p.target_table AND f.bucket = %s"
             " WHERE p.bucket >= 0 AND (f.bucket IS NULL OR"
             " (p.version, p.transaction_key, p.ordinal)"
             " > (f.version, f.transaction_key, f.ordinal))",
@@ -124,24 +126,25 @@ class MetaStore:
             (source,),
         )
         watermarks = await self.connection.fetch(
-            "SELECT target, bucket, version, transaction_key, ordinal"
+            "SELECT target_schema, target_table, bucket, version, transaction_key, ordinal"
             f" FROM {self.table(WATERMARK_TABLE)} WHERE source = %s",
             (source,),
         )
         low_watermarks: dict[TableName, Watermark] = {}
         high_watermarks: dict[TableName, Watermark] = {}
-        for target, bucket, *watermark in watermarks:
-            name, applied = _table_name(target), Watermark(*watermark)
+        for schema, table, bucket, *watermark in watermarks:
+            name, applied = TableName(schema, table), Watermark(*watermark)
             high_watermarks[name] = max(applied, high_watermarks.get(name, applied))
             if bucket == LOW_WATERMARK_BUCKET:
                 low_watermarks[name] = applied
         groups = await self.connection.fetch(
-            f"SELECT target, state FROM {self.table(GROUP_TABLE)} WHERE source = %s ORDER BY 1",
+            f"SELECT target_schema, target_table, state FROM {self.table(GROUP_TABLE)}"
+            " WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
         return Checkpoint(
             source=source,
-            groups=tuple((_table_name(target), state) for target, state in groups),
+            groups=tuple((TableName(schema, table), state) for schema, table, state in groups),
             open_items=open_items,
             shard_mode=shard_mode,
             file=file,
@@ -195,11 +198,12 @@ class MetaStore:
         for target, (version, transaction_key, ordinal) in checkpoint.low_watermarks:
             await transaction.fetch(
                 f"REPLACE INTO {self.table(WATERMARK_TABLE)}"
-                " (source, target, bucket, version, transaction_key, ordinal)"
-                " VALUES (%s, %s, %s, %s, %s, %s)",
+                " (source, target_schema, target_table, bucket, version, transaction_key, ordinal)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
                 (
                     checkpoint.source,
-                    str(target),
+                    target.schema,
+                    target.table,
                     LOW_WATERMARK_BUCKET,
                     version,
                     transaction_key,
@@ -216,9 +220,9 @@ class MetaStore:
         )
         for target, state in checkpoint.groups:
             await transaction.fetch(
-                f"INSERT INTO {self.table(GROUP_TABLE)} (source, target, state)"
-                " VALUES (%s, %s, %s)",
-                (checkpoint.source, str(target), state),
+                f"INSERT INTO {self.table(GROUP_TABLE)} (source, target_schema, target_table,"
+                " state) VALUES (%s, %s, %s, %s)",
+                (checkpoint.source, target.schema, target.table, state),
             )
         for record in checkpoint.members:
             await transaction.fetch(
@@ -236,7 +240,3 @@ class MetaStore:
                     dump_structure(record.structure),
                 ),
             )
-
-
-def _table_name(text: str) -> TableName:
-    return TableName(*text.split(".", 1))

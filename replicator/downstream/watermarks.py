@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.session import Session
+from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 LOW_WATERMARK_BUCKET = -1
@@ -17,14 +18,15 @@ LOW_WATERMARK_BUCKET = -1
 
 WATERMARK_TABLE = MetaTable(
     "watermark",
-    "source VARCHAR(64) NOT NULL, target VARCHAR(129) NOT NULL, bucket SMALLINT NOT NULL,"
+    "source VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, bucket SMALLINT NOT NULL,"
     " version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
-    " PRIMARY KEY (source, target, bucket)",
+    " PRIMARY KEY (source, target_schema, target_table, bucket)",
 )
 
 
 def lock_watermarks(
-    session: Session, table: str, target: str, bucket: int, sources: Iterable[str]
+    session: Session, table: str, target: TableName, bucket: int, sources: Iterable[str]
 ) -> dict[str, Watermark]:
     """The watermarks of a bucket, locked until the transaction ends; for each source the later of
     its own and the low watermark.
@@ -46,7 +48,11 @@ def lock_watermarks(
 
 
 def save_watermarks(
-    session: Session, table: str, target: str, bucket: int, watermarks: Mapping[str, Watermark]
+    session: Session,
+    table: str,
+    target: TableName,
+    bucket: int,
+    watermarks: Mapping[str, Watermark],
 ) -> None:
     """Move watermarks of a bucket. The caller holds their lock and never moves one back."""
     update = (
@@ -56,12 +62,14 @@ def save_watermarks(
 
 
 def _read(
-    session: Session, table: str, target: str, bucket: int, sources: list[str], lock: bytes
+    session: Session, table: str, target: TableName, bucket: int, sources: list[str], lock: bytes
 ) -> dict[str, Watermark]:
     sql = b"SELECT HEX(source),version,transaction_key,ordinal FROM %s WHERE source IN (%s)"
-    sql += b" AND target=%s AND bucket=%d%s"
+    sql += b" AND target_schema=%s AND target_table=%s AND bucket=%d%s"
     names = b",".join(_text(source) for source in sources)
-    rows = session.rows(sql % (table.encode(), names, _text(target), bucket, lock))
+    rows = session.rows(
+        sql % (table.encode(), names, _text(target.schema), _text(target.table), bucket, lock)
+    )
     return {
         bytes.fromhex(_ascii(name)).decode(): Watermark(
             int(version), int(transaction), int(ordinal)
@@ -73,16 +81,18 @@ def _read(
 def _write(
     session: Session,
     table: str,
-    target: str,
+    target: TableName,
     bucket: int,
     watermarks: Mapping[str, Watermark],
     update: bytes,
 ) -> None:
+    name = _text(target.schema) + b"," + _text(target.table)
     values = b",".join(
-        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), _text(target), bucket, *watermarks[source])
+        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), name, bucket, *watermarks[source])
         for source in sorted(watermarks)
     )
-    sql = b"INSERT INTO %s (source,target,bucket,version,transaction_key,ordinal) VALUES %s"
+    sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
+    sql += b"ordinal) VALUES %s"
     session.run((sql + b" ON DUPLICATE KEY UPDATE %s") % (table.encode(), values, update))
 
 

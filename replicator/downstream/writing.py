@@ -16,6 +16,7 @@ from replicator.downstream.statements import (
     insert_rows,
 )
 from replicator.mysql.errors import DUPLICATE_KEY
+from replicator.mysql.names import Member
 
 FEW_ROWS = 50
 FEW_BYTES = 256 * 1024
@@ -41,7 +42,7 @@ class NetChanges:
     overwrites: list[bytes] = field(default_factory=list)
     upserts: list[bytes] = field(default_factory=list)
     inserts: list[bytes] = field(default_factory=list)
-    members: list[str] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class DuplicateRowError(Exception):
     ``text`` is the server's message (entry and constraint), ``member`` the new row's shard.
     """
 
-    def __init__(self, text: str, member: str, line: bytes) -> None:
+    def __init__(self, text: str, member: Member, line: bytes) -> None:
         super().__init__(text)
         self.text = text
         self.member = member

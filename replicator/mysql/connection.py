@@ -7,6 +7,7 @@ state: the connection is then closed, and the next call opens a new one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 log = structlog.get_logger()
+
+_QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
 
 
 class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
@@ -128,7 +131,9 @@ class Connection:
                 if self._connection is None:
                     self._connection = await self._open()
                 async with self._connection.cursor(_Cursor) as cursor:
-                    affected = await cursor.execute(sql, tuple(args) or None)
+                    affected = await cursor.execute(
+                        _fillable(sql) if args else sql, tuple(args) or None
+                    )
                     rows = list(await cursor.fetchall()) if cursor.description else []
                     return rows, affected
         except BaseException as error:
@@ -168,6 +173,11 @@ class Transaction:
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query or statement inside the transaction."""
         return await self._connection.run_unlocked(sql, args)
+
+
+def _fillable(sql: str) -> str:
+    """The statement for a driver that puts values in with ``%``: names may have such signs, too."""
+    return _QUOTED_NAME.sub(lambda match: match[0].replace("%", "%%"), sql)
 
 
 def _number(value: str) -> str | int:

@@ -32,7 +32,8 @@ class TableName:
         return f"{quote(self.schema)}.{quote(self.table)}"
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.table}"
+        """The name for people: no two tables are shown alike, and none is read back from it."""
+        return f"{_shown(self.schema)}.{_shown(self.table)}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,3 +45,8 @@ class Member:
 
     def __str__(self) -> str:
         return f"{self.source}: {self.name}"
+
+
+def _shown(part: str) -> str:
+    """A part of a name, in backticks where it would be taken for two or for a quoted one."""
+    return quote(part) if "." in part or "`" in part else part

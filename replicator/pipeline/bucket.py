@@ -19,6 +19,7 @@ from replicator.downstream.transaction import OutOfPatienceError, transaction, u
 from replicator.downstream.watermarks import lock_watermarks, save_watermarks
 from replicator.downstream.writing import DuplicateRowError, write_changes
 from replicator.mysql.errors import ErrorCode, error_code, error_text
+from replicator.mysql.names import Member
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
@@ -91,7 +92,7 @@ def _write(
     session: Session, work: BucketWork, settings: ApplySettings, *, exact: bool
 ) -> BucketOutcome:
     sources = {work.heads[entry[0]].source for entry in work.entries}
-    name = str(work.target)
+    name = work.target.name
     watermarks = lock_watermarks(session, settings.watermark_table, name, work.bucket, sources)
     heads = work.heads
     fresh = [e for e in work.entries if (h := heads[e[0]]).watermark > watermarks[h.source]]
@@ -123,7 +124,7 @@ def _write(
 
 
 def _duplicate(
-    work: BucketWork, message: str, members: tuple[str, ...], row: bytes
+    work: BucketWork, message: str, members: tuple[Member, ...], row: bytes
 ) -> BucketOutcome:
     return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, message, members, row)
 
@@ -133,7 +134,7 @@ def _failed(
     outcome: Outcome,
     code: int,
     message: str,
-    members: tuple[str, ...] = (),
+    members: tuple[Member, ...] = (),
     row: bytes = b"",
 ) -> BucketOutcome:
     advice = _TOO_LARGE.get(code)
@@ -143,6 +144,6 @@ def _failed(
         outcome=outcome,
         code=code,
         message=f"{message}: {advice}" if advice else message,
-        members=members,
+        members=tuple(map(str, members)),
         row=row[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
     )

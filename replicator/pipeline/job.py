@@ -189,7 +189,7 @@ def _find_failure(
                 Outcome.UNDECODABLE,
                 message=f"{plan.member}: row event {ordinal} of the transaction that begins at"
                 f" offset {offset} of binlog file number {file} cannot be read: {error}",
-                members=(plan.member,),
+                members=(str(plan.member),),
             )
     raise AssertionError(f"{plan.member}: events fail together and not one by one")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from replicator.downstream.writing import NetChanges
+from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
 from replicator.rows.row_lines import Change
 
@@ -25,8 +26,8 @@ Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 class DuplicateKeyError(Exception):
     """Two shards hold a row with the same key. ``key`` is the key's line."""
 
-    def __init__(self, key: bytes, members: tuple[str, ...]) -> None:
-        super().__init__(f"{' and '.join(members)} both hold the key {key!r}")
+    def __init__(self, key: bytes, members: tuple[Member, ...]) -> None:
+        super().__init__(f"{' and '.join(map(str, members))} both hold the key {key!r}")
         self.key = key
         self.members = members
 
@@ -43,7 +44,7 @@ class _Row:
         self.existed = existed
         self.first = first
         self.line = line
-        self.others: dict[str, tuple[TablePlan, bytes | None]] | None = None
+        self.others: dict[Member, tuple[TablePlan, bytes | None]] | None = None
 
 
 def net_effect(
@@ -180,7 +181,7 @@ def _count(
         multiset[after] = multiset.get(after, 0) + 1
 
 
-def _add_multiset(group: NetChanges, member: str, multiset: dict[bytes, int]) -> None:
+def _add_multiset(group: NetChanges, member: Member, multiset: dict[bytes, int]) -> None:
     for line, count in multiset.items():
         if count > 0:
             group.inserts.extend([line] * count)

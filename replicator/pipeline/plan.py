@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.mysql.names import Member
 from replicator.rows.columns import ColumnFormat
 
 __all__ = ["Literal", "TablePlan", "TargetColumn", "TargetTable"]
@@ -23,12 +24,12 @@ class TablePlan:
     are indexes into ``columns`` of the row key; empty means that the target has no usable key,
     and the whole row is the key and is counted. ``hashed`` are the indexes into ``columns`` that
     choose the bucket (empty: bucket 0); ``generated`` are columns that a row image may leave out.
-    ``member`` names the shard in errors: ``source: schema.table``. ``covers`` tells whether the
+    ``member`` is the shard. ``covers`` tells whether the
     target has no ordinary column beyond the written ones, which overwriting would reset.
     """
 
     target: TargetTable
-    member: str
+    member: Member
     columns: tuple[ColumnFormat, ...]
     written: tuple[int, ...]
     target_columns: tuple[TargetColumn, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
+from replicator.mysql.names import Member
 from replicator.pipeline.column_types import (
     EXACT_LITERALS,
     OLD_TEMPORAL,
@@ -34,7 +35,7 @@ class PlanError(Exception):
 
 
 def plan_table(
-    member_name: str,
+    member: Member,
     structure: Table,
     table_map: TableMap,
     target: Table,
@@ -43,10 +44,10 @@ def plan_table(
 ) -> TablePlan:
     """The plan for rows of a shard with this structure and table map.
 
-    ``member_name`` is shown in errors (``source: schema.table``); ``buckets`` is the number of
-    parts that the target's key space is cut into where that is possible. Columns are matched by
-    name. Raises PlanError.
+    ``buckets`` is the number of parts that the target's key space is cut into where that is
+    possible. Columns are matched by name. Raises PlanError.
     """
+    member_name = str(member)
     _check_structure(member_name, structure, table_map)
     pairs = match_columns(member_name, structure, target)
     # A value that is computed on both sides is not needed from the event.
@@ -70,7 +71,7 @@ def plan_table(
             buckets=1 if colliding or not hashed else buckets,
             replace=only_key,
         ),
-        member=member_name,
+        member=member,
         columns=formats,
         written=tuple(pairs),
         target_columns=target_columns,

@@ -21,13 +21,14 @@ from replicator.sharding.items import (
     HistoryError,
     Item,
     MemberState,
+    Name,
     Recorded,
     ResolvedItem,
 )
 from replicator.watermark import Place
 
 
-class Group(Generic[Event]):
+class Group(Generic[Name, Event]):
     """Decides row events, records DDL, and knows when its members are ready for the next item.
 
     Events come in binlog order, each with its place. ``history`` holds the items of the target up
@@ -39,8 +40,8 @@ class Group(Generic[Event]):
     def __init__(
         self,
         source: str,
-        target: str,
-        state: GroupState,
+        target: Name,
+        state: GroupState[Name],
         start: Place,
         known: int,
         history: Sequence[ResolvedItem],
@@ -53,7 +54,7 @@ class Group(Generic[Event]):
         self.known = known
         self.seen = self._resume = start
         self.members = dict(state.members)
-        self.items: dict[int, tuple[Item[Event], ...]] = {}
+        self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
         self.held: Counter[int] = Counter()
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
@@ -74,7 +75,7 @@ class Group(Generic[Event]):
 
     # Events, in binlog order.
 
-    def row(self, member: str, at: Place, count: int = 1) -> Decision:
+    def row(self, member: Name, at: Place, count: int = 1) -> Decision:
         """Decide ``count`` row events of a member, the last of them at ``at``.
 
         Several may be decided at once where `next_cutover` is not among them.
@@ -88,7 +89,7 @@ class Group(Generic[Event]):
             return Decision.HOLD
         return Decision.APPLY if version == self.known else Decision.SKIP
 
-    def ddl(self, item: Item[Event]) -> Recorded:
+    def ddl(self, item: Item[Name, Event]) -> Recorded:
         """Record a member's next item, or match it to one that an unlock gave the member.
 
         Raises HistoryError for an item up to `known` that differs from the target's history.
@@ -113,7 +114,7 @@ class Group(Generic[Event]):
         self._reach(item.at)
         return Recorded(version, awaited=False)
 
-    def _awaited(self, state: MemberState, item: Item[Event]) -> int | None:
+    def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
         """Which of the items granted by unlocks this DDL corresponds to, if any.
 
         The one with the same text, else the first that was executed: every shard should get that
@@ -124,7 +125,7 @@ class Group(Generic[Event]):
         executed = (version for version, resolved in given if not resolved.skipped)
         return next(same, None) or next(executed, None)
 
-    def templates(self, at: Place) -> list[tuple[int, str | None]]:
+    def templates(self, at: Place) -> list[tuple[int, Name | None]]:
         """Candidates whose structure a created table may have: (version, member), newest first.
 
         The table joins in the state of the first candidate with the same structure; None is the
@@ -132,10 +133,10 @@ class Group(Generic[Event]):
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
-        by_age: list[tuple[int, str | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
+        by_age: list[tuple[int, Name | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
         return [*by_age, (self.base, None)]
 
-    def join(self, member: str, at: Place, template: str | None) -> None:
+    def join(self, member: Name, at: Place, template: Name | None) -> None:
         """Add a created table that has the structure of a member, or (None) of the target.
 
         ``template`` is one of `templates`, or None.
@@ -146,13 +147,13 @@ class Group(Generic[Event]):
         self.members[member] = replace(state, since=at)
         self._reach(at)
 
-    def leave(self, member: str, at: Place) -> None:
+    def leave(self, member: Name, at: Place) -> None:
         """Remove a member whose table is dropped. Its items stay: rows after them refer to them."""
         self._approach(at)
         del self.members[member]
         self._reach(at)
 
-    def rename(self, old: str, new: str, at: Place) -> None:
+    def rename(self, old: Name, new: Name, at: Place) -> None:
         """Give a member an unused name; it keeps its state and its items."""
         self._approach(at)
         assert new not in self.members, f"{self}: {old} is renamed to {new}, which is a member"
@@ -210,7 +211,7 @@ class Group(Generic[Event]):
         )
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[Name, ...]:
         """The members that lack the item after `known`."""
         return tuple(sorted(n for n, state in self.members.items() if state.version <= self.known))
 
@@ -233,7 +234,7 @@ class Group(Generic[Event]):
         return next((cutover.at for cutover in self._cutovers if cutover.version > self.base), None)
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> GroupState[Name]:
         """The state to save with a position; valid at transaction boundaries."""
         return GroupState(self.base, tuple(sorted(self.members.items())))
 

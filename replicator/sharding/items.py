@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from replicator.watermark import Place
 
+
+class Ordered(Protocol):
+    """What the rule does with the name of a table: look it up, compare it, show it."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+
+Name = TypeVar("Name", bound=Ordered)
+"""The name of a member, and of a target. The rule never looks into it."""
 Event = TypeVar("Event")
 """Attached to an item by the code that records it. The rule never looks into it."""
 
@@ -24,7 +34,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item(Generic[Event]):
+class Item(Generic[Name, Event]):
     """One DDL event of a member, as routed to the target.
 
     ``text`` is the normalised statement, by which items are compared; ``statements`` are what
@@ -33,7 +43,7 @@ class Item(Generic[Event]):
 
     text: str
     statements: tuple[str, ...]
-    member: str
+    member: Name
     at: Place
     event: Event = field(compare=False)
 
@@ -65,11 +75,11 @@ class MemberState:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
+class GroupState(Generic[Name]):
     """A group at a position of its source. No member's version is below ``base``."""
 
     base: int
-    members: tuple[tuple[str, MemberState], ...]
+    members: tuple[tuple[Name, MemberState], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +108,35 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[Event]):
+class Claim(Generic[Name, Event]):
     """The items of one member of a source, starting with the disputed one."""
 
     source: str
-    items: tuple[Item[Event], ...]
+    items: tuple[Item[Name, Event], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict(Generic[Event]):
+class Conflict(Generic[Name, Event]):
     """Two members have different statements as the same item of a target.
 
     Holds both sequences in full, which shows where they differ only in order.
     """
 
     version: int
-    ours: Claim[Event]
-    theirs: Claim[Event]
+    ours: Claim[Name, Event]
+    theirs: Claim[Name, Event]
 
 
 class HistoryError(Exception):
     """A member's item differs from the one that was executed on the target at its number."""
 
     def __init__(
-        self, source: str, target: str, version: int, item: Item[Any], resolved: ResolvedItem
+        self,
+        source: str,
+        target: Ordered,
+        version: int,
+        item: Item[Any, Any],
+        resolved: ResolvedItem,
     ) -> None:
         super().__init__(
             f"source {source}, {item.member}: its DDL number {version} is {item.text!r}, but number"

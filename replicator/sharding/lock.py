@@ -19,13 +19,14 @@ from replicator.sharding.items import (
     Event,
     GroupState,
     Item,
+    Name,
     ResolvedItem,
 )
 from replicator.watermark import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution(Generic[Event]):
+class Resolution(Generic[Name, Event]):
     """The decision on the target's item ``version``, saved before it is executed.
 
     ``item`` is the statement of the ``owner``, a source. ``cutovers`` by source.
@@ -33,23 +34,23 @@ class Resolution(Generic[Event]):
 
     version: int
     owner: str
-    item: Item[Event]
+    item: Item[Name, Event]
     resolved: ResolvedItem
     cutovers: Mapping[str, Cutover]
 
 
 @dataclass(frozen=True, slots=True)
-class LockView(Generic[Event]):
+class LockView(Generic[Name, Event]):
     """An open lock as the operator sees it. ``missing``: members by source."""
 
-    target: str
+    target: Name
     version: int
-    item: Item[Event]
+    item: Item[Name, Event]
     owner: str | None
     ready: tuple[str, ...]
-    missing: Mapping[str, tuple[str, ...]]
+    missing: Mapping[str, tuple[Name, ...]]
     rows_held: int
-    conflict: Conflict[Event] | None
+    conflict: Conflict[Name, Event] | None
     resolving: bool
 
 
@@ -57,7 +58,7 @@ class UnlockError(Exception):
     """The lock cannot be unlocked as asked. The message says why, and what to do."""
 
 
-class TargetLock(Generic[Event]):
+class TargetLock(Generic[Name, Event]):
     """The items of one target: its version and history, and how the next one is resolved.
 
     ``sources`` are all sources of the task. ``history`` are the items resolved so far, ``cutovers``
@@ -66,16 +67,16 @@ class TargetLock(Generic[Event]):
 
     def __init__(
         self,
-        target: str,
+        target: Name,
         sources: Iterable[str],
         history: Sequence[ResolvedItem] = (),
         cutovers: Mapping[str, Sequence[Cutover]] | None = None,
-        pending: Resolution[Event] | None = None,
+        pending: Resolution[Name, Event] | None = None,
     ) -> None:
         self.target = target
         self.sources = tuple(sources)
         self.history = tuple(history)
-        self.groups: dict[str, Group[Event]] = {}
+        self.groups: dict[str, Group[Name, Event]] = {}
         self.owner: str | None = pending.owner if pending else None
         self.pending = pending
         self._cutovers = {source: list((cutovers or {}).get(source, ())) for source in self.sources}
@@ -91,8 +92,8 @@ class TargetLock(Generic[Event]):
     # Sources start and stop.
 
     def start(
-        self, source: str, state: GroupState, start: Place, applied: Place | None = None
-    ) -> Group[Event]:
+        self, source: str, state: GroupState[Name], start: Place, applied: Place | None = None
+    ) -> Group[Name, Event]:
         """Start the group of a source from saved state; it knows the current version.
 
         ``applied`` as for `Group`: None where the highest watermark is of an older version.
@@ -119,7 +120,7 @@ class TargetLock(Generic[Event]):
 
     # The next item.
 
-    def candidates(self, source: str) -> tuple[Item[Event], ...]:
+    def candidates(self, source: str) -> tuple[Item[Name, Event], ...]:
         """The next items of a source's members, in binlog order."""
         group = self.groups.get(source)
         items = group.items.get(self.version + 1, ()) if group else ()
@@ -142,7 +143,7 @@ class TargetLock(Generic[Event]):
         texts = {item.text for source in self.sources for item in self.candidates(source)}
         return self.pending is None and len(texts) == 1 and all(map(self.ready, self.sources))
 
-    def resolve(self, resume: Mapping[str, Place]) -> Resolution[Event]:
+    def resolve(self, resume: Mapping[str, Place]) -> Resolution[Name, Event]:
         """Decide the agreed item: save the result, with all cutovers, then execute it.
 
         ``resume`` are the places where the sources would be saved now.
@@ -155,7 +156,7 @@ class TargetLock(Generic[Event]):
 
     def unlock(
         self, resume: Mapping[str, Place], *, owner: str | None = None, skip: bool = False
-    ) -> Resolution[Event]:
+    ) -> Resolution[Name, Event]:
         """Decide the next item for all sources, also for members that lack it or differ.
 
         ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
@@ -187,12 +188,12 @@ class TargetLock(Generic[Event]):
     def _decide(
         self,
         owner: str,
-        item: Item[Event],
+        item: Item[Name, Event],
         resolved: ResolvedItem,
         resume: Mapping[str, Place],
         *,
         forced: bool,
-    ) -> Resolution[Event]:
+    ) -> Resolution[Name, Event]:
         cutovers = {
             source: group.cut_over(resolved, resume[source], forced=forced)
             for source, group in self.groups.items()
@@ -205,7 +206,7 @@ class TargetLock(Generic[Event]):
         return self.pending
 
     @property
-    def pending_item(self) -> Item[Event]:
+    def pending_item(self) -> Item[Name, Event]:
         """The pending item as it was decided, with the event that its owner last read."""
         assert self.pending is not None, f"{self}: nothing was decided"
         decided = self.pending.item
@@ -237,7 +238,7 @@ class TargetLock(Generic[Event]):
 
     # What the operator sees.
 
-    def conflict(self) -> Conflict[Event] | None:
+    def conflict(self) -> Conflict[Name, Event] | None:
         """The first item, however far ahead, on which members differ."""
         open_items = [
             (source, item, version)
@@ -247,7 +248,7 @@ class TargetLock(Generic[Event]):
             if version > self.version + (self.pending is not None)
             for item in items
         ]
-        first: dict[int, tuple[str, Item[Event]]] = {}
+        first: dict[int, tuple[str, Item[Name, Event]]] = {}
         for source, item, version in sorted(open_items, key=lambda found: found[2]):
             ours, our_item = first.setdefault(version, (source, item))
             if our_item.text != item.text:
@@ -258,12 +259,14 @@ class TargetLock(Generic[Event]):
                 )
         return None
 
-    def _sequence(self, source: str, item: Item[Event], version: int) -> tuple[Item[Event], ...]:
+    def _sequence(
+        self, source: str, item: Item[Name, Event], version: int
+    ) -> tuple[Item[Name, Event], ...]:
         items = self.groups[source].items
         later = [i for v in sorted(items) if v > version for i in items[v]]
         return (item, *(i for i in later if i.member == item.member))
 
-    def view(self) -> LockView[Event] | None:
+    def view(self) -> LockView[Name, Event] | None:
         """The lock on the next item; None while no member has it."""
         items = [item for source in self.sources for item in self.candidates(source)]
         if self.pending is not None:

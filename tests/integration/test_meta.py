@@ -64,8 +64,8 @@ async def test_a_bucket_may_be_ahead_of_the_low_watermark(meta: MetaStore) -> No
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
         f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
-        " (source, target, bucket, version, transaction_key, ordinal)"
-        " VALUES ('a', 'm.t', 2, 0, 13, 1)"
+        " (source, target_schema, target_table, bucket, version, transaction_key, ordinal)"
+        " VALUES ('a', 'm', 't', 2, 0, 13, 1)"
     )
     found = await meta.load("a")
     assert found is not None
@@ -99,8 +99,8 @@ async def test_the_number_of_buckets_changes_only_when_none_is_ahead_of_the_low_
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await meta.connection.execute(
         f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
-        " (source, target, bucket, version, transaction_key, ordinal)"
-        " VALUES ('a', 'm.t', 2, 0, 12, %s)",
+        " (source, target_schema, target_table, bucket, version, transaction_key, ordinal)"
+        " VALUES ('a', 'm', 't', 2, 0, 12, %s)",
         (ordinal,),
     )
     assert await meta.choose_buckets(8) == buckets
@@ -114,8 +114,8 @@ async def test_a_source_that_left_the_task_does_not_keep_its_number_of_buckets(
     # Source a is gone; the watermarks of the others are of two buckets from here on.
     await meta.connection.execute(
         f"INSERT INTO {meta.table(WATERMARK_TABLE)}"
-        " (source, target, bucket, version, transaction_key, ordinal)"
-        " VALUES ('b', 'm.t', 1, 0, 12, 3)"
+        " (source, target_schema, target_table, bucket, version, transaction_key, ordinal)"
+        " VALUES ('b', 'm', 't', 1, 0, 12, 3)"
     )
     assert await meta.choose_buckets(8) == 2
 

@@ -12,7 +12,7 @@ from replicator.watermark import Place
 from tests.simulation.estate import Event
 from tests.simulation.store import Forwarded, Watermark
 
-States = dict[str, GroupState]
+States = dict[str, GroupState[str]]
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Segment:
     targets: frozenset[str]
     end: int
     complete: bool
-    parts: dict[str, tuple[list[Forwarded], GroupState]] = field(default_factory=dict)
+    parts: dict[str, tuple[list[Forwarded], GroupState[str]]] = field(default_factory=dict)
     applied: bool = False
 
     @property
@@ -40,7 +40,7 @@ class Source:
     next: int
     states: States
     low_watermarks: dict[str, Watermark]
-    groups: dict[str, Group[None]]
+    groups: dict[str, Group[str, None]]
     resume: Resume[States]
     segments: deque[Segment] = field(default_factory=deque)
     mail: dict[str, deque[tuple[Segment, list[tuple[Place, Event]]]]] = field(default_factory=dict)

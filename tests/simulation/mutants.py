@@ -19,10 +19,10 @@ from tests.simulation.world import World
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-def _deciding(change: Callable[[Group[None], str, Decision], Decision]) -> Patch:
+def _deciding(change: Callable[[Group[str, None], str, Decision], Decision]) -> Patch:
     original = Group.row
 
-    def row(self: Group[None], member: str, at: Place, count: int = 1) -> Decision:
+    def row(self: Group[str, None], member: str, at: Place, count: int = 1) -> Decision:
         decision = change(self, member, original(self, member, at, count))
         if decision is not Decision.HOLD:
             self.held.clear()
@@ -31,30 +31,30 @@ def _deciding(change: Callable[[Group[None], str, Decision], Decision]) -> Patch
     return lambda patch: patch.setattr(Group, "row", row)
 
 
-def skip_for_hold(_group: Group[None], _member: str, decision: Decision) -> Decision:
+def skip_for_hold(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
     return Decision.SKIP if decision is Decision.HOLD else decision
 
 
-def apply_for_hold(_group: Group[None], _member: str, decision: Decision) -> Decision:
+def apply_for_hold(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
     return Decision.APPLY if decision is Decision.HOLD else decision
 
 
-def hold_for_skip(_group: Group[None], _member: str, decision: Decision) -> Decision:
+def hold_for_skip(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
     return Decision.HOLD if decision is Decision.SKIP else decision
 
 
-def apply_for_skip(_group: Group[None], _member: str, decision: Decision) -> Decision:
+def apply_for_skip(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
     return Decision.APPLY if decision is Decision.SKIP else decision
 
 
-def hold_for_apply(_group: Group[None], _member: str, decision: Decision) -> Decision:
+def hold_for_apply(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
     return Decision.HOLD if decision is Decision.APPLY else decision
 
 
 def version_off_by_one(patch: pytest.MonkeyPatch) -> None:
     original = Group.ddl
 
-    def ddl(self: Group[None], item: Item[None]) -> Recorded:
+    def ddl(self: Group[str, None], item: Item[str, None]) -> Recorded:
         recorded = original(self, item)
         state = self.members[item.member]
         self.members[item.member] = MemberState(state.version + 1, state.since, state.awaited)
@@ -104,7 +104,7 @@ def saved_behind_items(patch: pytest.MonkeyPatch) -> None:
     """Restart behind the open items instead of before them."""
     original = vars(Group)["open_items"].fget
 
-    def open_items(self: Group[None]) -> tuple[Place, ...]:
+    def open_items(self: Group[str, None]) -> tuple[Place, ...]:
         return tuple(Place(at.transaction + 1, 0) for at in original(self))
 
     patch.setattr(Group, "open_items", property(open_items))
@@ -132,7 +132,7 @@ def adopt_after_holding(patch: pytest.MonkeyPatch) -> None:
 
 
 def ready_before_all(patch: pytest.MonkeyPatch) -> None:
-    def ready(self: Group[None]) -> bool:
+    def ready(self: Group[str, None]) -> bool:
         versions = [state.version for state in self.members.values()]
         return not versions or max(versions) > self.known
 
@@ -140,7 +140,7 @@ def ready_before_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def ready_of_one_source(patch: pytest.MonkeyPatch) -> None:
-    def agreed(self: TargetLock[None]) -> bool:
+    def agreed(self: TargetLock[str, None]) -> bool:
         ready = [source for source in self.sources if self.ready(source)]
         return self.pending is None and any(map(self.candidates, ready))
 
@@ -150,7 +150,7 @@ def ready_of_one_source(patch: pytest.MonkeyPatch) -> None:
 def ready_for_any_version(patch: pytest.MonkeyPatch) -> None:
     """A source is ready although it has not restarted with the version before."""
 
-    def ready(self: TargetLock[None], source: str) -> bool:
+    def ready(self: TargetLock[str, None], source: str) -> bool:
         group = self.groups.get(source)
         return group is not None and group.ready
 
@@ -165,7 +165,7 @@ def ready_for_any_version(patch: pytest.MonkeyPatch) -> None:
 def ready_while_reading_again(patch: pytest.MonkeyPatch) -> None:
     """Earlier readings, which went further, do not keep a group from being ready."""
 
-    def ready(self: Group[None]) -> bool:
+    def ready(self: Group[str, None]) -> bool:
         return all(state.version > self.known for state in self.members.values())
 
     patch.setattr(Group, "ready", property(ready))
@@ -182,7 +182,7 @@ def execute_before_cutovers(patch: pytest.MonkeyPatch) -> None:
 def compared_as_a_set(patch: pytest.MonkeyPatch) -> None:
     """Items are compared with everything a source brought, not at their place."""
 
-    def agreed(self: TargetLock[None]) -> bool:
+    def agreed(self: TargetLock[str, None]) -> bool:
         texts = [
             {item.text for items in group.items.values() for item in items}
             for group in self.groups.values()
@@ -210,7 +210,7 @@ def cutover_at_the_saved_position(patch: pytest.MonkeyPatch) -> None:
     """Members are forced from where the source is saved, not behind what was applied."""
     original = Group.cut_over
 
-    def cut_over(self: Group[None], resolved: Any, resume: Place, *, forced: bool) -> Cutover:
+    def cut_over(self: Group[str, None], resolved: Any, resume: Place, *, forced: bool) -> Cutover:
         made = original(self, resolved, resume, forced=forced)
         if forced:
             made = Cutover(made.version, resume, forced)
@@ -239,7 +239,7 @@ def executed_again(patch: pytest.MonkeyPatch) -> None:
 def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
     original = Group.join
 
-    def join(self: Group[None], member: str, at: Place, template: str | None) -> None:
+    def join(self: Group[str, None], member: str, at: Place, template: str | None) -> None:
         original(self, member, at, template)
         self.members[member] = MemberState(self.known, at)
 
@@ -249,7 +249,7 @@ def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
 def rename_forgets_the_version(patch: pytest.MonkeyPatch) -> None:
     original = Group.rename
 
-    def rename(self: Group[None], old: str, new: str, at: Place) -> None:
+    def rename(self: Group[str, None], old: str, new: str, at: Place) -> None:
         since = self.members[old].since
         original(self, old, new, at)
         self.members[new] = MemberState(self.base, since)

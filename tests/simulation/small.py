@@ -54,7 +54,7 @@ class Small:
 
     centre: Centre
     sources: list[SmallSource | None]
-    lock: TargetLock[None] = field(init=False)
+    lock: TargetLock[str, None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.lock = self.new_lock()
@@ -66,7 +66,7 @@ class Small:
         """The sources that are not away."""
         return ((n, s) for n, s in zip(NAMES, self.sources, strict=False) if s is not None)
 
-    def new_lock(self) -> TargetLock[None]:
+    def new_lock(self) -> TargetLock[str, None]:
         """The lock of what is recorded, without any source."""
         version = self.centre.recorded
         cutovers = {name: list(source.cutovers) for name, source in self.named()}
@@ -214,7 +214,7 @@ class Explored:
 
 def start(scope: Scope, catalogue: Catalogue) -> tuple[int, ...]:
     """The sources of a scope at the beginning."""
-    lock: TargetLock[None] = TargetLock("T", NAMES[: len(scope)])
+    lock: TargetLock[str, None] = TargetLock("T", NAMES[: len(scope)])
     return tuple(
         catalogue.number(new_source(name, scripts, lock))
         for name, scripts in zip(NAMES, scope, strict=False)

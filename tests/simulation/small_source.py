@@ -39,7 +39,7 @@ class Left(NamedTuple):
     """What a crash leaves: so many of the waiting rows are written, saved at this boundary."""
 
     rows: int
-    saved: Boundary[GroupState]
+    saved: Boundary[GroupState[str]]
 
 
 @dataclass(slots=True)
@@ -50,9 +50,9 @@ class SmallSource:
     """
 
     scripts: Scripts
-    saved: Boundary[GroupState]
-    group: Group[None]
-    boundaries: tuple[Boundary[GroupState], ...]
+    saved: Boundary[GroupState[str]]
+    group: Group[str, None]
+    boundaries: tuple[Boundary[GroupState[str]], ...]
     log: tuple[Event, ...] = ()
     next: int = 0
     applied: frozenset[int] = frozenset()
@@ -179,20 +179,20 @@ class SmallSource:
         """Whether the target's own watermark says that it has this row."""
         return watermark <= self.watermark
 
-    def restart(self, name: str, lock: TargetLock[None], executed: int) -> None:
+    def restart(self, name: str, lock: TargetLock[str, None], executed: int) -> None:
         """Everything is applied and saved, and reading restarts from there."""
         self.apply(len(self.queue), executed)
         self.save(self.savable(0)[-1])
         lock.stop(name)
         self.start(name, lock)
 
-    def savable(self, rows: int) -> list[Boundary[GroupState]]:
+    def savable(self, rows: int) -> list[Boundary[GroupState[str]]]:
         """Where it may have been saved last, when so many rows are applied."""
         applied = self.queue[rows][0] if rows < len(self.queue) else self.next
         last = min(self.limit, applied)
         return [found for found in self.boundaries if found.key <= last]
 
-    def save(self, where: Boundary[GroupState]) -> None:
+    def save(self, where: Boundary[GroupState[str]]) -> None:
         """Nothing before the place is ever read again: all rows must be applied."""
         self.saved = where
         self.check_applied(where.key)
@@ -203,7 +203,7 @@ class SmallSource:
             if event.kind == "R" and key not in self.applied:
                 raise BrokenError(f"{event} at {key} is lost")
 
-    def start(self, name: str, lock: TargetLock[None]) -> None:
+    def start(self, name: str, lock: TargetLock[str, None]) -> None:
         """A new incarnation, from what is saved."""
         version, at = self.watermark
         applied = at if version == lock.version and at > NOWHERE[1] else None
@@ -239,7 +239,7 @@ class SmallSource:
         self.log = self.log[: max([self.saved.key, *(key + 1 for key in traces)])]
 
 
-def new_source(name: str, scripts: Scripts, lock: TargetLock[None]) -> SmallSource:
+def new_source(name: str, scripts: Scripts, lock: TargetLock[str, None]) -> SmallSource:
     """A source at the beginning."""
     members = tuple((str(number), MemberState(0, BEGINNING)) for number in range(len(scripts)))
     saved = Boundary(0, GroupState(0, members))

@@ -37,7 +37,7 @@ class Saved:
     """The checkpoint of a source: a position, the groups' states there, and known watermarks."""
 
     key: int
-    states: dict[str, GroupState]
+    states: dict[str, GroupState[str]]
     low_watermarks: dict[str, Watermark]
 
 
@@ -47,7 +47,7 @@ class TargetTable:
 
     executed: list[ResolvedItem] = field(default_factory=list)
     recorded: list[ResolvedItem] = field(default_factory=list)
-    pending: Resolution[None] | None = None
+    pending: Resolution[str, None] | None = None
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     rows: Counter[tuple[int, int]] = field(default_factory=Counter)
     last: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class TargetTable:
         self.rows[key] += 1
         self.last[row.shard, bucket] = row.number
 
-    def execute(self, resolution: Resolution[None]) -> None:
+    def execute(self, resolution: Resolution[str, None]) -> None:
         """The item is executed, or passed over where the operator skipped it."""
         if resolution.version != len(self.executed) + 1:
             raise BrokenError(f"item {resolution.version} is executed after {self.executed}")

@@ -36,7 +36,7 @@ class World:
         self.commits: list[tuple[str, str, int]] = []
         self.batch_sources: list[tuple[str, Segment]] = []
         self.unsaved: set[str] = set()
-        self.locks: dict[str, TargetLock[None]] = {}
+        self.locks: dict[str, TargetLock[str, None]] = {}
         self.sources: dict[str, Source] = {}
         for target, table in self.store.tables.items():
             table.recover()
@@ -95,7 +95,7 @@ class World:
             found += self.lock_steps(target, lock)
         return found
 
-    def lock_steps(self, target: str, lock: TargetLock[None]) -> list[Step]:
+    def lock_steps(self, target: str, lock: TargetLock[str, None]) -> list[Step]:
         table = self.store.tables[target]
         found: list[Step] = []
         if lock.agreed:
@@ -193,7 +193,7 @@ class World:
         segment.parts[target] = (forwarded, group.state)
         self.locks[target].look()
 
-    def statement(self, source: Source, group: Group[None], at: Place, event: Event) -> None:
+    def statement(self, source: Source, group: Group[str, None], at: Place, event: Event) -> None:
         if isinstance(event, Alter):
             given = self.given(group, event)
             recorded = group.ddl(Item(event.text, (event.text,), event.member, at, None))
@@ -217,7 +217,7 @@ class World:
         elif isinstance(event, Rename):
             group.rename(event.member, event.new, at)
 
-    def given(self, group: Group[None], event: Alter) -> bool:
+    def given(self, group: Group[str, None], event: Alter) -> bool:
         """Whether an unlock has put the member where this statement brings it."""
         lock = self.locks[group.target]
         history = [*lock.history, *([lock.pending.resolved] if lock.pending else [])]

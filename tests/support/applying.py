@@ -17,7 +17,7 @@ from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
 from replicator.pipeline.plan import TablePlan
@@ -125,7 +125,7 @@ class Merge:
 
     def plan(self, table_map: TableMap) -> TablePlan:
         return plan_table(
-            f"{table_map.schema}: {table_map.schema}.{table_map.table}",
+            Member(table_map.schema, TableName(table_map.schema, table_map.table)),
             structure(self.source, table_map.schema, table_map.table),
             table_map,
             structure(self.target, self.name, "t", read=read_target),

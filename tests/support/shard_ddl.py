@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
 from actors.task.wiring import RunningTask
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.lock import LockView
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
@@ -115,7 +116,7 @@ class ShardedEstate:
         assert self.generation.running is not None
         return self.generation.running
 
-    def views(self) -> list[LockView[ShardStatement]]:
+    def views(self) -> list[LockView[TableName, ShardStatement]]:
         return [lock.view for lock in self.running.coordination.open_locks()]
 
     async def caught_up(self, patience: float = PATIENCE) -> None:
@@ -135,7 +136,7 @@ class ShardedEstate:
         with anyio.move_on_after(PATIENCE):
             while self.difference(target):
                 await anyio.sleep(LOOK_SECONDS * 5)
-                if any(v.conflict for v in self.views() if v.target == f"{self.db}.{target}"):
+                if any(v.conflict for v in self.views() if str(v.target) == f"{self.db}.{target}"):
                     break
         assert self.difference(target) == ""
 
@@ -147,17 +148,17 @@ class ShardedEstate:
         await self.caught_up()
         assert self.views() == []
 
-    async def conflict(self, *statements: str) -> LockView[ShardStatement]:
+    async def conflict(self, *statements: str) -> LockView[TableName, ShardStatement]:
         """CONFLICT: the lock of T names these statements and both members; the task goes on."""
         await self.caught_up()
-        [view] = [view for view in self.views() if view.target == f"{self.db}.t"]
+        [view] = [view for view in self.views() if str(view.target) == f"{self.db}.t"]
         assert view.conflict is not None
         ours, theirs = view.conflict.ours, view.conflict.theirs
         assert {ours.items[0].text, theirs.items[0].text} == {
             f"alter table <table> {statement}" for statement in statements
         }
         assert {ours.source, theirs.source} <= set(self.sources)
-        assert {claim.items[0].member for claim in (ours, theirs)} <= {
+        assert {str(claim.items[0].member) for claim in (ours, theirs)} <= {
             self.name(shard) for shard in self.shards
         }
         return view

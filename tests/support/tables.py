@@ -9,7 +9,7 @@ from replicator.sandbox.server import DatabaseServer
 
 def rows_of(server: DatabaseServer, table: str, columns: str = "*") -> Counter[tuple[object, ...]]:
     """The rows of a table with how often each is there, as the bytes that a client receives."""
-    connection = server.connect(charset="latin1", use_unicode=False, conv={})
+    connection = server.connect(charset="utf8mb4", use_unicode=False, conv={})
     with connection, connection.cursor() as cursor:
         cursor.execute("SET NAMES binary")
         cursor.execute("SET time_zone = '+00:00'")

@@ -30,10 +30,11 @@ from replicator.terminal.locks import render_locks
 from replicator.watermark import Place
 
 TARGET = TableName("m", "t")
+SHARD = TableName("s", "t1")
 WITHOUT_TIME = Statement("s", "ALTER TABLE t1 ADD c INT", 9, 0)
 RESOLVED = ResolvedItem("alter table t add c int")
 ITEM = Item(
-    RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), "s.t1", Place(9, 0), ShardStatement(WITHOUT_TIME)
+    RESOLVED.text, ("ALTER TABLE m.t ADD c INT",), SHARD, Place(9, 0), ShardStatement(WITHOUT_TIME)
 )
 DECIDED = LockHistory(
     cutovers={"a": [Cutover(1, Place(5, 2))]},

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.lock_state import ShardStatement, histories, record_of
+from actors.lock_state import ShardStatement, dump_group, histories, load_group, record_of
 from replicator.binlog.segment import Statement
 from replicator.mysql.names import TableName
-from replicator.sharding.items import Cutover, Item, ResolvedItem
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 
-TARGET = TableName("m", "t")
+TARGET = TableName("m.n", "t")
+SHARD = TableName("s.x", "y`.z")
 EVENT = ShardStatement(
     Statement("s", "ALTER TABLE t1 ADD c INT", 9, 1700000000, 5, "+02:00", "b.000001", 9),
     ("ALTER TABLE m.t ADD c BIGINT",),
 )
-ITEM = Item("alter", ("ALTER TABLE `m`.`t` ADD c INT",), "s.t1", Place(9, 0), EVENT)
+ITEM = Item("alter", ("ALTER TABLE `m.n`.`t` ADD c INT",), SHARD, Place(9, 0), EVENT)
 RESOLUTION = Resolution(
     1,
     "a",
@@ -37,3 +38,11 @@ def test_a_pending_item_comes_back_with_its_event() -> None:
 def test_an_executed_item_is_history() -> None:
     history = histories([replace(record_of(TARGET, RESOLUTION), done=True)])[TARGET]
     assert (history.pending, history.history) == (None, [ResolvedItem("alter")])
+
+
+def test_members_whose_names_read_the_same_with_a_dot_between_stay_two() -> None:
+    members = tuple(
+        (name, MemberState(version, Place(3, 1), (1,)))
+        for version, name in enumerate((TableName("x", "y.z"), TableName("x.y", "z")), 1)
+    )
+    assert load_group(dump_group(GroupState(0, members))) == GroupState(0, members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.downstream.writing import NetChanges
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.rows.columns import ColumnFormat
@@ -24,7 +26,7 @@ TARGET = TargetTable(1, "s", "t", 1, replace=True)
 def plan(member: str = "A", *, key: bool = True, replaceable: bool = True) -> TablePlan:
     return TablePlan(
         target=replace(TARGET, replace=replaceable),
-        member=member,
+        member=Member("a", TableName("s", member)),
         columns=COLUMNS,
         written=(0, 1),
         target_columns=(TargetColumn("k", Literal.NUMBER), TargetColumn("v", Literal.NUMBER)),
@@ -69,7 +71,7 @@ A, B = plan("A"), plan("B")
 def test_an_inserted_row_must_not_be_there() -> None:
     changes = one([(A, None, (1, 1)), (A, (1, 1), (1, 2))])
     assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [], [b"1\t2"])
-    assert changes.members == ["A"]
+    assert changes.members == [A.member]
 
 
 def test_a_changed_row_is_overwritten() -> None:
@@ -118,14 +120,21 @@ def test_a_row_that_moved_as_it_was_is_left_alone() -> None:
 def test_a_key_in_two_shards_names_both() -> None:
     with pytest.raises(DuplicateKeyError) as caught:
         effect([(A, None, (1, 1)), (B, None, (1, 2))])
-    assert caught.value.members == ("A", "B")
+    assert caught.value.members == (A.member, B.member)
     assert caught.value.key == b"1"
+
+
+def test_shards_whose_names_read_the_same_with_a_dot_between_are_two() -> None:
+    one_way = replace(A, member=Member("a", TableName("x", "y.z")))
+    other_way = replace(A, member=Member("a", TableName("x.y", "z")))
+    with pytest.raises(DuplicateKeyError, match=re.escape("a: x.`y.z` and a: `x.y`.z both hold")):
+        effect([(one_way, None, (1, 1)), (other_way, None, (1, 2))])
 
 
 def test_a_shard_that_had_the_key_in_between_does_not_count() -> None:
     changes = one([(A, None, (1, 1)), (B, None, (1, 2)), (A, (1, 1), None)])
     assert changes.inserts == [b"1\t2"]
-    assert changes.members == ["B"]
+    assert changes.members == [B.member]
 
 
 def test_safe_mode_overwrites_and_deletes_whatever_is_there() -> None:
@@ -222,8 +231,8 @@ def test_the_same_as_row_by_row(start: dict[int, str], script: Script, replaceab
     shared = after["A"].keys() & after["B"].keys() & touched
     # A shard that does not touch a key in the batch is not known to hold it.
     seen = {
-        m: {row[0] for p, old, new in steps if p.member == m for row in (old, new) if row}
-        for m in "AB"
+        m: {row[0] for p, old, new in steps if p is plans[m] for row in (old, new) if row}
+        for m in plans
     }
     if shared & seen["A"] & seen["B"]:
         with pytest.raises(DuplicateKeyError):

@@ -26,7 +26,7 @@ from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 
 TARGET = TableName("m", "t")
-MEMBER = "s.t1"
+MEMBER = TableName("s", "t1")
 RESOLVED = ResolvedItem("alter table t add c int", unlocked=True)
 CUTOVER = Cutover(1, Place(5, 2), forced=True)
 EVENT = ShardStatement(Statement("s", "ALTER TABLE t1 ADD c INT", 9, 0))
@@ -60,7 +60,7 @@ class Runner:
 async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -> None:
     registry = SchemaRegistry()
     target = registry.target(TARGET)
-    registry.join(Member("a", TableName("s", "t1")), TARGET)
+    registry.join(Member("a", MEMBER), TARGET)
     state = GroupState(0, ((MEMBER, MemberState(0, Place(0, 0))),))
     unit = SimpleNamespace(
         source="a",

@@ -24,6 +24,7 @@ from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, boundary
 
 TARGET = TableName("m", "t")
+SHARD = TableName("s", "t1")
 
 
 class SlowTracker:
@@ -40,12 +41,12 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     None
 ):
     registry = SchemaRegistry()
-    number = registry.join(Member("a", TableName("s", "t1")), TARGET)
+    number = registry.join(Member("a", SHARD), TARGET)
     writer: Mailbox[WriterMessage] = Mailbox(10)
     coordinator: Mailbox[LockMessage] = Mailbox(1)
     tracker = SlowTracker()
-    lock: TargetLock[ShardStatement] = TargetLock("m.t", ["a"])
-    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
+    group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     tools = GroupTools(
         registry,
         writer,
@@ -79,9 +80,9 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
 
 async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transaction() -> None:
     registry = SchemaRegistry()
-    known = registry.join(Member("a", TableName("s", "t1")), TARGET)
-    lock: TargetLock[ShardStatement] = TargetLock("m.t", ["a"])
-    group = lock.start("a", GroupState(0, (("s.t1", MemberState(0, Place(0, 0))),)), boundary(1))
+    known = registry.join(Member("a", SHARD), TARGET)
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
+    group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = GroupTools(
         registry,

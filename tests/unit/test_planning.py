@@ -8,6 +8,7 @@ import pytest
 
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.binlog.types import ColumnType
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.column_types import labels_of
 from replicator.pipeline.plan import Literal, TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
@@ -27,6 +28,7 @@ CODES = {
     "time": ColumnType.TIME,
     "datetime": ColumnType.DATETIME_2,
 }
+MEMBER = Member("A", TableName("s", "t"))
 PRIMARY = UniqueKey("PRIMARY", ("id",))
 
 
@@ -45,7 +47,7 @@ def map_of(structure: Table, optional: OptionalMetadata | None = None) -> TableM
 
 
 def plan(source: Table, target: Table, optional: OptionalMetadata | None = None) -> TablePlan:
-    return plan_table("A: s.t", source, map_of(source, optional), target, 3, 8)
+    return plan_table(MEMBER, source, map_of(source, optional), target, 3, 8)
 
 
 ID = Column("id", "int(11)", nullable=False)
@@ -200,10 +202,10 @@ def test_what_the_event_tells_must_fit(optional: OptionalMetadata, message: str)
 def test_a_structure_of_another_time_is_found() -> None:
     old, new = table(ID), table(ID, text("v"))
     with pytest.raises(PlanError, match="the events have 1 columns, the structure 2"):
-        plan_table("A: s.t", new, map_of(old), new, 1, 8)
+        plan_table(MEMBER, new, map_of(old), new, 1, 8)
     other = table(Column("id", "bigint"))
     with pytest.raises(PlanError, match="column id is bigint, the events have type code 3"):
-        plan_table("A: s.t", other, map_of(old), other, 1, 8)
+        plan_table(MEMBER, other, map_of(old), other, 1, 8)
 
 
 def test_what_full_metadata_says_and_fits_is_taken() -> None:

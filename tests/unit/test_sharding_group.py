@@ -24,14 +24,14 @@ def group(
     version: int = 0,
     cutovers: tuple[Cutover, ...] = (),
     extra: int = 0,
-) -> Group[None]:
+) -> Group[str, None]:
     """A group whose target's items are called d1, d2 …"""
     state = GroupState(version, tuple((name, MemberState(version, START)) for name in members))
     history = [ResolvedItem(f"d{number + 1}") for number in range(known + extra)]
     return Group("A", "T", state, START, known, history, cutovers)
 
 
-def ddl(found: Group[None], member: str, text: str, transaction: int) -> int:
+def ddl(found: Group[str, None], member: str, text: str, transaction: int) -> int:
     return found.ddl(Item(text, (text,), member, Place(transaction, 0), None)).version
 
 
@@ -89,7 +89,7 @@ def test_a_member_that_leaves_can_make_the_group_ready() -> None:
 
 def test_not_ready_before_an_earlier_reading_is_reached() -> None:
     state = GroupState(0, (("a1", MemberState(0, START)),))
-    found: Group[None] = Group("A", "T", state, START, 0, (), (), applied=Place(4, 1))
+    found: Group[str, None] = Group("A", "T", state, START, 0, (), (), applied=Place(4, 1))
     ddl(found, "a1", "d1", 1)
     assert not found.ready
     found.join("a2", Place(2, 0), template=None)
@@ -166,7 +166,7 @@ def test_a_cutover_of_a_silent_group_does_not_move_the_source_back() -> None:
     assert found.open_items == (boundary(7),)
 
 
-def forced(*history: ResolvedItem) -> Group[None]:
+def forced(*history: ResolvedItem) -> Group[str, None]:
     state = GroupState(0, (("a1", MemberState(0, START)),))
     cutovers = [Cutover(n + 1, START, forced=True) for n in range(len(history))]
     return Group("A", "T", state, START, len(history), history, cutovers)
@@ -203,7 +203,7 @@ def test_an_item_that_differs_from_history_is_an_error_unless_unlocked() -> None
     state = GroupState(0, (("a1", MemberState(0, START)),))
     cutovers = [Cutover(1, Place(5, 0), forced=True)]
     history = [ResolvedItem("d1", unlocked=True)]
-    unlocked: Group[None] = Group("A", "T", state, START, 1, history, cutovers)
+    unlocked: Group[str, None] = Group("A", "T", state, START, 1, history, cutovers)
     assert ddl(unlocked, "a1", "other", 1) == 1
     assert unlocked.row("a1", Place(6, 1)) is APPLY
 

@@ -12,8 +12,8 @@ START = boundary(0)
 RESUME = {"A": START, "B": START}
 
 
-def lock(**members: tuple[str, ...]) -> tuple[TargetLock[None], dict[str, Group[None]]]:
-    found: TargetLock[None] = TargetLock("T", members)
+def lock(**members: tuple[str, ...]) -> tuple[TargetLock[str, None], dict[str, Group[str, None]]]:
+    found: TargetLock[str, None] = TargetLock("T", members)
     groups = {}
     for source, names in members.items():
         state = GroupState(0, tuple((name, MemberState(0, START)) for name in names))
@@ -21,7 +21,7 @@ def lock(**members: tuple[str, ...]) -> tuple[TargetLock[None], dict[str, Group[
     return found, groups
 
 
-def ddl(group: Group[None], member: str, text: str, transaction: int) -> None:
+def ddl(group: Group[str, None], member: str, text: str, transaction: int) -> None:
     group.ddl(Item(text, (text,), member, Place(transaction, 0), None))
 
 
@@ -165,7 +165,7 @@ def test_a_source_is_saved_before_its_open_items() -> None:
 
 
 def test_the_event_of_a_pending_item_is_the_one_that_was_read_last() -> None:
-    lock: TargetLock[str] = TargetLock("T", ["A"])
+    lock: TargetLock[str, str] = TargetLock("T", ["A"])
     state = GroupState(0, (("a1", MemberState(0, START)),))
 
     def read(event: str) -> None:

@@ -90,7 +90,7 @@ def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     batch = merge.record("INSERT INTO a.t VALUES (1)", "INSERT INTO a.t VALUES (2)")
     merge.target.execute(
         f"INSERT INTO {merge.settings.watermark_table} VALUES"
-        f" ('{merge.name}_a', '{merge.name}.t', {LOW_WATERMARK_BUCKET}, 0,"
+        f" ('{merge.name}_a', '{merge.name}', 't', {LOW_WATERMARK_BUCKET}, 0,"
         f" {batch.transaction[0]}, 1)"
     )
     assert merge.apply(batch).total("skipped") == 1
