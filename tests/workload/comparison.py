@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pymysql
 from pymysql.connections import Connection
@@ -111,8 +111,8 @@ class Comparison:
             if ours != theirs and first is None:
                 first = Difference(kind, ".".join(here), _apart(Counter(ours), Counter(theirs)))
         if first is not None and first.kind == "columns":
-            theirs = {row[0] for row in _ask(target, COLUMNS, there)}
-            names = ", ".join(_quoted(_text(r[0])) for r in columns if r[0] in theirs) or "1"
+            known = {row[0] for row in _ask(target, COLUMNS, there)}
+            names = ", ".join(_quoted(_text(r[0])) for r in columns if r[0] in known) or "1"
         try:
             rows = _rows(source, names, here)
         except pymysql.err.MySQLError:
@@ -155,11 +155,16 @@ def _session(server: DatabaseServer) -> Connection[Cursor]:
     return connection
 
 
+def _as_bytes(sql: str) -> str:
+    """PyMySQL passes bytes on as they are; its types say text."""
+    return cast("str", sql.encode("utf-8", "surrogateescape"))
+
+
 def _ask(connection: Connection[Cursor], sql: str, names: tuple[str, ...] = ()) -> list[Any]:
     with connection.cursor() as cursor:
         # Bytes, since the session has no charset that names could be converted to.
         values = tuple(f"'{_escaped(name)}'" for name in names)
-        cursor.execute((sql % values).encode("utf-8", "surrogateescape"))
+        cursor.execute(_as_bytes(sql % values))
         return list(cursor.fetchall())
 
 
@@ -168,7 +173,7 @@ def _rows(
 ) -> Counter[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])} {when}"
-        cursor.execute(sql.encode("utf-8", "surrogateescape"))
+        cursor.execute(_as_bytes(sql))
         return Counter(cursor.fetchall())
 
 
