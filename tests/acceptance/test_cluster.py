@@ -135,6 +135,7 @@ def test_all_workers_are_killed_during_a_copy(
             status = task.status(name)
             return (status.copy if status is not None else None) or CopyStatus("copying")
 
+        task.until_logged("copy.started")
         task.until(lambda: copied().rows > 0, "rows")
         cluster.kill_worker(0)
         cluster.kill_worker(1)
