@@ -124,6 +124,11 @@ class SourceReader(Actor[Never]):
         finally:
             self._finished.set()
 
+    @property
+    def last_segment(self) -> int:
+        """The number of the segment that was sent last; -1 before the first."""
+        return self._next_segment - 1
+
     async def finish(self) -> None:
         """Stop reading between two segments; returns when the last one is sent."""
         self._finishing = True
@@ -189,26 +194,31 @@ class SourceReader(Actor[Never]):
         if statement == self._unfinished:
             # Sent before the connection was lost inside its transaction: it counts once.
             statement = None
-        steps = self._statements.steps(segment, statement) if statement else [NOTHING]
-        for step in steps:
-            first, last = step is steps[0], step is steps[-1]
-            await self._deal_step(
-                step,
-                segment.rows if first else {},
-                SegmentEnd(
-                    source=self.settings.source,
-                    epoch=self._epoch,
-                    segment=self._next_segment,
-                    targets=frozenset(segment.rows if first else ()) | frozenset(step.effects),
-                    end=segment.end,
-                    complete=segment.complete and last,
-                    timestamp=segment.timestamp,
-                    bytes=segment.bytes if first else 0,
-                ),
-            )
+        if statement is None:
+            await self._deal_step(NOTHING, segment, segment.rows, complete=segment.complete)
+        else:
+            if segment.rows:
+                # Apart from the statement: when that is refused, they are applied all the same.
+                await self._deal_step(NOTHING, segment, segment.rows, complete=False)
+            steps = self._statements.steps(segment, statement)
+            for step in steps:
+                last = step is steps[-1]
+                await self._deal_step(step, segment, {}, complete=segment.complete and last)
         self._note(segment)
 
-    async def _deal_step(self, step: Step, rows: Mapping[int, RowEvents], end: SegmentEnd) -> None:
+    async def _deal_step(
+        self, step: Step, segment: Segment, rows: Mapping[int, RowEvents], *, complete: bool
+    ) -> None:
+        end = SegmentEnd(
+            source=self.settings.source,
+            epoch=self._epoch,
+            segment=self._next_segment,
+            targets=frozenset(rows) | frozenset(step.effects),
+            end=segment.end,
+            complete=complete,
+            timestamp=segment.timestamp,
+            bytes=segment.bytes if rows else 0,
+        )
         self._next_segment += 1
         await self._writer.put(end)
         for target in sorted(end.targets):
@@ -271,7 +281,8 @@ class SourceReader(Actor[Never]):
                     "mend the cause at the source, then `replicator resume`",
                     "if it lies in the binlog itself: bring over by hand what the event did, then"
                     " start the task behind it with remove-meta and meta: {binlog-name,"
-                    " binlog-pos} (SHOW BINLOG EVENTS tells the position)",
+                    " binlog-pos} (SHOW BINLOG EVENTS tells the position); not while"
+                    " `replicator show-ddl-locks` shows a lock, whose held rows stand before it",
                 )
             ),
         )

@@ -156,7 +156,8 @@ def _unsupported(
         ways_out=(
             "do by hand on the target what the statement does there, then start the task behind it"
             f" with remove-meta and {start}; the other sources at their applied_position, which"
-            " `replicator status --json` tells",
+            " `replicator status --json` tells; not while `replicator show-ddl-locks` shows a lock,"
+            " whose held rows stand before it",
         ),
         ddl_event=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)

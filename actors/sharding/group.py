@@ -43,6 +43,8 @@ class GroupActor(Actor[GroupMessage]):
         self._writer = writer
         self._low_watermark = low_watermark
         self._copied = registry.copied_places(source, target)
+        self.segment = -1
+        """The segment that is being decided, or was last."""
 
     @property
     def version(self) -> int:
@@ -58,6 +60,7 @@ class GroupActor(Actor[GroupMessage]):
         if isinstance(message, Drain):
             message.done.set()
         else:
+            self.segment = message.segment
             if message.rows is not None:
                 message = replace(message, rows=self._not_copied(message.rows))
             await self._writer.put(await self.decide(message))

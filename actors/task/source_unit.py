@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import structlog
 
+from actors.faults import FatalError
 from actors.messages import Drain
 from actors.reading.source_reader import SourceReader
 from actors.sharding.coordination import Coordination
@@ -61,7 +62,7 @@ class SourceUnit:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 self._coordination.began(self)
-                tasks.start_soon(self.reader.run)
+                tasks.start_soon(self._read)
                 await self._restart.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
@@ -89,8 +90,35 @@ class SourceUnit:
         if group is None:
             assert self._tasks is not None
             group = self.groups[target] = self._coordination.make_group(self, target)
-            self._tasks.start_soon(group.run)
+            self._tasks.start_soon(self._run_group, group)
         return group
+
+    async def _read(self) -> None:
+        reader = self.reader
+        try:
+            await reader.run()
+        except FatalError as error:
+            await self._apply_before(error, reader.last_segment)
+            raise
+
+    async def _run_group(self, group: GroupActor) -> None:
+        try:
+            await group.run()
+        except FatalError as error:
+            await self._apply_before(error, group.segment - 1)
+            raise
+
+    async def _apply_before(self, error: FatalError, segment: int) -> None:
+        """Let everything up to a segment be applied and saved before a fault ends the source.
+
+        The ways out of a fault tell the operator to start behind what it names: whatever stands
+        before that must be on the target by then.
+        """
+        self._log.info("source.finishing", reason=error.message[:500])
+        self.reader.progress.error = error.message
+        self._writer.tracker(self.source).close()
+        if segment >= 0:
+            await self._writer.passed({self.source: (self.epoch, segment)})
 
     async def _finish(self) -> None:
         self._log.info("source.restarting", position=str(self.state.position))

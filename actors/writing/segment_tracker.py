@@ -98,6 +98,7 @@ class SegmentTracker:
         key = start.position.binlog.key if start.position else 0
         self._resume = Resume(Boundary(key, start))
         self._whole_transaction = False
+        self._closed = False
         self._segments: deque[PendingSegment] = deque()
         self._first = 0
         self._groups = start.groups
@@ -135,11 +136,11 @@ class SegmentTracker:
         return found
 
     def passed(self, epoch: int, segment: int) -> bool:
-        """Whether all rows up to a segment of an incarnation are applied."""
+        """Whether all up to a segment of an incarnation is done: rows applied, DDL executed."""
         if epoch < self.epoch:
             return True
         return all(
-            pending.state is SegmentState.APPLIED
+            pending.state is SegmentState.APPLIED and not pending.barriers
             for pending in self._segments
             if pending.number <= segment
         ) and segment < self._first + len(self._segments)
@@ -204,12 +205,22 @@ class SegmentTracker:
 
     def cut_short(self, segments: Sequence[PendingSegment]) -> bool:
         """Whether the last of these segments of a batch leaves a transaction unfinished."""
+        if self._closed:
+            return False
         last = segments[-1]
         for segment in self._segments:
             # Segments without rows that followed were finished at once.
             if segment.number == last.number + 1 and segment.state is SegmentState.APPLIED:
                 last = segment
         return last.end is not None and not last.end.complete
+
+    def close(self) -> None:
+        """The source has a fault: what is missing of a transaction will not arrive.
+
+        So a batch that can't be applied without it can't be applied at all.
+        """
+        self._closed = True
+        self._whole_transaction = False
 
     def put_back(self, segments: Sequence[PendingSegment]) -> None:
         """Return the segments of a batch that could not be applied.

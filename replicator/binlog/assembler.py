@@ -132,6 +132,18 @@ class SegmentAssembler:
             raise type(error)(f"Binlog {self._position}: {error}") from error
         return False
 
+    def rescue(self) -> Segment | None:
+        """What is whole of the segment when `run` has raised: up to the last boundary.
+
+        None where there is nothing. What was read of the transaction that the failure lies in is
+        left out: how it goes on is not known.
+        """
+        if self._open:
+            self._segment.discard(self._transaction)
+            self._open = False
+        segment = self.take()
+        return segment if segment.rows else None
+
     def take(self) -> Segment:
         """The segment read since the last call."""
         return self._segment.take(self._files.boundary, complete=not self._open)

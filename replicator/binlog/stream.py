@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.connection import BinlogConnection, SourceAddress
-from replicator.binlog.errors import StreamLostError
+from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.framing import EventSplitter
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
@@ -52,6 +52,7 @@ class BinlogStream:
         self._resume = resume_after
         self._splitter = EventSplitter()
         self._assembler: SegmentAssembler | None = None
+        self._failure: BinlogError | None = None
         self._connection = BinlogConnection(
             address, start, server_id=server_id, heartbeat=heartbeat, read_timeout=read_timeout
         )
@@ -83,8 +84,24 @@ class BinlogStream:
         the binlog can't be followed.
         """
         assembler = self._assembler
+        if self._failure is not None:
+            raise self._failure
         if assembler is None:
             raise StreamLostError("The binlog stream is not open.")
+        try:
+            return self._read(assembler)
+        except StreamLostError:
+            # Read again behind the last segment: nothing of this one is needed.
+            raise
+        except BinlogError as error:
+            whole = assembler.rescue()
+            if whole is None:
+                raise
+            # What comes before the failure is handed on first; then there is nothing behind it.
+            self._failure = error
+            return whole
+
+    def _read(self, assembler: SegmentAssembler) -> Segment:
         while not assembler.run():
             failure = self._splitter.failure
             if failure is not None:

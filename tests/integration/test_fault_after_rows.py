@@ -1,0 +1,62 @@
+"""A fault waits for what was read before it: behind what it names nothing is missing."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from actors.faults import FatalError
+from tests.support.merging import Merging
+from tests.support.running import PATIENCE, fault_of
+
+ROWS = [f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)]
+KEYLESS = [f"INSERT INTO y_1 VALUES ({n % 3})" for n in range(30)]
+
+
+async def fault(merging: Merging) -> FatalError:
+    with anyio.fail_after(PATIENCE):
+        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+
+
+def make(merging: Merging) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(9))", shards=2)
+    merging.create("y", "(n INT)")
+    merging.generation()
+
+
+async def test_rows_before_a_statement_that_cannot_be_carried_over_are_applied(
+    merging: Merging,
+) -> None:
+    make(merging)
+    merging.do(*ROWS, *KEYLESS, "SET binlog_format=STATEMENT", "INSERT INTO x_1 VALUES (99, 'no')")
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    merging.do("SET binlog_format=ROW, sql_log_bin=0", "DELETE FROM x_1 WHERE id = 99")
+    assert merging.differences() == {}
+
+
+async def test_rows_before_a_change_that_a_group_refuses_are_applied(merging: Merging) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    make(merging)
+    merging.do(*ROWS, *KEYLESS, "RENAME TABLE x_1 TO x_9, y_1 TO x_1")
+    found = await fault(merging)
+    assert found.event.startswith("ddl."), found.event
+    merging.do("SET sql_log_bin=0", "RENAME TABLE x_1 TO y_1, x_9 TO x_1")
+    assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_rows_before_an_event_that_cannot_be_read_are_applied(merging: Merging) -> None:
+    make(merging)
+    merging.do(
+        *ROWS,
+        *KEYLESS,
+        "XA START 'x'",
+        "INSERT INTO x_1 VALUES (98, 'no')",
+        "XA END 'x'",
+        "XA PREPARE 'x'",
+    )
+    found = await fault(merging)
+    merging.do("XA ROLLBACK 'x'")
+    assert found.event == "source.unreadable"
+    assert merging.differences() == {}
