@@ -205,7 +205,7 @@ def test_overrides_for_positions(estate: ShardedEstate, tmp_path: Path) -> None:
         given = "ALTER TABLE t1 ADD c INT"
         replaced = ("binlog", "replace", name, given, "--source", "b", "--binlog-pos", far)
         assert task.cli(*replaced).returncode == 0
-        shown = json.loads(task.cli("binlog", "list", str(path), "--json").stdout)["rules"]
+        shown = json.loads(task.cli("binlog", "list", str(path), "--json").stdout)["overrides"]
         assert shown == [
             {"source": "a", "position": far, "action": "skip", "statements": []},
             {"source": "b", "position": far, "action": "replace", "statements": [given]},
