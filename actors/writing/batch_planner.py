@@ -12,7 +12,7 @@ from replicator.binlog.table_map import TableMap
 from replicator.mysql.connection import Connection
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import PlanError, plan_table
+from replicator.pipeline.planning import PlanError, UnfitTargetError, plan_table
 from replicator.schema.inspection import read_target
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -99,6 +99,9 @@ class BatchPlanner:
                 )
             except PlanError as error:
                 failure = failure or error
+                if isinstance(error, UnfitTargetError):
+                    # The structure fits the rows; it must not be read with another one.
+                    break
         raise FatalError(
             "rows.no-plan",
             str(failure),

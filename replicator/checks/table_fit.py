@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.checks.type_fit import Misfit, charset_misfit, type_misfit
+from replicator.checks.type_fit import Misfit, charset_misfit, null_in_not_null, type_misfit
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Column, Table
 
@@ -49,9 +49,7 @@ def member_differences(member: Table, target: Table) -> list[Difference]:
 
 
 def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
-    found = [type_misfit(column, its), charset_misfit(column, its)]
-    if column.nullable and not its.nullable:
-        found.append(Misfit("failed", "the target is NOT NULL, the shard's column may be NULL"))
+    found = [type_misfit(column, its), charset_misfit(column, its), null_in_not_null(column, its)]
     if its.generated and not column.generated:
         found.append(Misfit("warning", "the target computes this column, the shard stores it"))
     in_key = any(column.name.lower() in map(str.lower, key.columns) for key in target.keys)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from replicator.binlog.types import ColumnType as Wire
 from replicator.pipeline.plan import Literal
 from replicator.schema.structure import Column
@@ -60,8 +58,6 @@ WIRE_TYPES: dict[str, frozenset[int]] = {
 }
 """The wire types that a column can have, by the first word of its type."""
 
-_KEEPS_SPACES = frozenset({"varchar", "tinytext", "text", "mediumtext", "longtext"})
-_TEMPORAL_TYPES = frozenset({"time", "datetime", "timestamp"})
 OLD_TEMPORAL = frozenset({Wire.TIME, Wire.DATETIME, Wire.TIMESTAMP})
 """Formats before MySQL 5.6 and MariaDB 10.1: the table map does not tell the fraction's digits."""
 
@@ -87,61 +83,7 @@ EXACT_LITERALS = frozenset(
 )
 """Values of these are equal exactly when their bytes are: no collation, no negative zero."""
 
-_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
-_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_LABEL_PART = re.compile(r"''|\\(.)", re.DOTALL)
-
 
 def literal_of(column: Column) -> Literal:
     """How a column's values are written and compared."""
     return _LITERALS.get(column.base_type, Literal.BINARY)
-
-
-def binary_length(column: Column) -> int | None:
-    """The length in bytes of a BINARY(n) column; None for other types."""
-    if column.base_type != "binary":
-        return None
-    match = re.match(r"binary\((\d+)\)", column.type.lower())
-    return int(match[1]) if match else 1
-
-
-def fraction_digits(column: Column) -> int:
-    """The declared digits of a temporal type's fraction: 3 for ``time(3)``, 0 for ``time``."""
-    match = re.match(r"(?:time|datetime|timestamp)\((\d)\)", column.type.lower())
-    return int(match[1]) if match else 0
-
-
-def loses_silently(column: Column, target: Column) -> bool:
-    """Whether a server may change a value of ``column`` on its way to ``target`` with no warning.
-
-    That is so for fractions of a second (MariaDB cuts them off), for times of day that a DATE has
-    no room for (TiDB), for doubles that become single precision, for spaces at the end of a CHAR,
-    for bytes that are padded to BINARY(n), and where BIT is read as text or the other way round.
-    """
-    ours, theirs = column.base_type, target.base_type
-    if (ours == "bit") != (theirs == "bit"):
-        return True
-    if theirs in _TEMPORAL_TYPES and ours in _TEMPORAL_TYPES:
-        return fraction_digits(column) > fraction_digits(target)
-    if theirs == "date":
-        return ours in ("datetime", "timestamp")
-    if theirs == "float":
-        return ours in ("double", "int", "bigint", "decimal")
-    if theirs == "char":
-        return ours in _KEEPS_SPACES
-    if theirs == "binary":
-        return binary_length(column) != binary_length(target)
-    return False
-
-
-def labels_of(column: Column) -> tuple[str, ...]:
-    """The labels in ``enum('a','it''s')``, in their order; none for other types."""
-    if column.base_type not in ("enum", "set"):
-        return ()
-    return tuple(_LABEL_PART.sub(_label_part, match[1]) for match in _LABEL.finditer(column.type))
-
-
-def _label_part(match: re.Match[str]) -> str:
-    if match[0] == "''":
-        return "'"
-    return _ESCAPES.get(match[1], match[1])

@@ -10,20 +10,24 @@ from __future__ import annotations
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, quote
 from replicator.pipeline.column_types import (
     EXACT_LITERALS,
     OLD_TEMPORAL,
     WIRE_TYPES,
-    binary_length,
-    fraction_digits,
-    labels_of,
     literal_of,
-    loses_silently,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
+from replicator.schema.column_text import binary_length, fraction_digits, labels_of
+from replicator.schema.conversions import (
+    Fit,
+    affixes,
+    charset_conversion,
+    conversion,
+    null_misfit,
+)
 from replicator.schema.structure import Column, Table, UniqueKey
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
@@ -32,6 +36,10 @@ _LABELLED = frozenset({"enum", "set"})
 
 class PlanError(Exception):
     """Rows of a shard cannot be written to its target: says which, why and what to do."""
+
+
+class UnfitTargetError(PlanError):
+    """The target does not take the shard's values as they are, whatever the rows look like."""
 
 
 def plan_table(
@@ -132,21 +140,36 @@ def match_columns(member: str, structure: Table, target: Table) -> dict[int, Col
         if counterpart is None:
             if column.generated:
                 continue
-            raise PlanError(
+            raise UnfitTargetError(
                 f"{member}: column {column.name} does not exist in {target.schema}.{target.name}:"
                 " its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
         if counterpart.generated:
             continue
-        if loses_silently(column, counterpart):
-            raise PlanError(
-                f"{member}: column {column.name} is {column.type}, in {target.schema}."
-                f"{target.name} it is {counterpart.type}: the server would change values without"
-                " saying so. Give both the same type, or the target's the wider one"
-            )
+        _check_values(member, column, counterpart, target)
         pairs[index] = counterpart
     return pairs
+
+
+def _check_values(member: str, column: Column, counterpart: Column, target: Table) -> None:
+    """Refuse a pair of types whose values the server may change without a word."""
+    for rule in (conversion, charset_conversion, null_misfit):
+        found = rule(column, counterpart)
+        if found.fit is Fit.NONE:
+            name = f"{target.schema}.{target.name}"
+            raise UnfitTargetError(
+                f"{member}: column {column.name} is {_described(column)}, in {name} it is"
+                f" {_described(counterpart)}: {found.why}, and the server would not say so. Give"
+                f" both the same type, or the target's the wider one: ALTER TABLE"
+                f" {quote(target.schema)}.{quote(target.name)} MODIFY {quote(column.name)}"
+                f" {_described(column)}. Or leave the table out (block-allow-list)"
+            )
+
+
+def _described(column: Column) -> str:
+    charset = f" CHARACTER SET {column.charset}" if column.charset else ""
+    return f"{column.type}{charset}{'' if column.nullable else ' NOT NULL'}"
 
 
 def _column_format(
@@ -161,6 +184,7 @@ def _column_format(
     transcode = None
     if not labelled and target is not None:
         transcode = charset_change(member, column, target, text)
+    before, behind = affixes(column, target) if target is not None else (b"", b"")
     return ColumnFormat(
         name=column.name,
         type_code=code,
@@ -171,6 +195,8 @@ def _column_format(
         separator=_encoded(member, column, ",", written) if labelled else b",",
         text=text,
         transcode=transcode,
+        before=before,
+        behind=behind,
     )
 
 

@@ -21,7 +21,9 @@ class ColumnFormat:
     own bytes, not for text: its text has to be converted in the statement, or left out
     (``text=""`` with ``length`` 16, 16, 4).
     ``transcode`` is (from, to) as Python codec names where the target column's charset
-    differs from the member's; None: bytes are passed on as they are.
+    differs from the member's; None: bytes are passed on as they are. ``before`` and ``behind`` are
+    put around every field, escaped: what the target's type shows beyond the member's, such as
+    further zeros behind the point.
     """
 
     name: str
@@ -33,3 +35,5 @@ class ColumnFormat:
     separator: bytes = b","
     text: str = ""
     transcode: tuple[str, str] | None = None
+    before: bytes = b""
+    behind: bytes = b""

@@ -63,6 +63,19 @@ def column_reader(column: ColumnFormat) -> Read:
     Raises BinlogError for a type that cannot be read; the reader raises BinlogError, ValueError,
     IndexError or struct.error for bytes that are no value of the type.
     """
+    read = _reader(column)
+    before, behind = column.before, column.behind
+    if not (before or behind):
+        return read
+
+    def read_between(data: bytes, at: int) -> tuple[bytes, int]:
+        field, end = read(data, at)
+        return before + field + behind, end
+
+    return read_between
+
+
+def _reader(column: ColumnFormat) -> Read:
     kind = column.type_code
     if kind in _INTEGER_BYTES:
         return _integer(_INTEGER_BYTES[ColumnType(kind)], column.unsigned)

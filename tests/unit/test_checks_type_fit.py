@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.checks.type_fit import charset_misfit, labels, type_misfit
+from replicator.checks.type_fit import charset_misfit, type_misfit
+from replicator.schema.column_text import labels_of
 from replicator.schema.structure import Column
 
 
@@ -31,6 +32,8 @@ def column(text: str, charset: str = "") -> Column:
         ("datetime", "datetime(6)"),
         ("bit(3)", "bit(8)"),
         ("float", "double"),
+        ("int(11)", "varchar(20)"),
+        ("date", "datetime"),
         ("json", "longtext"),
         ("enum('aa')", "varchar(2)"),
         ("uuid", "char(36)"),
@@ -51,9 +54,9 @@ def test_a_target_that_holds_every_value_fits(member: str, target: str) -> None:
         ("bigint(20) unsigned", "bigint(20)", "failed"),
         ("varchar(20)", "varchar(10)", "failed"),
         ("text", "varchar(1000)", "failed"),
-        ("varchar(10)", "char(10)", "warning"),
+        ("varchar(10)", "char(10)", "failed"),
         ("varchar(10)", "varbinary(40)", "failed"),
-        ("binary(4)", "binary(8)", "warning"),
+        ("binary(4)", "binary(8)", "failed"),
         ("blob", "tinyblob", "failed"),
         ("decimal(10,2)", "decimal(10,4)", "failed"),
         ("decimal(10,2)", "decimal(10,2) unsigned", "failed"),
@@ -61,9 +64,10 @@ def test_a_target_that_holds_every_value_fits(member: str, target: str) -> None:
         ("datetime(6)", "datetime", "failed"),
         ("bit(9)", "bit(8)", "failed"),
         ("double", "float", "failed"),
-        ("datetime", "timestamp", "warning"),
-        ("int(11)", "varchar(20)", "failed"),
-        ("longtext", "json", "warning"),
+        ("datetime", "timestamp", "failed"),
+        ("int(11)", "varchar(5)", "failed"),
+        ("decimal(5,2)", "varchar(20)", "failed"),
+        ("longtext", "json", "failed"),
     ],
 )
 def test_a_target_that_does_not_is_told(member: str, target: str, state: str) -> None:
@@ -98,7 +102,7 @@ def test_a_charset_must_hold_all_characters_of_the_members(
 
 
 def test_labels_with_quotes_and_commas() -> None:
-    assert labels(column("enum('a','it''s','x,y')")) == ("a", "it's", "x,y")
+    assert labels_of(column("enum('a','it''s','x,y')")) == ("a", "it's", "x,y")
 
 
 TYPES = [

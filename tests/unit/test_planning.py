@@ -9,9 +9,9 @@ import pytest
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.binlog.types import ColumnType
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.column_types import labels_of
 from replicator.pipeline.plan import Literal, TablePlan
 from replicator.pipeline.planning import PlanError, plan_table
+from replicator.schema.column_text import labels_of
 from replicator.schema.structure import Column, Table, UniqueKey
 
 CODES = {
