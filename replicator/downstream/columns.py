@@ -29,7 +29,7 @@ class Literal(StrEnum):
     TEXT = "text"
     """Character types and SET: the column's charset as introducer before a hex string."""
     ENUM = "enum"
-    """ENUM: as TEXT; its empty value (index 0) is refused in strict mode."""
+    """ENUM: as TEXT; its value without a label (index 0) is refused in strict mode."""
     BINARY = "binary"
     """BINARY, VARBINARY, BLOB types: a hex string."""
     GEOMETRY = "geometry"
@@ -38,11 +38,17 @@ class Literal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of the target as rows are written to it."""
+    """A column of the target as rows are written to it.
+
+    ``unlabelled`` is the field that stands for an ENUM's index 0, which servers show as ''; where
+    '' is a label too, ``empty_label`` is its index, and the field is a text that is no label.
+    """
 
     name: str
     literal: Literal
     charset: str = ""
+    unlabelled: bytes = b""
+    empty_label: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ def key_predicate(column: TargetColumn, field: bytes) -> bytes:
     if field == NULL_FIELD:
         return b"NULL"
     value = field_value(field) or b""
+    if (index := _enum_index(column, value)) is not None:
+        return index
     if column.literal in (Literal.TEXT, Literal.ENUM) and column.charset:
         if column.charset in _NO_INTRODUCER:
             return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), column.charset.encode())
@@ -71,11 +73,20 @@ def row_predicate(column: TargetColumn, field: bytes) -> bytes:
     if field == NULL_FIELD:
         return name + b" IS NULL"
     value = field_value(field) or b""
+    if (index := _enum_index(column, value)) is not None:
+        return name + b"=" + index
     if column.literal in (Literal.TEXT, Literal.ENUM):
         return b"CAST(" + name + b" AS BINARY)=x'" + value.hex().encode() + b"'"
     if column.literal is Literal.GEOMETRY:
         return b"HEX(" + name + b")='" + value.hex().upper().encode() + b"'"
     return name + b"=" + _exact(column, field, value)
+
+
+def _enum_index(column: TargetColumn, value: bytes) -> bytes | None:
+    """The number of an ENUM's value where '' may be a label or none: as texts both are equal."""
+    if column.empty_label and value in (b"", column.unlabelled):
+        return b"%d" % (0 if value else column.empty_label)
+    return None
 
 
 def _exact(column: TargetColumn, field: bytes, value: bytes) -> bytes:

@@ -36,6 +36,10 @@ _REQUIRED = {
     "sql_select_limit": NO_SELECT_LIMIT,
 }
 
+_MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
+"""A shard may hold rows that its CHECKs refuse: a session can turn them off, there as here (MariaDB
+KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
+
 
 class Session(BlockingSession):
     """One connection, set up for writing rows. Not for use by several threads at once."""
@@ -47,7 +51,7 @@ class Session(BlockingSession):
         super().__init__(
             address,
             # Whatever else the task file sets, these decide how values are read and must hold.
-            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}),
+            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}) + _MARIADB_SETTINGS,
             timeout=ANSWER_TIMEOUT,
             local_infile=True,
         )

@@ -15,6 +15,7 @@ from replicator.downstream.literals import (
     row_values,
 )
 from replicator.downstream.load_data import HARMLESS_WARNINGS
+from replicator.downstream.refused_rows import explained
 from replicator.downstream.session import (
     LENIENT_MODE,
     STRICT_MODE,
@@ -154,14 +155,16 @@ def _insert_one(
             raise
         empty = _empty_enums(columns, line)
         if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED or not empty:
-            raise RowRefusedError(error_code(error), error_text(error), line, index) from error
+            code = error_code(error)
+            text = explained(code, error_text(error), columns)
+            raise RowRefusedError(code, text, line, index) from error
     return _insert_empty_enum(session, sql, empty, line, index)
 
 
 def _insert_empty_enum(
     session: Session, sql: bytes, empty: Sequence[str], line: bytes, index: int
 ) -> int:
-    """Write a row with the empty value that an ENUM holds after an invalid one (index 0).
+    """Write a row with the value that an ENUM holds after an invalid one (index 0).
 
     Strict mode refuses it though the source holds it. Outside strict mode every warning must be
     about one of these columns, or a value would be changed.
@@ -185,7 +188,7 @@ def _empty_enums(columns: Sequence[TargetColumn], line: bytes) -> list[str]:
     return [
         column.name
         for column, field in zip(columns, fields, strict=True)
-        if column.literal is Literal.ENUM and field_value(field) == b""
+        if column.literal is Literal.ENUM and field_value(field) == column.unlabelled
     ]
 
 

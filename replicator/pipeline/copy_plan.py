@@ -17,8 +17,10 @@ from replicator.pipeline.planning import (
     PlanError,
     charset_change,
     match_columns,
+    no_label,
     target_column,
 )
+from replicator.schema.column_text import labels_of
 from replicator.schema.structure import Column, Table
 
 Bound = tuple[bytes, ...] | None
@@ -115,7 +117,7 @@ def plan_copy(
             buckets=1,
             replace=len(target.keys) == 1 and keyed,
         ),
-        selected=b",".join(_selected(structure.columns[index]) for index in pairs),
+        selected=b",".join(_selected(structure.columns[i], its) for i, its in pairs.items()),
         columns=tuple(map(target_column, pairs.values())),
         key_name=row_key.name if row_key and key else "",
         key=key,
@@ -199,8 +201,14 @@ def _cutting_columns(structure: Table) -> tuple[TargetColumn, ...]:
     return tuple(columns)
 
 
-def _selected(column: Column) -> bytes:
+def _selected(column: Column, target: Column) -> bytes:
     name = quote(column.name).encode()
+    unlabelled = target_column(target).unlabelled
+    if column.base_type == "enum" and unlabelled:
+        # Index 0, which is shown like the label ''. The text is converted like any label.
+        text = no_label(labels_of(target)).encode().hex().encode()
+        shown = b"CONVERT(_ascii x'%s' USING %s)" % (text, column.charset.encode())
+        return b"IF(%s+0=0,CAST(%s AS BINARY),CAST(%s AS BINARY))" % (name, shown, name)
     # As text a FLOAT has six digits; as a DOUBLE it has all that tell it apart. Multiplied, since
     # adding zero would lose the sign of a negative zero.
     return name + b"*1e0" if column.base_type == "float" else name

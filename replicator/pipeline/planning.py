@@ -7,6 +7,8 @@ that structure, so that a wrong structure is found and no row is falsified.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
@@ -145,8 +147,16 @@ def match_columns(member: str, structure: Table, target: Table) -> dict[int, Col
                 " its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
-        if counterpart.generated:
+        if counterpart.generated and column.generated:
             continue
+        if counterpart.generated:
+            raise UnfitTargetError(
+                f"{member}: column {column.name} is stored in the shard, {target.schema}."
+                f"{target.name} computes it: the shard's values would be lost. Make it an ordinary"
+                f" column of the target: ALTER TABLE {quote(target.schema)}.{quote(target.name)}"
+                f" MODIFY {quote(column.name)} {_described(column)}, or a generated one of the"
+                " shard"
+            )
         _check_values(member, column, counterpart, target)
         pairs[index] = counterpart
     return pairs
@@ -158,12 +168,18 @@ def _check_values(member: str, column: Column, counterpart: Column, target: Tabl
         found = rule(column, counterpart)
         if found.fit is Fit.NONE:
             name = f"{target.schema}.{target.name}"
+            ours, theirs = _described(column), _described(counterpart)
+            modify = (
+                f"ALTER TABLE {quote(target.schema)}.{quote(target.name)} MODIFY"
+                f" {quote(column.name)} {ours}"
+            )
+            way_out = f"Give both the same type, or the target's the wider one: {modify}"
+            if ours == theirs:
+                way_out = "Give the column another type in the shards and the target"
             raise UnfitTargetError(
-                f"{member}: column {column.name} is {_described(column)}, in {name} it is"
-                f" {_described(counterpart)}: {found.why}, and the server would not say so. Give"
-                f" both the same type, or the target's the wider one: ALTER TABLE"
-                f" {quote(target.schema)}.{quote(target.name)} MODIFY {quote(column.name)}"
-                f" {_described(column)}. Or leave the table out (block-allow-list)"
+                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}: {found.why},"
+                f" and the server would not say so. {way_out}. Or leave the table out"
+                " (block-allow-list)"
             )
 
 
@@ -192,6 +208,7 @@ def _column_format(
         unsigned=column.unsigned,
         length=binary_length(column),
         labels=_labels(member, column, written) if labelled else (),
+        unlabelled=target_column(target).unlabelled if target is not None else b"",
         separator=_encoded(member, column, ",", written) if labelled else b",",
         text=text,
         transcode=transcode,
@@ -232,7 +249,21 @@ def target_column(column: Column) -> TargetColumn:
     """A column of a table as statements that write or compare it need to know it."""
     literal = literal_of(column)
     charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
+    labels = labels_of(column)
+    if literal is Literal.ENUM and "" in labels:
+        return TargetColumn(
+            column.name,
+            literal,
+            charset,
+            unlabelled=encode_label(no_label(labels), charset),
+            empty_label=labels.index("") + 1,
+        )
     return TargetColumn(column.name, literal, charset)
+
+
+def no_label(labels: Sequence[str]) -> str:
+    """A text that is none of an ENUM's labels, by any collation."""
+    return "0" * (max(map(len, labels), default=0) + 1)
 
 
 def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:

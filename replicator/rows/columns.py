@@ -13,6 +13,7 @@ class ColumnFormat:
     CHAR); ``metadata`` the table map's metadata for it as one integer (MySQL internals manual,
     "TABLE_MAP_EVENT"). ``length`` is the byte length that BINARY(n) is padded to with zero bytes
     (None elsewhere). ``labels`` are the ENUM / SET labels as bytes in the charset to write,
+    ``unlabelled`` what is written for an ENUM's index 0,
     ``separator`` the comma between the members of a SET in that charset. For the old temporal type
     codes (7, 11, 12) ``metadata`` is the number of fractional digits that the column is declared
     with, which the table map leaves out: above 0 only in MariaDB's own temporal format.
@@ -32,6 +33,7 @@ class ColumnFormat:
     unsigned: bool = False
     length: int | None = None
     labels: tuple[bytes, ...] = ()
+    unlabelled: bytes = b""
     separator: bytes = b","
     text: str = ""
     transcode: tuple[str, str] | None = None

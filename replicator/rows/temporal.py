@@ -46,9 +46,12 @@ def _clock(seconds: int) -> bytes:
     return b"%02d:%02d:%02d" % (*divmod(minutes, 60), second)
 
 
-def timestamp_text(seconds: int) -> bytes:
-    """Seconds since 1970 in UTC; 0 is the zero timestamp."""
-    if not seconds:
+def timestamp_text(seconds: int, fraction: int = 0) -> bytes:
+    """Seconds since 1970 in UTC, without the fraction; 0 without a fraction is the zero timestamp.
+
+    MariaDB stores moments within the first second of 1970.
+    """
+    if not seconds and not fraction:
         return _ZERO
     days, rest = divmod(seconds, 86400)
     return _day(days) + b" " + _clock(rest)
@@ -108,7 +111,7 @@ def _timestamp_2(fraction: int) -> Read:
         seconds = int.from_bytes(data[at : at + 4], "big")
         end = at + 4 + size
         digits = int.from_bytes(data[at + 4 : end], "big") // divisor
-        return timestamp_text(seconds) + template % digits, end
+        return timestamp_text(seconds, digits) + template % digits, end
 
     return read
 
@@ -176,7 +179,8 @@ def _timestamp_hires(fraction: int) -> Read:
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         seconds = int.from_bytes(data[at : at + 4], "big")
         end = at + 4 + size
-        return timestamp_text(seconds) + template % int.from_bytes(data[at + 4 : end], "big"), end
+        digits = int.from_bytes(data[at + 4 : end], "big")
+        return timestamp_text(seconds, digits) + template % digits, end
 
     return read
 

@@ -95,7 +95,7 @@ def _reader(column: ColumnFormat) -> Read:
         case ColumnType.BIT:
             return _bit(column.metadata)
         case ColumnType.ENUM:
-            return _enum(column.metadata, column.labels)
+            return _enum(column.metadata, column.labels, column.unlabelled)
         case ColumnType.SET:
             return _set(column.metadata, column.labels, column.separator)
     raise BinlogError(f"column {column.name}: values of type code {kind} cannot be read")
@@ -140,9 +140,9 @@ def _bit(metadata: int) -> Read:
     return read
 
 
-def _enum(size: int, labels: tuple[bytes, ...]) -> Read:
-    # Index 0 is the empty string that stands for an invalid value.
-    fields = (b"", *map(escape, labels))
+def _enum(size: int, labels: tuple[bytes, ...], unlabelled: bytes) -> Read:
+    # Index 0 stands for an invalid value.
+    fields = tuple(map(escape, (unlabelled, *labels)))
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         end = at + size

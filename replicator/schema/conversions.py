@@ -6,8 +6,8 @@ takes for equal. So a pair is here only where every value either arrives as it i
 the server with an error or a warning, which is proved on real servers
 (``tests/integration/test_conversions.py``). "As it is" means what a client reads from the shard,
 but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a fraction of
-a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, and of a FLOAT in a
-DOUBLE all digits that it has.
+a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a FLOAT in a
+DOUBLE all digits that it has, and the sign of a zero in an UNSIGNED column.
 
 Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
 """
@@ -15,6 +15,7 @@ Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Nume
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -64,6 +65,8 @@ _CHARSET_BYTES = {
 """Bytes of the longest character; 1 for charsets that are not listed."""
 _ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 _BASIC_UNICODE = frozenset({"utf8", "utf8mb3", "ucs2"})
+_WITHOUT_ACCENTS = ("_general_ci", "_unicode_ci", "_unicode_520_ci", "_ai_ci")
+"""Ends of the names of collations to which an accent makes no difference."""
 _ASCII_LIKE = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
 """Charsets in which digits and letters are the bytes of ASCII: not all that are so."""
 
@@ -277,17 +280,41 @@ def _bytes(column: Column, target: Column) -> Conversion:
 
 
 def _enums(column: Column, target: Column) -> Conversion:
-    return _missing_labels(column, target) or _ALL
+    return _missing_labels(column, target) or _equal_labels(target) or _ALL
 
 
 def _sets(column: Column, target: Column) -> Conversion:
     """A SET is shown in the order of its labels, which must be the same one."""
     known = labels_of(column)
+    if "" in known:
+        return Conversion(Fit.NONE, f"{column.type} has the label '', which looks like no label")
     if tuple(label for label in labels_of(target) if label in known) != known:
         return _missing_labels(column, target) or Conversion(
             Fit.NONE, "the target's set has its labels in another order"
         )
-    return _ALL
+    return _equal_labels(target) or _ALL
+
+
+def _equal_labels(target: Column) -> Conversion | None:
+    """Labels that the collation takes for one, as a server lets them be outside strict mode.
+
+    A text finds the first of them.
+    """
+    labels = labels_of(target)
+    if len({_as_collated(label, target.collation.lower()) for label in labels}) == len(labels):
+        return None
+    return Conversion(
+        Fit.NONE, f"some labels of {target.type} are one to the collation {target.collation}"
+    )
+
+
+def _as_collated(label: str, collation: str) -> str:
+    if not collation.endswith("_ci"):
+        return label
+    if collation.endswith(_WITHOUT_ACCENTS):
+        parts = unicodedata.normalize("NFKD", label)
+        label = "".join(part for part in parts if not unicodedata.combining(part))
+    return label.lower()
 
 
 def _missing_labels(column: Column, target: Column) -> Conversion | None:

@@ -106,6 +106,10 @@ def quoted(values: Literals, digits: int) -> Literals:
     return st.tuples(values, fractions(digits)).map(lambda parts: f"'{parts[0]}{parts[1]}'")
 
 
+def from_values(values: list[str]) -> Literals:
+    return st.sampled_from(values)
+
+
 def labels(*names: str) -> Literals:
     return st.sampled_from([f"'{name}'" for name in names])
 
