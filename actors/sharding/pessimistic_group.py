@@ -186,7 +186,7 @@ class PessimisticGroup(GroupActor):
             self._numbers[name] = number
         text = normalise(effect.statement)
         event = ShardStatement(statement, effect.instead)
-        item = Item(text, (effect.sql,), name, at, event)
+        item = Item(text, (effect.sql,), name, at, event, effect.discards_rows)
         try:
             recorded = self.group.ddl(item)
         except HistoryError as error:

@@ -16,9 +16,6 @@ from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
-_SHARED = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA, EffectKind.MOVE_IN}
-"""Effects that would also remove the rows of other members."""
-
 
 class UncoordinatedGroup(GroupActor):
     """Passes the rows of a target on to the writer, tagged with the version they belong to.
@@ -75,7 +72,8 @@ class UncoordinatedGroup(GroupActor):
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """What to execute for an effect; adds and removes members."""
         member = Member(self.source, effect.table)
-        shared = effect.kind in _SHARED and self._others(member, effect)
+        removes = effect.discards_rows or effect.kind is EffectKind.MOVE_IN
+        shared = removes and self._others(member, effect)
         self._move_members(effect, statement.transaction)
         if not effect.sql or shared:
             self.log.warning(
@@ -90,7 +88,8 @@ class UncoordinatedGroup(GroupActor):
         if shared:
             # Recorded and counted all the same: a later reading may find other members, and must
             # decide the same.
-            effect = replace(effect, instead=())
+            given = effect.instead or ()
+            effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
         self._version += 1
         return DdlItem(self.source, self.target, self.version, effect, statement)
 

@@ -105,9 +105,10 @@ class Recognised:
     * ``as_select``: CREATE TABLE … SELECT, whose rows may be part of the statement;
     * ``opens_transaction``: MySQL's ``CREATE TABLE … START TRANSACTION`` (8.0.21 and later log
       CREATE … SELECT so): row events and their XID follow;
-    * ``discards_rows``: rows of the table come or go without row events (DROP PARTITION,
-      TRUNCATE PARTITION, DISCARD and IMPORT TABLESPACE, EXCHANGE or CONVERT PARTITION,
-      CREATE OR REPLACE TABLE).
+    * ``discards_rows``: rows of the table go without row events (DROP PARTITION, TRUNCATE
+      PARTITION, DISCARD TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR
+      REPLACE);
+    * ``imports_rows``: rows come without row events (IMPORT TABLESPACE).
     """
 
     kind: StatementKind
@@ -122,6 +123,7 @@ class Recognised:
     as_select: bool = False
     opens_transaction: bool = False
     discards_rows: bool = False
+    imports_rows: bool = False
 
     def named(self, role: TableRole) -> tuple[TableReference, ...]:
         """Return the tables that are named in this role."""

@@ -67,7 +67,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
     subject = cursor.table(TableRole.SUBJECT)
     cursor.wait()
     tables = [subject]
-    discards_rows = False
+    discards_rows = imports_rows = False
     starts_action = True
     for index, depth, token in list(cursor.rest()):
         if starts_action:
@@ -79,6 +79,12 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
                 discards_rows = True
             elif _discards_rows(cursor):
                 discards_rows = True
+            elif _of_partitions(cursor, "IMPORT"):
+                imports_rows = True
+        # Table options may follow one another without a comma.
+        elif depth == 0 and token.keyword == "ENGINE":
+            cursor.index = index
+            discards_rows = discards_rows or _discards_rows(cursor)
         starts_action = depth == 0 and token.text == ","
     cursor.index = 0
     tables += _foreign_tables(cursor, subject)
@@ -89,6 +95,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
         kind=StatementKind.ALTER_TABLE,
         tables=tuple(sorted(tables, key=lambda table: table.span.start)),
         discards_rows=discards_rows,
+        imports_rows=imports_rows,
     )
 
 
@@ -210,12 +217,17 @@ def _exchanged(cursor: Cursor) -> TableReference | None:
 
 
 def _discards_rows(cursor: Cursor) -> bool:
-    """Whether an action changes which rows there are, other than by row events."""
-    words = (cursor.keyword(), cursor.keyword(1))
-    return words[0] in ("DROP", "TRUNCATE", "DISCARD", "IMPORT") and words[1] in (
-        "PARTITION",
-        "TABLESPACE",
-    )
+    """Whether an action takes rows away, other than by row events."""
+    if cursor.accept("ENGINE"):
+        cursor.accept_text("=")
+        # It keeps no rows.
+        return cursor.text().strip("'\"`").upper() == "BLACKHOLE"
+    return _of_partitions(cursor, "DROP", "TRUNCATE", "DISCARD")
+
+
+def _of_partitions(cursor: Cursor, *verbs: str) -> bool:
+    """Whether an action does one of these to partitions or to the tablespace."""
+    return cursor.keyword() in verbs and cursor.keyword(1) in ("PARTITION", "TABLESPACE")
 
 
 def _foreign_tables(cursor: Cursor, subject: TableReference) -> list[TableReference]:

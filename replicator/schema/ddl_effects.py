@@ -42,6 +42,9 @@ class EffectKind(StrEnum):
     DROP_SCHEMA = "drop schema"
 
 
+_REMOVING = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA}
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One effect on one target. ``table`` is the member's name at the source.
@@ -59,6 +62,15 @@ class Effect:
     statement: Recognised
     renamed_to: TableName | None = None
     instead: tuple[str, ...] | None = None
+
+    @property
+    def discards_rows(self) -> bool:
+        """Whether its ``sql`` is executed, and takes rows of all the target's members away."""
+        if not self.sql or (self.instead is not None and self.sql not in self.instead):
+            return False
+        if self.kind is EffectKind.ALTER:
+            return self.statement.discards_rows
+        return self.kind in _REMOVING
 
     @property
     def skipped(self) -> bool:
@@ -114,6 +126,8 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
             continue
         if statement.named(TableRole.EXCHANGED):
             raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+        if statement.imports_rows:
+            raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
         yield Effect(kind, name, target, _target_sql(statement, kind, target, route), statement)
 
 

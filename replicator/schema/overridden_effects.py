@@ -80,6 +80,11 @@ def _sql(
         raise DdlError("the statement is not executed on the target, nor is anything before it")
     for statement in given:
         found = effects(statement)
+        if statement.discards_rows:
+            raise DdlError(
+                "the operator's statement takes rows away, also those of other shards"
+                f" ({statement.sql[:200]!r})"
+            )
         fitting = [e for e in found if e.kind in _EXECUTED and e.target == original.target]
         if not found or len(fitting) != len(found):
             raise DdlError(

@@ -39,6 +39,7 @@ class Item(Generic[Name, Event]):
 
     ``text`` is the normalised statement, by which items are compared; ``statements`` are what
     would be executed on the target. ``event`` is what the item was recorded from.
+    ``discards_rows``: rows of all members go with it, so it is not forced on those without it.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Item(Generic[Name, Event]):
     member: Name
     at: Place
     event: Event = field(compare=False)
+    discards_rows: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,12 @@ class TargetLock(Generic[Name, Event]):
                 f"source {chosen} has no statement for {name}; these have: {', '.join(having)}"
             )
         item = self.candidates(chosen)[0]
+        if item.discards_rows and not skip and not self.agreed:
+            raise UnlockError(
+                f"{name} takes rows away, also those of shards that have not run it"
+                f" ({item.text!r}): run it on them, or unlock it with --action skip: the target"
+                " then keeps the rows"
+            )
         resolved = ResolvedItem(item.text, unlocked=True, skipped=skip)
         return self._decide(chosen, item, resolved, resume, forced=True)
 

@@ -148,6 +148,27 @@ async def test_tables_come_and_go(merging: Merging) -> None:
         )
 
 
+PARTS = (
+    "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (5), PARTITION q VALUES LESS THAN (99))"
+)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+async def test_rows_that_go_with_a_partition(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, shards: int
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", f"(id INT PRIMARY KEY) {PARTS}", shards=shards)
+    other = "t_2" if shards == 2 else "t_1"
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1), (6)", f"INSERT INTO {other} VALUES (2), (7)")
+        merging.do("ALTER TABLE t_1 TRUNCATE PARTITION q", "ALTER TABLE t_1 DROP PARTITION p")
+        merging.do(f"INSERT INTO {other} VALUES (8)")
+        await merging.caught_up(generation)
+    found = [row[0] for row in merging.on(merging.target, "SELECT id FROM t ORDER BY id")]
+    assert found == ([8] if shards == 1 else [1, 2, 6, 7, 8])
+
+
 async def test_databases_made_in_mid_stream(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     merging.more_schemas()

@@ -99,6 +99,7 @@ def test_a_rename_says_the_new_name() -> None:
         ("ALTER TABLE t1 RENAME TO t9, ADD c INT", "two statements"),
         ("RENAME TABLE s2.y TO t9", "not known here"),
         ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
+        ("ALTER TABLE t1 IMPORT TABLESPACE", "imports a tablespace"),
     ],
 )
 def test_statements_that_cannot_be_carried_over_say_why(sql: str, reason: str) -> None:

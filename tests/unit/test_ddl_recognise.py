@@ -276,7 +276,12 @@ def test_enough_statements() -> None:
         ("ALTER TABLE t DROP PARTITION p", "discards_rows"),
         ("ALTER TABLE t TRUNCATE PARTITION p", "discards_rows"),
         ("ALTER TABLE t DISCARD TABLESPACE", "discards_rows"),
-        ("ALTER TABLE t IMPORT PARTITION p TABLESPACE", "discards_rows"),
+        ("ALTER TABLE t DISCARD PARTITION p TABLESPACE", "discards_rows"),
+        ("ALTER TABLE t IMPORT PARTITION p TABLESPACE", "imports_rows"),
+        ("ALTER TABLE t IMPORT TABLESPACE", "imports_rows"),
+        ("ALTER TABLE t ENGINE=BLACKHOLE", "discards_rows"),
+        ("ALTER TABLE t ADD a INT, COMMENT 'x' ENGINE 'blackhole'", "discards_rows"),
+        ("ALTER TABLE t ADD engine INT, ENGINE=InnoDB COMMENT='BLACKHOLE'", ""),
         ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "discards_rows"),
         ("ALTER TABLE t DROP a, DROP KEY k", ""),
         ("ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (5))", ""),
@@ -285,7 +290,7 @@ def test_enough_statements() -> None:
 def test_what_a_statement_does_besides_is_flagged(sql: str, flags: str) -> None:
     found = of(sql)
     assert found.kind is not K.UNKNOWN
-    names = ("temporary", "as_select", "opens_transaction", "discards_rows")
+    names = ("temporary", "as_select", "opens_transaction", "discards_rows", "imports_rows")
     assert " ".join(name for name in names if getattr(found, name)) == flags
 
 

@@ -62,6 +62,7 @@ def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:
         (OverrideAction.REPLACE, REFUSED, "drop table t1"),
         (OverrideAction.REPLACE, REFUSED, "alter table u1 add z int"),
         (OverrideAction.REPLACE, REFUSED, "alter table elsewhere.t1 add z int"),
+        (OverrideAction.REPLACE, REFUSED, "alter table t1 drop partition p"),
         (OverrideAction.REPLACE, NOT_CARRIED, NOT_CARRIED),
     ],
 )

@@ -117,6 +117,14 @@ def test_unlock_says_why_it_cannot() -> None:
         found.unlock(RESUME)
 
 
+def test_a_statement_that_takes_rows_away_is_not_forced_on_shards_without_it() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    groups["A"].ddl(Item("drop p", ("drop p",), "a1", Place(1, 0), None, discards_rows=True))
+    with pytest.raises(UnlockError, match=r"takes rows away.*--action skip"):
+        found.unlock(RESUME)
+    assert found.unlock(RESUME, skip=True).resolved.skipped
+
+
 def test_a_decision_survives_a_crash() -> None:
     found, groups = lock(A=("a1",), B=("b1",))
     ddl(groups["A"], "a1", "x", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -77,7 +78,10 @@ class Bench:
             [self.registry.member(n).name for n in self.registry.members_in("a")],
         )
         mine: tuple[Effect, ...] = tuple(e for e in effects if e.target == TARGET)
-        return await self._send(TargetRows(0, 0, None, mine, Statement("s", sql, 9, 0)))
+        return await self.effects(*mine, sql=sql)
+
+    async def effects(self, *effects: Effect, sql: str) -> Part:
+        return await self._send(TargetRows(0, 0, None, effects, Statement("s", sql, 9, 0)))
 
     async def _send(self, message: TargetRows) -> Part:
         await self.group.on_message(message)
@@ -147,13 +151,38 @@ async def test_behind_the_places_of_the_copy_no_row_is_looked_at_any_more() -> N
     assert part.rows is rows
 
 
-@pytest.mark.parametrize("sql", ["DROP TABLE t1", "TRUNCATE TABLE t1"])
+REMOVING = (
+    "DROP TABLE t1",
+    "TRUNCATE TABLE t1",
+    "ALTER TABLE t1 DROP PARTITION p",
+    "ALTER TABLE t1 TRUNCATE PARTITION ALL",
+    "ALTER TABLE t1 DISCARD TABLESPACE",
+    "ALTER TABLE t1 ENGINE=BLACKHOLE",
+)
+
+
+@pytest.mark.parametrize("sql", REMOVING)
 @pytest.mark.parametrize("others", [False, True])
 async def test_rows_of_other_shards_are_never_dropped(sql: str, others: bool) -> None:
     part = await Bench(others=others).ddl(sql)
     # Recorded and counted either way: another reading must not decide anew.
     assert part.ddl is not None
     assert (part.ddl.version, part.ddl.effect.skipped) == (1, others)
+
+
+async def test_what_the_operator_has_run_instead_of_a_removal_is_run() -> None:
+    bench = Bench(others=True)
+    before = "ALTER TABLE `m`.`t` ADD c INT"
+    sql = "ALTER TABLE t1 DROP PARTITION p"
+    (effect,) = effects_of(recognise(sql, default_schema="s"), route, ())
+    for instead, run in (
+        ((before,), (before,)),
+        ((before, effect.sql), (before,)),
+        ((), ()),
+    ):
+        part = await bench.effects(replace(effect, instead=instead), sql=sql)
+        assert part.ddl is not None
+        assert part.ddl.effect.instead == run
 
 
 async def test_dropped_and_created_members_leave_and_join() -> None:
