@@ -7,7 +7,6 @@ LOAD DATA line, so escaped where it can hold other bytes than plain ASCII text.
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,6 +14,7 @@ from functools import lru_cache
 from replicator.binlog.compression import expand_value
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.types import BLOB_TYPES, ColumnType
+from replicator.rows.addresses import inet4_text, inet6_text, uuid_text
 from replicator.rows.charsets import transcoder
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.decimals import decimal_reader
@@ -224,17 +224,4 @@ def _padded(length: int) -> Convert:
     return lambda value: value.ljust(length, b"\0")
 
 
-def _uuid(value: bytes) -> bytes:
-    digits = value.ljust(16, b"\0").hex().encode()
-    return b"-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def _inet6(value: bytes) -> bytes:
-    return socket.inet_ntop(socket.AF_INET6, value.ljust(16, b"\0")).encode()
-
-
-def _inet4(value: bytes) -> bytes:
-    return b"%d.%d.%d.%d" % tuple(value.ljust(4, b"\0"))
-
-
-_TEXTS: dict[str, Convert] = {"uuid": _uuid, "inet6": _inet6, "inet4": _inet4}
+_TEXTS: dict[str, Convert] = {"uuid": uuid_text, "inet6": inet6_text, "inet4": inet4_text}
