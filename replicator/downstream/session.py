@@ -34,6 +34,8 @@ _REQUIRED = {
     "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",
     "sql_select_limit": NO_SELECT_LIMIT,
+    # Only a note tells of a number that is rounded, or of spaces that are cut off.
+    "sql_notes": "1",
 }
 
 _MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"

@@ -147,16 +147,8 @@ def match_columns(member: str, structure: Table, target: Table) -> dict[int, Col
                 " its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
-        if counterpart.generated and column.generated:
-            continue
         if counterpart.generated:
-            raise UnfitTargetError(
-                f"{member}: column {column.name} is stored in the shard, {target.schema}."
-                f"{target.name} computes it: the shard's values would be lost. Make it an ordinary"
-                f" column of the target: ALTER TABLE {quote(target.schema)}.{quote(target.name)}"
-                f" MODIFY {quote(column.name)} {_described(column)}, or a generated one of the"
-                " shard"
-            )
+            continue
         _check_values(member, column, counterpart, target)
         pairs[index] = counterpart
     return pairs

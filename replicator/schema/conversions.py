@@ -7,7 +7,7 @@ the server with an error or a warning, which is proved on real servers
 (``tests/integration/test_conversions.py``). "As it is" means what a client reads from the shard,
 but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a fraction of
 a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a FLOAT in a
-DOUBLE all digits that it has, and the sign of a zero in an UNSIGNED column.
+DOUBLE all digits that it has, and the sign of a zero, which MariaDB does not keep.
 
 Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
 """
@@ -143,7 +143,9 @@ def _growth(charset: str, other: str) -> int:
 
 
 def _zeros(given: int, wanted: int) -> bytes:
-    return (b"" if given or wanted <= given else b".") + b"0" * (wanted - given)
+    if wanted <= given:
+        return b""
+    return (b"" if given else b".") + b"0" * (wanted - given)
 
 
 def _family(column: Column) -> str:
@@ -226,9 +228,8 @@ def _short_text(column: Column, target: Column, longest: int) -> Conversion:
 def _decimals(column: Column, target: Column) -> Conversion:
     digits, scale = _precision(column)
     its_digits, its_scale = _precision(target)
-    if scale > its_scale:
-        return Conversion(Fit.NONE, f"{target.type} rounds values of {column.type}")
-    if digits - scale > its_digits - its_scale:
+    # What has more digits behind the point is rounded with a note, also in strict mode.
+    if scale > its_scale or digits - scale > its_digits - its_scale:
         return _narrower(column, target)
     return _negative(column, target) or _ALL
 

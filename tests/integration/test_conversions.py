@@ -63,7 +63,6 @@ def test_values_of_mysql_arrive_or_are_refused(
 
 UNSAFE = [
     ("DECIMAL(10,2)", "INT"),
-    ("DECIMAL(10,4)", "DECIMAL(10,2)"),
     ("DECIMAL(10,2)", "DOUBLE"),
     ("DECIMAL(10,2)", "VARCHAR(20)"),
     ("DOUBLE", "INT"),

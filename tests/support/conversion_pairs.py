@@ -144,6 +144,7 @@ PAIRS = [
     Pair("DECIMAL(5,0)", "DECIMAL(9,3)", decimals(5, 0)),
     Pair("DECIMAL(10,4) UNSIGNED", "DECIMAL(10,4)", decimals(10, 4, negative=False)),
     Pair("DECIMAL(10,2)", "DECIMAL(8,2)", decimals(10, 2), every=False),
+    Pair("DECIMAL(10,4)", "DECIMAL(10,2)", decimals(10, 4), every=False),
     Pair("DECIMAL(10,2)", "DECIMAL(10,4)", decimals(10, 2), every=False),
     Pair("DECIMAL(10,2)", "DECIMAL(10,2) UNSIGNED", decimals(10, 2), every=False),
     Pair("FLOAT", "DOUBLE", SINGLES),
