@@ -5,9 +5,11 @@ from __future__ import annotations
 import anyio
 import structlog
 
+from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.statement_context import StatementContext
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.scratch_table import ScratchTableError, is_like, named, structure_after
@@ -27,13 +29,13 @@ class SchemaTracker:
         self._scratch = scratch
         self._lock = anyio.Lock()
 
-    async def learn(self, source: str, effect: Effect, at: int) -> Table | None:
-        """Note and return the structure of an effect's table behind the event group at ``at``.
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> Table | None:
+        """Note and return the structure of an effect's table behind its statement.
 
         None where it cannot be learned: the rows' own metadata or the target's structure must
         serve then. Raises DatabaseUnavailableError.
         """
-        registry = self._registry
+        registry, at = self._registry, statement.transaction
         number = registry.number(Member(source, effect.table))
         if number is None or not effect.table.table:
             return None
@@ -46,9 +48,9 @@ class SchemaTracker:
             template = effect.statement.tables[1]
             after = self._copy(source, TableName(template.schema, template.table), effect.table, at)
         elif effect.kind is EffectKind.CREATE:
-            after = await self._on_scratch_table(source, effect, None)
+            after = await self._on_scratch_table(source, effect, None, statement.context)
         elif effect.kind is EffectKind.ALTER and before is not None:
-            after = await self._on_scratch_table(source, effect, before)
+            after = await self._on_scratch_table(source, effect, before, statement.context)
         registry.learn(number, at, after)
         return after
 
@@ -58,7 +60,7 @@ class SchemaTracker:
         return None if copied is None else named(copied, name)
 
     async def _on_scratch_table(
-        self, source: str, effect: Effect, before: Table | None
+        self, source: str, effect: Effect, before: Table | None, context: StatementContext
     ) -> Table | None:
         # What it comes to on a server that refuses the shard's own statement.
         given = effect.instead or ()
@@ -69,7 +71,16 @@ class SchemaTracker:
                     self._scratch,
                     before,
                     effect.statement,
-                    [recognise(sql, default_schema=effect.target.schema) for sql in given],
+                    [
+                        recognise(
+                            sql,
+                            default_schema=effect.target.schema,
+                            ansi_quotes=context.ansi_quotes,
+                            no_backslash_escapes=context.no_backslash_escapes,
+                        )
+                        for sql in given
+                    ],
+                    context,
                 )
         except ScratchTableError as error:
             log.warning("schema.unknown", source=source, member=str(effect.table), error=str(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Never
 
@@ -39,12 +39,16 @@ RETRY_WAIT = (0.1, 15.0)
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its address, and the server id to register with."""
+    """One source: its address, and the server id to register with.
+
+    ``target_collations`` are all that the target has; None where that is not known.
+    """
 
     source: str
     address: SourceAddress
     server_id: int
     limits: SegmentLimits
+    target_collations: Set[str] | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +98,9 @@ class SourceReader(Actor[Never]):
         self.settings = settings
         self.progress = ReaderProgress()
         self._start = start
-        self._statements = StatementReader(settings.source, router, registry, overrides, members)
+        self._statements = StatementReader(
+            settings.source, router, registry, overrides, members, settings.target_collations
+        )
         self._registry = registry
         self._writer = writer
         self._group_of = group_of
@@ -161,7 +167,7 @@ class SourceReader(Actor[Never]):
             resume_after=self._resume_after,
         )
         try:
-            await anyio.to_thread.run_sync(
+            server = await anyio.to_thread.run_sync(
                 stream.open, limiter=self._limiter, abandon_on_cancel=True
             )
         except StreamLostError as error:
@@ -169,6 +175,7 @@ class SourceReader(Actor[Never]):
             raise
         except BinlogError as error:
             raise self._fault(error) from error
+        self._statements.follow(server.session)
         self.progress.state = "reading"
         self.progress.error = ""
         self._log.info("source.connected", position=str(self._start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -11,16 +11,15 @@ import structlog
 from actors.faults import DdlEvent, FatalError
 from actors.reading.ddl_overrides import DdlOverrides
 from replicator.binlog.segment import Segment, Statement
+from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised
 from replicator.mysql.names import TableName
+from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.overridden_effects import OverrideAction, overridden_effects
 from replicator.schema.registry import SchemaRegistry
-
-ANSI_QUOTES = 0x4
-"""The bit of sql_mode that makes "a" an identifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,21 @@ class StatementReader:
         registry: SchemaRegistry,
         overrides: DdlOverrides,
         members: Iterable[TableName],
+        target_collations: Set[str] | None = None,
     ) -> None:
         self.members = set(members)
+        self._collations = DefaultCollations(target_collations)
+        self._defaults: SessionDefaults | None = None
         self._source = source
         self._router = router
         self._registry = registry
         self._overrides = overrides
         self._log = structlog.get_logger().bind(source=source)
+
+    def follow(self, defaults: SessionDefaults) -> None:
+        """Take these as the source's, from the next statement on."""
+        self._defaults = defaults
+        self._collations.know(defaults.databases, defaults.charsets)
 
     def target(self, name: TableName) -> TableName | None:
         """The target of a table, or (with an empty table name) of a database."""
@@ -69,7 +76,9 @@ class StatementReader:
 
         At least one step. Raises FatalError for what cannot be replicated.
         """
-        recognised = _recognised(statement, statement.sql)
+        if self._defaults is not None:
+            statement = replace(statement, context=self._defaults.complete(statement.context))
+        recognised = self._written_out(statement, _recognised(statement, statement.sql))
         override = self._overrides.find(self._source, statement)
         try:
             found: tuple[tuple[Effect, ...], ...]
@@ -78,7 +87,10 @@ class StatementReader:
             else:
                 subject = recognised.tables[0].schema if recognised.tables else statement.schema
                 session = replace(statement, schema=subject)
-                given = [_recognised(session, text) for text in override.statements]
+                given = [
+                    self._written_out(session, _recognised(session, text))
+                    for text in override.statements
+                ]
                 found = overridden_effects(
                     override.action, recognised, given, self.target, self.members
                 )
@@ -109,6 +121,11 @@ class StatementReader:
             for number, effects in enumerate(found)
         ] or [Step(statement)]
 
+    def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
+        """The same with the collation that it took from its server or database, if any."""
+        sql = self._collations.written_out(recognised, statement.context.server_collation)
+        return recognised if sql is None else _recognised(statement, sql)
+
     def _note(self, effect: Effect) -> None:
         """Add and remove members."""
         if effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
@@ -131,7 +148,8 @@ def _recognised(statement: Statement, sql: str) -> Recognised:
     return recognise(
         sql,
         default_schema=statement.schema,
-        ansi_quotes=bool((statement.sql_mode or 0) & ANSI_QUOTES),
+        ansi_quotes=statement.context.ansi_quotes,
+        no_backslash_escapes=statement.context.no_backslash_escapes,
     )
 
 

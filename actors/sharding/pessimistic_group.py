@@ -201,7 +201,7 @@ class PessimisticGroup(GroupActor):
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        await self._tools.learner.learn(self.source, effect, statement.transaction)
+        await self._tools.learner.learn(self.source, effect, statement)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(CrashPoint.ITEM_RECORDED)
         self.log.info(
@@ -217,7 +217,7 @@ class PessimisticGroup(GroupActor):
         if name in self.group.members:
             return None
         number = self.registry.join(Member(self.source, effect.table), effect.target)
-        structure = await self._tools.learner.learn(self.source, effect, statement.transaction)
+        structure = await self._tools.learner.learn(self.source, effect, statement)
         present = await read_table(self._tools.target, effect.target)
         found: list[str] = []
         for version, template in self.group.templates(at):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,7 @@ from replicator.downstream.meta_tables import scratch_table
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
 from replicator.pipeline.batch import ApplySettings
+from replicator.schema.charsets import available_collations
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Place
 
@@ -133,6 +134,7 @@ async def wire(
         patience=TARGET_PATIENCE,
     )
     writer = _writer(resources, starts, settings, runner, open_items)
+    collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
         StrategyTools(registry, writer, tracker, resources.scratch, runner, meta, units)
@@ -146,7 +148,13 @@ async def wire(
             writer,
             coordination,
             partial(
-                _reader, resources.setups[source], registry, resources.counts, overrides, writer
+                _reader,
+                resources.setups[source],
+                registry,
+                resources.counts,
+                overrides,
+                writer,
+                collations,
             ),
         )
     watch = PurgeWatch(
@@ -205,6 +213,7 @@ def _reader(
     counts: TaskCounts,
     overrides: DdlOverrides,
     writer: BatchedWriter,
+    collations: Set[str],
     unit: SourceUnit,
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
@@ -223,6 +232,7 @@ def _reader(
             ),
             server_id=setup.server_id,
             limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+            target_collations=collations,
         ),
         start,
         setup.router,

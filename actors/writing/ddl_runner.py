@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import stamina
 import structlog
 
@@ -10,9 +12,17 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segment import Statement
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.ddl.moment import depends_on_zone, fills_in_moment
+from replicator.ddl.normalise import normalise
+from replicator.downstream.ddl_execution import (
+    DdlExecution,
+    DdlExecutor,
+    DdlRefusedError,
+    RenumberingError,
+)
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.statement_context import SYSTEM, StatementContext
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import Item
@@ -49,7 +59,7 @@ class DdlRunner:
         ):
             with attempt:
                 await self._execute(item)
-                await self._learner.learn(item.source, item.effect, item.statement.transaction)
+                await self._learner.learn(item.source, item.effect, item.statement)
 
     async def run_resolution(
         self,
@@ -67,8 +77,7 @@ class DdlRunner:
             sql=item.statements[0],
             tolerant=False,
             timestamp=statement.timestamp,
-            sql_mode=statement.sql_mode,
-            time_zone=self._time_zone or statement.time_zone,
+            context=self._context(statement),
             instead=item.event.instead,
         )
         wait, longest = RETRY_WAIT
@@ -82,6 +91,11 @@ class DdlRunner:
             with attempt:
                 await self._run(execution, version, statement)
 
+    def _context(self, statement: Statement) -> StatementContext:
+        """What a statement ran with; the time zone of the task file, if any, goes before it."""
+        own = statement.context
+        return replace(own, time_zone=self._time_zone or own.time_zone)
+
     async def _execute(self, item: DdlItem) -> None:
         execution = DdlExecution(
             target=self._registry.target_name(item.target),
@@ -90,20 +104,70 @@ class DdlRunner:
             sql=item.effect.sql,
             tolerant=True,
             timestamp=item.statement.timestamp,
-            sql_mode=item.statement.sql_mode,
-            time_zone=self._time_zone or item.statement.time_zone,
+            context=self._context(item.statement),
             recorded=item.recorded,
             instead=item.effect.instead,
         )
+        self._report_moment(item)
         await self._run(execution, item.version, item.statement)
 
+    def _report_moment(self, item: DdlItem) -> None:
+        effect = item.effect
+        if fills_in_moment(normalise(effect.statement)) and not effect.skipped:
+            self._log.warning(
+                "ddl.moment",
+                target=str(effect.target),
+                version=item.version,
+                statement=effect.sql[:2000],
+                reason="rows that were there get the value of the first shard that brings it",
+            )
+
+    def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
+        if ddl.context.time_zone != SYSTEM or not any(map(depends_on_zone, ddl.statements)):
+            return
+        raise FatalError(
+            "ddl.time-zone",
+            "the effect of a statement depends on the time zone, and it ran in that of the source's"
+            " host, whose distance to UTC is not always the same: its rules can't be asked for\n"
+            f"  statement: {statement.sql[:2000]}",
+            where=f"{ddl.member}, target {ddl.target}",
+            ways_out=(
+                "give the zone in the task file, such as timezone: Europe/Berlin, which the"
+                " target's time zone tables must have, then `replicator resume`",
+            ),
+            ddl_event=DdlEvent(
+                ddl.member.source,
+                statement.position,
+                tuple(action.value for action in OverrideAction),
+            ),
+        )
+
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
+        self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
         text = "; ".join(ddl.statements)
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
             ran = await self._executor.execute(ddl)
+        except RenumberingError as error:
+            raise FatalError(
+                "ddl.renumbers",
+                f"a column that counts up would give {error.rows} of the target other numbers than"
+                f" they have in their shards\n  statement: {text[:2000]}",
+                where=f"{ddl.member}, target {ddl.target}",
+                ways_out=(
+                    "`replicator binlog replace` by the same without AUTO_INCREMENT, a column that"
+                    " may be NULL where it is new; then give the target's rows the numbers that"
+                    " they have in their shards",
+                    "where a shard's rows can't be told apart on the target: copy the tables anew",
+                ),
+                ddl_event=DdlEvent(
+                    ddl.member.source,
+                    statement.position,
+                    tuple(action.value for action in OverrideAction),
+                ),
+            ) from error
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",

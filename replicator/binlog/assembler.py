@@ -313,8 +313,7 @@ class SegmentAssembler:
             sql=query.sql,
             transaction=self._transaction,
             timestamp=self._segment.timestamp,
-            sql_mode=query.sql_mode,
-            time_zone=query.time_zone,
+            context=query.context,
             file=self._position.file,
             offset=self._position.before,
         )

@@ -2,7 +2,7 @@
 
 Source of the format: MySQL internals manual, "QUERY_EVENT" (status variables), and the comments
 on Query_event in MySQL's statement_events.h; MariaDB KB, "QUERY_EVENT" and
-"QUERY_COMPRESSED_EVENT".
+"QUERY_COMPRESSED_EVENT"; codes 130 and 131 from MariaDB's ``sql/log_event.h``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,26 @@ from pymysql.charset import charset_by_id
 
 from replicator.binlog.compression import expand_rows
 from replicator.binlog.errors import BinlogError
+from replicator.mysql.statement_context import StatementContext
 
 _POST_HEADER = struct.Struct("<8xB2xH")
 """Thread id 4, seconds 4, length of the schema 1, error code 2, length of the variables 2."""
+_COLLATIONS = struct.Struct("<HHH")
+_FLAGS = 0
 _SQL_MODE = 1
 _CHARSET = 4
 _TIME_ZONE = 5
+_MICROSECONDS = 13
+_EXPLICIT_TIMESTAMP_DEFAULTS = 16
+_MARIADB_MICROSECONDS = 128
+_MARIADB_CHARSET_COLLATIONS = 131
+_EXPLICIT_TIMESTAMP_DEFAULTS_FLAG = 1 << 24
+"""MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; a MySQL sets no such flag."""
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1} | {
     20: 1,
     128: 3,
     129: 8,
+    130: 2,
 }
 """Lengths of the status variables of fixed length, by code (from 128 on MariaDB's)."""
 _CATALOG = 2
@@ -38,12 +48,11 @@ _TOO_MANY_SCHEMAS = 254
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """The parsed event; ``sql_mode`` and ``time_zone`` are None where it does not carry them."""
+    """The parsed event."""
 
     schema: str
     sql: str
-    sql_mode: int | None
-    time_zone: str | None
+    context: StatementContext
 
 
 class TransactionControl(Enum):
@@ -106,8 +115,27 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
     return QueryEvent(
         schema,
         text.decode(_codec(variables.get(_CHARSET)), "surrogateescape"),
-        int.from_bytes(variables[_SQL_MODE], "little") if _SQL_MODE in variables else None,
-        variables[_TIME_ZONE].decode("utf-8", "replace") if _TIME_ZONE in variables else None,
+        _context(variables),
+    )
+
+
+def _context(variables: dict[int, bytes]) -> StatementContext:
+    def number(code: int) -> int | None:
+        return int.from_bytes(variables[code], "little") if code in variables else None
+
+    explicit = number(_EXPLICIT_TIMESTAMP_DEFAULTS)
+    if explicit is None:
+        # Without the flag it is off, or the server knows no such flag: its defaults tell.
+        explicit = (number(_FLAGS) or 0) & _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG or None
+    charset = variables.get(_CHARSET)
+    return StatementContext(
+        sql_mode=number(_SQL_MODE),
+        time_zone=variables[_TIME_ZONE].decode("utf-8", "replace")
+        if _TIME_ZONE in variables
+        else None,
+        microseconds=number(_MICROSECONDS) or number(_MARIADB_MICROSECONDS) or 0,
+        collation_ids=_COLLATIONS.unpack(charset) if charset is not None else None,
+        explicit_timestamp_defaults=None if explicit is None else bool(explicit),
     )
 
 
@@ -130,6 +158,8 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
             length = user + data[at + user] + 1
         elif code == _UPDATED_SCHEMAS:
             length = _updated_schemas_length(data, at)
+        elif code == _MARIADB_CHARSET_COLLATIONS:
+            length = 1 + 4 * data[at]
         else:
             break
         found[code] = data[at : at + length]

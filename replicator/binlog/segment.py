@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.table_map import TableMap
+from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,16 @@ class RowEvents:
 class Statement:
     """A query event that is neither the beginning nor the end of a transaction.
 
-    ``sql_mode`` and ``time_zone`` are those of the session that ran it (status variables of the
-    event), None where the event does not carry them. ``transaction`` is the key of the position
-    at which the statement's event group begins: it identifies the statement in its binlog.
-    ``file`` and ``offset``: where the event itself begins.
+    ``context`` is what it ran with. ``transaction`` is the key of the position at which the
+    statement's event group begins: it identifies the statement in its binlog. ``file`` and
+    ``offset``: where the event itself begins.
     """
 
     schema: str
     sql: str
     transaction: int
     timestamp: int
-    sql_mode: int | None = None
-    time_zone: str | None = None
+    context: StatementContext = NO_CONTEXT
     file: str = ".0"
     offset: int = 0
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
+from replicator.mysql.session_defaults import SessionDefaults, session_defaults
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
@@ -30,6 +31,7 @@ class ServerInfo:
     """A server and its global binlog settings; those it does not know are empty.
 
     ``version`` is (major, minor, patch). The values are as SHOW VARIABLES gives them, upper case.
+    ``session``: what its sessions have where they do not say otherwise.
     """
 
     flavor: Flavor
@@ -43,6 +45,7 @@ class ServerInfo:
     row_value_options: str
     checksum: str
     gtid_mode: str
+    session: SessionDefaults = field(default_factory=SessionDefaults)
 
 
 def server_info(connection: Any) -> ServerInfo:
@@ -52,7 +55,8 @@ def server_info(connection: Any) -> ServerInfo:
     """
     with connection.cursor() as cursor:
         cursor.execute(VARIABLES_SQL)
-        return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
+        info = parse_server_info({str(name).lower(): str(value) for name, value in cursor})
+    return replace(info, session=session_defaults(connection))
 
 
 def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:

@@ -26,6 +26,7 @@ _IF_EXISTS = ("IF", "EXISTS")
 _DATABASE_OPTIONS = frozenset(
     {"CHARACTER", "CHARSET", "COLLATE", "COMMENT", "DEFAULT", "ENCRYPTION", "READ", "UPGRADE"}
 )
+_UNRESERVED_OPTIONS = frozenset({"CHARSET", "COMMENT", "ENCRYPTION", "UPGRADE"})
 _RENAMED_PARTS = ("COLUMN", "INDEX", "KEY", "CONSTRAINT")
 
 
@@ -170,7 +171,8 @@ def alter_database(cursor: Cursor, base: Recognised) -> Recognised:
 
 def _option_word_is_name(cursor: Cursor) -> bool:
     """Whether a word that is no reserved one (``COMMENT``) names the database to be altered."""
-    return cursor.keyword(1) in _DATABASE_OPTIONS and cursor.text(1) != "="
+    unreserved = cursor.keyword() in _UNRESERVED_OPTIONS
+    return unreserved and cursor.keyword(1) in _DATABASE_OPTIONS and cursor.text(1) != "="
 
 
 def _schema(cursor: Cursor) -> SchemaReference:

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 import pymysql.err
 
 from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.changed_values import report_changed_values
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.renumbering import renumbered_column
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.sql_modes import UnknownModeError
+from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.statement_session import set_up_session
 from replicator.schema.inspection import read_table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
@@ -46,9 +51,6 @@ which is what ``CREATE TABLE … LIKE`` another shard comes to."""
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
 
-_SQL_MODES = {0x2: "PIPES_AS_CONCAT", 0x4: "ANSI_QUOTES", 0x100000: "NO_BACKSLASH_ESCAPES"}
-"""Bits of sql_mode that change how a statement is read (MySQL internals, Q_SQL_MODE_CODE)."""
-
 
 class DdlRefusedError(Exception):
     """The target refused the statement."""
@@ -58,6 +60,14 @@ class DdlRefusedError(Exception):
         self.code = code
 
 
+class RenumberingError(DdlRefusedError):
+    """The target was not asked: the statement would have given ``rows`` of it new numbers."""
+
+    def __init__(self, rows: str) -> None:
+        super().__init__(ErrorCode.ER_DUP_ENTRY, f"{rows} would get new numbers")
+        self.rows = rows
+
+
 @dataclass(frozen=True, slots=True)
 class DdlExecution:
     """One statement to execute on a target.
@@ -65,8 +75,9 @@ class DdlExecution:
     ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
     `ALREADY_DONE`: several members may bring the same change where it is not coordinated. One
     that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
-    (seconds), which gives defaults such as now() the value that they had there. ``instead``:
-    what the operator wants to be run in place of ``sql``, nothing where it is empty.
+    (seconds), which gives defaults such as now() the value that they had there; ``context`` is what
+    else the statement ran with. ``instead``: what the operator wants to be run in place of ``sql``,
+    nothing where it is empty.
     """
 
     target: TableName
@@ -75,8 +86,7 @@ class DdlExecution:
     sql: str
     tolerant: bool
     timestamp: int = 0
-    sql_mode: int | None = None
-    time_zone: str | None = None
+    context: StatementContext = NO_CONTEXT
     recorded: bool = True
     instead: tuple[str, ...] | None = None
 
@@ -220,18 +230,18 @@ class DdlExecutor:
 
     async def _run(self, ddl: DdlExecution, sql: str) -> None:
         run = self._connection.execute
-        modes = ",".join(name for bit, name in _SQL_MODES.items() if (ddl.sql_mode or 0) & bit)
-        zone = None if ddl.time_zone in (None, "SYSTEM") else ddl.time_zone
         try:
-            await run("SET SESSION sql_mode = %s", (modes,))
-            # 0 is the server's own clock.
-            await run("SET SESSION timestamp = %s", (ddl.timestamp,))
-            if zone is not None:
-                await run("SET SESSION time_zone = %s", (zone,))
+            await set_up_session(self._connection, ddl.context, ddl.timestamp)
             if ddl.target.table and await self._schema_exists(ddl.target.schema):
                 # A foreign key may name its parent without a schema.
                 await run(f"USE {quote(ddl.target.schema)}")
+            renumbered = await renumbered_column(self._connection, ddl.target, sql, ddl.context)
+            if renumbered is not None:
+                raise RenumberingError(renumbered)
             await run(sql, patience=DDL_PATIENCE)
+            await report_changed_values(self._connection, ddl.target, sql)
+        except UnknownModeError as error:
+            raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
             code = error_code(error)
             if not (ddl.tolerant and code in ALREADY_DONE):

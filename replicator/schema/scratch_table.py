@@ -18,6 +18,9 @@ from replicator.ddl.retarget import retarget
 from replicator.ddl.statement import Recognised, StatementKind
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
+from replicator.mysql.sql_modes import UnknownModeError
+from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.statement_session import set_up_session
 from replicator.schema.inspection import read_table
 from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
 from replicator.schema.structure import Table
@@ -35,20 +38,21 @@ async def structure_after(
     before: Table | None,
     statement: Recognised,
     instead: Sequence[Recognised] = (),
+    context: StatementContext = NO_CONTEXT,
 ) -> Table:
     """The structure of a table after ``statement``, which alters or creates it.
 
     ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped.
-    ``instead`` is the operator's override, run where the server refuses the statement. Raises
-    ScratchTableError with the server's error.
+    ``instead`` is the operator's override, run where the server refuses the statement. Both run in
+    ``context``, that of the statement. Raises ScratchTableError with the server's error.
     """
     try:
-        after = await _tried(connection, scratch, before, (statement,))
+        after = await _tried(connection, scratch, before, (statement,), context)
     except pymysql.err.MySQLError as error:
         if not instead:
             raise ScratchTableError(f"{error.args[-1]} ({error.args[0]})") from error
         try:
-            after = await _tried(connection, scratch, before, instead)
+            after = await _tried(connection, scratch, before, instead, context)
         except pymysql.err.MySQLError as second:
             raise ScratchTableError(f"{second.args[-1]} ({second.args[0]})") from second
     if before is None:
@@ -64,6 +68,7 @@ async def _tried(
     scratch: TableName,
     before: Table | None,
     statements: Sequence[Recognised],
+    context: StatementContext,
 ) -> Table:
     """The structure after the statements, under the scratch table's name. Raises the server's
     error."""
@@ -75,9 +80,17 @@ async def _tried(
         if before is not None:
             standing = await _made(connection, qualified, before, text)
             base = await read_table(connection, scratch)
-        for statement in statements:
-            sql = retarget(statement, lambda _schema, _table: (scratch.schema, scratch.table))
-            await connection.execute(sql)
+        try:
+            # The table has no rows: what the source's mode lets pass is to pass here, too.
+            await set_up_session(connection, context, always_strict=False)
+            for statement in statements:
+                sql = retarget(statement, lambda _schema, _table: (scratch.schema, scratch.table))
+                await connection.execute(sql)
+        except UnknownModeError as error:
+            raise ScratchTableError(str(error)) from error
+        finally:
+            # Structures are read, and the next table made, in a session of our own.
+            connection.close()
         after = await read_table(connection, scratch)
     finally:
         await connection.execute(f"DROP TABLE IF EXISTS {qualified}")

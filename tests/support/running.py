@@ -15,6 +15,7 @@ from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
+from tests.support.task_files import binlog_status
 
 LOOK_SECONDS = 0.02
 PATIENCE = 60.0
@@ -50,8 +51,7 @@ def reached(generation: Generation, source: str, end: BinlogPosition) -> bool:
 
 def end_of(server: DatabaseServer) -> BinlogPosition:
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW MASTER STATUS")
-        row = cursor.fetchone()
+        row = binlog_status(cursor)
     assert row is not None
     return BinlogPosition(row[0], row[1])
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pymysql.err
 import yaml
+from pymysql.cursors import Cursor
 
 import config
 from replicator.sandbox.server import DatabaseServer
@@ -20,9 +22,18 @@ def start_of(server: DatabaseServer) -> dict[str, Any]:
 
 def _binlog_end(server: DatabaseServer) -> dict[str, Any] | None:
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW MASTER STATUS")
-        row = cursor.fetchone()
+        row = binlog_status(cursor)
     return {"binlog-name": row[0], "binlog-pos": row[1]} if row else None
+
+
+def binlog_status(cursor: Cursor) -> tuple[Any, ...] | None:
+    """The present end of a server's binlog; None where it writes none."""
+    try:
+        cursor.execute("SHOW MASTER STATUS")
+    except pymysql.err.ProgrammingError:
+        # Its name since MySQL 8.4.
+        cursor.execute("SHOW BINARY LOG STATUS")
+    return cursor.fetchone()
 
 
 def endpoint(server: DatabaseServer) -> dict[str, Any]:

@@ -48,21 +48,48 @@ def test_settings_of_the_session() -> None:
     )
     query = parse_query_event(body("ALTER é".encode("cp1252"), variables=variables))
     assert (query.schema, query.sql) == ("s", "ALTER é")
-    assert query.sql_mode == 1 << 21
-    assert query.time_zone == "+03:00"
+    assert query.context.sql_mode == 1 << 21
+    assert query.context.time_zone == "+03:00"
 
 
 def test_settings_after_others_of_varying_length() -> None:
     before = b"\x02\x03std\x00" + b"\x0b\x04user\x04host" + b"\x0c\xfe" + b"\x81" + bytes(8)
     query = parse_query_event(body(b"x", variables=before + TIME_ZONE))
-    assert query.time_zone == "+03:00"
+    assert query.context.time_zone == "+03:00"
+
+
+def test_collations_of_charsets_hide_nothing() -> None:
+    """MariaDB 11 writes them before the charsets of the session."""
+    collations = b"\x83\x02" + struct.pack("<HHHH", 33, 2048, 45, 2304)
+    query = parse_query_event(
+        body("ALTER é".encode("cp1252"), variables=SQL_MODE + collations + LATIN1 + TIME_ZONE)
+    )
+    assert query.sql == "ALTER é"
+    assert query.context.collation_ids == (8, 8, 33)
+    assert query.context.time_zone == "+03:00"
+
+
+@pytest.mark.parametrize(
+    ("variables", "explicit"),
+    [(b"\x00" + bytes(4), None), (b"\x00\x00\x00\x00\x05", True), (b"\x10\x00", False),
+     (b"\x10\x01", True)],
+)  # fmt: skip
+def test_the_defaults_of_timestamps(variables: bytes, explicit: bool | None) -> None:
+    query = parse_query_event(body(b"x", variables=variables))
+    assert query.context.explicit_timestamp_defaults is explicit
+
+
+@pytest.mark.parametrize("code", [b"\x0d", b"\x80"])
+def test_the_microseconds_of_the_moment(code: bytes) -> None:
+    query = parse_query_event(body(b"x", variables=code + (123456).to_bytes(3, "little")))
+    assert query.context.microseconds == 123456
 
 
 def test_an_unknown_setting_hides_only_what_follows_it() -> None:
     query = parse_query_event(body(b"DROP TABLE t", variables=SQL_MODE + b"\x7f123" + TIME_ZONE))
     assert query.sql == "DROP TABLE t"
-    assert query.sql_mode == 1 << 21
-    assert query.time_zone is None
+    assert query.context.sql_mode == 1 << 21
+    assert query.context.time_zone is None
 
 
 def test_bytes_that_are_no_text_are_kept() -> None:

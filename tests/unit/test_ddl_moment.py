@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.moment import fills_in_moment
+from replicator.ddl.moment import depends_on_zone, fills_in_moment
 from replicator.ddl.normalise import normalise
 from replicator.ddl.recognise import recognise
 
@@ -26,3 +26,16 @@ from replicator.ddl.recognise import recognise
 def test_fills_in_moment(action: str, expected: bool) -> None:
     statement = recognise(f"ALTER TABLE t {action}", default_schema="s")
     assert fills_in_moment(normalise(statement)) is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t MODIFY v TIMESTAMP", True),
+        ("ALTER TABLE t ADD d date DEFAULT curdate()", True),
+        ("ALTER TABLE t ADD v INT COMMENT 'timestamp', ADD `now` INT", False),
+        ("ALTER TABLE t ADD u CHAR(36) DEFAULT uuid()", False),
+    ],
+)
+def test_depends_on_zone(sql: str, expected: bool) -> None:
+    assert depends_on_zone(sql) is expected

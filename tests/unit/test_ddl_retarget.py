@@ -32,6 +32,7 @@ def same(schema: str, table: str) -> tuple[str, str]:
         ("ALTER TABLE t ADD t INT", "ALTER TABLE `T`.`all` ADD t INT"),
         ("alter  table\n`s`.`t`\tadd `t` int -- t", "alter  table\n`T`.`all`\tadd `t` int -- t"),
         ("ALTER TABLE s . t ADD a INT;", "ALTER TABLE `T`.`all` ADD a INT;"),
+        ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER  TABLE `T`.`all` ADD UNIQUE (a)"),
         ("ALTER TABLE .t ADD a INT", "ALTER TABLE `T`.`all` ADD a INT"),
         ("CREATE TABLE t(a INT)", "CREATE TABLE `T`.`all`(a INT)"),
         ("CREATE TABLE t LIKE x.u", "CREATE TABLE `T`.`all` LIKE `T`.`x_u`"),

@@ -7,14 +7,16 @@ from dataclasses import replace
 from actors.lock_state import ShardStatement, dump_group, histories, load_group, record_of
 from replicator.binlog.segment import Statement
 from replicator.mysql.names import TableName
+from replicator.mysql.statement_context import StatementContext
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place
 
 TARGET = TableName("m.n", "t")
 SHARD = TableName("s.x", "y`.z")
+CONTEXT = StatementContext(5, "+02:00", 17, (8, 8, 33), True, True, "latin1_swedish_ci")
 EVENT = ShardStatement(
-    Statement("s", "ALTER TABLE t1 ADD c INT", 9, 1700000000, 5, "+02:00", "b.000001", 9),
+    Statement("s", "ALTER TABLE t1 ADD c INT", 9, 1700000000, CONTEXT, "b.000001", 9),
     ("ALTER TABLE m.t ADD c BIGINT",),
 )
 ITEM = Item("alter", ("ALTER TABLE `m.n`.`t` ADD c INT",), SHARD, Place(9, 0), EVENT)

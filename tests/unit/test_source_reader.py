@@ -19,6 +19,7 @@ from replicator.binlog.errors import StreamLostError
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.server import ServerInfo, parse_server_info
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
 
@@ -44,8 +45,8 @@ class Streams:
         self.segments = self.connections.pop(0)
         return self
 
-    def open(self) -> None:
-        pass
+    def open(self) -> ServerInfo:
+        return parse_server_info({"version": "10.11.6-MariaDB"})
 
     def close(self) -> None:
         pass

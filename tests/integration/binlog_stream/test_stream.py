@@ -54,7 +54,7 @@ def test_rows_and_statements_come_in_order(
     assert transactions[3] == segments[2].end.binlog.key
     assert segments[0].statement
     assert segments[0].statement.transaction == start.binlog.key
-    assert segments[0].statement.sql_mode is not None
+    assert segments[0].statement.context.sql_mode is not None
     assert abs(segments[0].timestamp - time.time()) < 60
     assert all(segment.complete for segment in segments)
     assert segments[-1].end == end

@@ -1,0 +1,127 @@
+"""Writing out the collation that a new table or database takes from where it is made.
+
+CREATE DATABASE takes its session's collation_server, CREATE TABLE its database's default (MySQL's
+manual, "Database Character Set and Collation" and "Table Character Set and Collation"). The target
+has others, so texts would be stored, and unique keys compared, differently there. An event does not
+tell the default of the database; the source does, and the statements that change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from replicator.ddl.collations import charset_of, nearest_collation
+from replicator.ddl.retarget import splice
+from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
+from replicator.ddl.tokens import Token
+
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+
+
+class DefaultCollations:
+    """The default collations of one source's databases, kept up to date with its statements.
+
+    ``available`` are the target's: a nearest one takes the place of one that it lacks. None: all.
+    """
+
+    def __init__(self, available: Set[str] | None = None) -> None:
+        self._available = available
+        self._databases: dict[str, str] = {}
+        self._charsets: Mapping[str, str] = {}
+
+    def know(self, databases: Mapping[str, str], charsets: Mapping[str, str]) -> None:
+        """Take these as the present defaults of databases, and of charsets."""
+        self._databases = dict(databases)
+        self._charsets = charsets
+
+    def written_out(self, statement: Recognised, server: str) -> str | None:
+        """The text of a statement with the collation that it leaves out; None: nothing to add.
+
+        ``server`` is its session's collation_server, empty where that is not known.
+        """
+        schema = statement.schema
+        if statement.kind is StatementKind.CREATE_TABLE:
+            if statement.named(TableRole.LIKE):
+                return None
+            (subject,) = statement.named(TableRole.SUBJECT)
+            place, options = _table_options(statement.tokens, subject.span.end)
+            default = self._databases.get(subject.schema, "")
+        elif schema is not None and statement.kind is not StatementKind.DROP_DATABASE:
+            place = schema.span.end
+            options = [token for token in statement.tokens if token.start >= place]
+            default = self._database(statement, options, server)
+        else:
+            return None
+        charset, collation = _named(options)
+        if collation is not None:
+            return None
+        if charset is not None:
+            wanted = self._near(self._charsets.get(_text(charset), ""))
+            if not wanted or charset_of(wanted) != _text(charset):
+                return None
+            return splice(statement.sql, [(Span(charset.end, charset.end), f" COLLATE {wanted}")])
+        if not default or statement.kind is StatementKind.ALTER_DATABASE:
+            return None
+        wanted = self._near(default)
+        clause = f" CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
+        return splice(statement.sql, [(Span(place, place), clause)])
+
+    def _database(self, statement: Recognised, options: Sequence[Token], server: str) -> str:
+        """Note and return the default that a database has behind a statement."""
+        assert statement.schema is not None
+        name = statement.schema.name
+        charset, collation = _named(options)
+        known = self._databases.get(name, "")
+        if collation is not None:
+            now = _text(collation)
+        elif charset is not None:
+            now = self._charsets.get(_text(charset), "")
+        else:
+            now = known if statement.kind is StatementKind.ALTER_DATABASE else server
+        # With IF NOT EXISTS, the database may have been there.
+        created = statement.kind is StatementKind.CREATE_DATABASE
+        if not (created and statement.guard is None and known):
+            self._databases[name] = now
+        return now
+
+    def _near(self, collation: str) -> str:
+        if self._available is None or not collation:
+            return collation
+        return nearest_collation(collation, self._available) or collation
+
+
+def _table_options(tokens: Sequence[Token], start: int) -> tuple[int, list[Token]]:
+    """Where the options of a CREATE TABLE begin, and the tokens of them.
+
+    ``start``: behind the table's name.
+    """
+    left = [token for token in tokens if token.start >= start]
+    place = start
+    if len(left) > 1 and left[0].text == "(" and left[1].keyword not in _QUERIES:
+        depth = 0
+        for number, token in enumerate(left):
+            depth += (token.text == "(") - (token.text == ")")
+            if not depth:
+                place, left = token.end, left[number + 1 :]
+                break
+    ends = (n for n, t in enumerate(left) if t.keyword in {*_QUERIES, "PARTITION", "AS"})
+    return place, left[: next(ends, None)]
+
+
+def _named(options: Sequence[Token]) -> tuple[Token | None, Token | None]:
+    """The charset and the collation that options name, each None where they do not."""
+    words = [token for token in options if token.text != "="]
+    charset = collation = None
+    for number, token in enumerate(words[:-1]):
+        following = words[number + 1]
+        if token.keyword == "COLLATE":
+            collation = following
+        elif token.keyword == "CHARSET":
+            charset = following
+        elif token.keyword == "CHARACTER" and following.keyword == "SET":
+            charset = words[number + 2] if number + 2 < len(words) else charset
+    return charset, collation
+
+
+def _text(token: Token) -> str:
+    return token.name.strip("'\"").lower()

@@ -1,0 +1,68 @@
+"""Statements that number rows: a column becomes AUTO_INCREMENT.
+
+A server gives the rows that lack a value the next numbers, in an order of its own (MySQL's manual,
+"Using AUTO_INCREMENT", and "ALTER TABLE Statement"), and logs none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.ddl.tokens import Token, TokenKind
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A column that a statement makes count up. ``existing``: its name before, empty if new."""
+
+    existing: str
+
+
+def numbered_columns(statement: Recognised) -> tuple[Numbered, ...]:
+    """The columns that an ALTER TABLE makes, or leaves, AUTO_INCREMENT."""
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return ()
+    (subject, *_) = statement.named(TableRole.SUBJECT)
+    tokens = [token for token in statement.tokens if token.start >= subject.span.end]
+    return tuple(Numbered(_existing(action)) for action in _actions(tokens) if _is_numbered(action))
+
+
+def _actions(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    action: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and not depth:
+            yield action
+            action = []
+        else:
+            action.append(token)
+    yield action
+
+
+def _is_numbered(action: Sequence[Token]) -> bool:
+    for number, token in enumerate(action):
+        if token.keyword == "SERIAL":
+            # BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
+            return True
+        if token.keyword == "AUTO_INCREMENT":
+            following = action[number + 1] if number + 1 < len(action) else None
+            # With a value it is the option of the table: where its counter goes on.
+            if following is None or not (
+                following.text == "=" or following.kind is TokenKind.NUMBER
+            ):
+                return True
+    return False
+
+
+def _existing(action: Sequence[Token]) -> str:
+    if action[0].keyword not in ("MODIFY", "CHANGE"):
+        return ""
+    words = list(action[1:])
+    if words and words[0].keyword == "COLUMN":
+        del words[0]
+    if [word.keyword for word in words[:2]] == ["IF", "EXISTS"]:
+        del words[:2]
+    return words[0].name if words else ""

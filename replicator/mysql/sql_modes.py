@@ -1,0 +1,151 @@
+"""What each part of ``sql_mode`` changes about a statement, and which of them a target is given.
+
+The bits are those of the status variable Q_SQL_MODE_CODE: ``sql/system_variables.h`` and
+``sql_class.h`` of the servers (MODE_…), the same in MySQL and MariaDB up to bit 31 but for the one
+of IGNORE_BAD_TABLE_OPTIONS. What the modes mean: "Server SQL Modes" of MySQL's manual, "SQL_MODE"
+in MariaDB's documentation; which TiDB has: "SQL Mode" of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Flag, StrEnum, auto
+
+ANSI_QUOTES = 1 << 2
+NO_AUTO_VALUE_ON_ZERO = 1 << 19
+NO_BACKSLASH_ESCAPES = 1 << 20
+STRICT = 1 << 21 | 1 << 22
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
+
+
+class ServerKind(StrEnum):
+    """Servers that differ in their modes."""
+
+    MARIADB = "MariaDB"
+    MYSQL56 = "MySQL before 8.0"
+    MYSQL = "MySQL"
+    TIDB = "TiDB"
+
+
+class Use(Flag):
+    """What is done about a mode that a statement ran with."""
+
+    LEAVE_OUT = auto()
+    GIVE = auto()
+    """Set where the target knows it; elsewhere nothing is lost without it."""
+    NEED = auto()
+    """Set; a target that does not know it can't execute the statement with its meaning."""
+    GIVE_WHEN_STRICT = auto()
+    """As GIVE, where the session was strict: else it only warned, and now it would refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One mode: its bit, its name, what is done about it, and the reason."""
+
+    bit: int
+    name: str
+    use: Use
+    reason: str
+
+
+_COMMON = (
+    Mode(0, "REAL_AS_FLOAT", Use.NEED, "REAL is FLOAT, not DOUBLE"),
+    Mode(1, "PIPES_AS_CONCAT", Use.NEED, "|| joins texts in generated columns and checks"),
+    Mode(2, "ANSI_QUOTES", Use.NEED, "what stands in double quotes is a name"),
+    Mode(3, "IGNORE_SPACE", Use.NEED, "names of functions are reserved words"),
+    Mode(5, "ONLY_FULL_GROUP_BY", Use.LEAVE_OUT, "only allows fewer queries"),
+    Mode(6, "NO_UNSIGNED_SUBTRACTION", Use.NEED, "the sign of a computed column's value"),
+    Mode(7, "NO_DIR_IN_CREATE", Use.GIVE, "where files are: no row depends on it"),
+    Mode(13, "NO_KEY_OPTIONS", Use.LEAVE_OUT, "only the text of SHOW CREATE TABLE"),
+    Mode(14, "NO_TABLE_OPTIONS", Use.LEAVE_OUT, "only the text of SHOW CREATE TABLE"),
+    Mode(15, "NO_FIELD_OPTIONS", Use.LEAVE_OUT, "only the text of SHOW CREATE TABLE"),
+    Mode(16, "MYSQL323", Use.LEAVE_OUT, "only the text of SHOW CREATE TABLE"),
+    Mode(17, "MYSQL40", Use.LEAVE_OUT, "only the text of SHOW CREATE TABLE"),
+    Mode(18, "ANSI", Use.LEAVE_OUT, "stands for others, whose bits are there"),
+    Mode(19, "NO_AUTO_VALUE_ON_ZERO", Use.NEED, "0 stays 0 in a column that counts"),
+    Mode(20, "NO_BACKSLASH_ESCAPES", Use.NEED, "a backslash in a string is itself"),
+    Mode(21, "STRICT_TRANS_TABLES", Use.LEAVE_OUT, "targets are always strict"),
+    Mode(22, "STRICT_ALL_TABLES", Use.LEAVE_OUT, "targets are always strict"),
+    Mode(23, "NO_ZERO_IN_DATE", Use.GIVE_WHEN_STRICT, "refuses values that are taken elsewhere"),
+    Mode(24, "NO_ZERO_DATE", Use.GIVE_WHEN_STRICT, "refuses values that are taken elsewhere"),
+    Mode(25, "ALLOW_INVALID_DATES", Use.NEED, "31 February is a date"),
+    Mode(26, "ERROR_FOR_DIVISION_BY_ZERO", Use.GIVE_WHEN_STRICT, "refuses what else is NULL"),
+    Mode(27, "TRADITIONAL", Use.LEAVE_OUT, "stands for others, whose bits are there"),
+    Mode(28, "NO_AUTO_CREATE_USER", Use.LEAVE_OUT, "accounts are not replicated"),
+    Mode(29, "HIGH_NOT_PRECEDENCE", Use.NEED, "NOT a = b is (NOT a) = b"),
+    Mode(
+        30, "NO_ENGINE_SUBSTITUTION", Use.LEAVE_OUT, "an engine that the target lacks may be others"
+    ),
+    Mode(31, "PAD_CHAR_TO_FULL_LENGTH", Use.NEED, "the value of a CHAR in an expression"),
+)
+_COMBINED = "stands for others, whose bits are there"
+_MYSQL = (
+    Mode(8, "POSTGRESQL", Use.LEAVE_OUT, _COMBINED),
+    Mode(9, "ORACLE", Use.LEAVE_OUT, _COMBINED),
+    Mode(10, "MSSQL", Use.LEAVE_OUT, _COMBINED),
+    Mode(11, "DB2", Use.LEAVE_OUT, _COMBINED),
+    Mode(12, "MAXDB", Use.NEED, "TIMESTAMP is DATETIME"),
+)
+_MARIADB = (
+    Mode(4, "IGNORE_BAD_TABLE_OPTIONS", Use.GIVE, "a target refuses what it doesn't know"),
+    Mode(8, "POSTGRESQL", Use.LEAVE_OUT, _COMBINED),
+    Mode(9, "ORACLE", Use.NEED, "another language, with other types"),
+    Mode(10, "MSSQL", Use.NEED, "what stands in [ ] is a name"),
+    Mode(11, "DB2", Use.LEAVE_OUT, _COMBINED),
+    Mode(12, "MAXDB", Use.NEED, "TIMESTAMP is DATETIME"),
+    Mode(32, "EMPTY_STRING_IS_NULL", Use.NEED, "'' is NULL"),
+    Mode(33, "SIMULTANEOUS_ASSIGNMENT", Use.LEAVE_OUT, "only about UPDATE"),
+)
+_ROUNDS_BIT = {True: 34, False: 32}
+"""MariaDB's TIME_ROUND_FRACTIONAL; MySQL's TIME_TRUNCATE_FRACTIONAL, which does the opposite."""
+
+_KNOWN_ONLY_BY = {
+    "MAXDB": {ServerKind.MARIADB, ServerKind.MYSQL56},
+    "ORACLE": {ServerKind.MARIADB},
+    "MSSQL": {ServerKind.MARIADB},
+    "IGNORE_BAD_TABLE_OPTIONS": {ServerKind.MARIADB},
+    "EMPTY_STRING_IS_NULL": {ServerKind.MARIADB},
+    "NO_DIR_IN_CREATE": {ServerKind.MARIADB, ServerKind.MYSQL56, ServerKind.MYSQL},
+}
+
+
+class UnknownModeError(Exception):
+    """The target can't execute a statement with the meaning that it had; the text says why."""
+
+
+def modes_for(sql_mode: int, *, mariadb: bool, target: ServerKind) -> Iterator[str]:
+    """The modes that a target is given for a statement that ran with ``sql_mode``, strictness
+    apart.
+
+    ``mariadb``: the source is one. Raises UnknownModeError.
+    """
+    strict = bool(sql_mode & STRICT)
+    for mode in (*_COMMON, *(_MARIADB if mariadb else _MYSQL)):
+        if not sql_mode >> mode.bit & 1 or mode.use is Use.LEAVE_OUT:
+            continue
+        if target in _KNOWN_ONLY_BY.get(mode.name, ServerKind):
+            if strict or mode.use is not Use.GIVE_WHEN_STRICT:
+                yield mode.name
+        elif mode.use is Use.NEED:
+            raise UnknownModeError(
+                f"the statement ran with sql_mode {mode.name} ({mode.reason}), which a target of"
+                f" the kind {target} does not have"
+            )
+    # A TiDB rounds, and a MySQL before 8.0, as a MySQL does unless told otherwise.
+    rounds = bool(sql_mode >> _ROUNDS_BIT[mariadb] & 1) is mariadb
+    if rounds and target is ServerKind.MARIADB:
+        yield "TIME_ROUND_FRACTIONAL"
+    elif not rounds and target is ServerKind.MYSQL:
+        yield "TIME_TRUNCATE_FRACTIONAL"
+
+
+def kind_of(version: str) -> ServerKind:
+    """The kind of a server, from its VERSION()."""
+    text = version.lower()
+    if "tidb" in text:
+        return ServerKind.TIDB
+    if "mariadb" in text:
+        return ServerKind.MARIADB
+    return ServerKind.MYSQL56 if text.startswith("5.") else ServerKind.MYSQL

@@ -1,0 +1,57 @@
+"""Setting up a session on another server so that a statement means there what it meant."""
+
+from __future__ import annotations
+
+import pymysql.err
+
+from replicator.mysql.connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.settings import UTC
+from replicator.mysql.sql_modes import STRICT, ServerKind, kind_of, modes_for
+from replicator.mysql.statement_context import SYSTEM, StatementContext
+
+_STRICT_MODE = "STRICT_ALL_TABLES"
+
+
+async def set_up_session(
+    connection: Connection,
+    context: StatementContext,
+    timestamp: int = 0,
+    *,
+    always_strict: bool = True,
+) -> None:
+    """Give a session the settings of a statement's; its owner closes the connection behind it.
+
+    ``timestamp`` is the statement's second, 0 the server's own clock. With ``always_strict`` a
+    value that does not fit is an error whatever the source made of it; otherwise as at the source,
+    for a table without rows. Raises UnknownModeError, DatabaseUnavailableError or the server's own
+    error.
+    """
+    version, explicit = (
+        await connection.fetch("SELECT VERSION(), @@explicit_defaults_for_timestamp")
+    )[0]
+    kind = kind_of(str(version))
+    bits = context.sql_mode or 0
+    modes = list(modes_for(bits, mariadb=bool(context.mariadb), target=kind))
+    if always_strict or bits & STRICT:
+        modes.append(_STRICT_MODE)
+    await connection.execute("SET SESSION sql_mode = %s", (",".join(modes),))
+    zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
+    await connection.execute("SET SESSION time_zone = %s", (zone,))
+    fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
+    await connection.execute(f"SET SESSION timestamp = {timestamp:d}{fraction}")
+    wanted = context.explicit_timestamp_defaults
+    if wanted is not None and wanted is not bool(int(explicit)) and kind is not ServerKind.TIDB:
+        await connection.execute(f"SET SESSION explicit_defaults_for_timestamp = {int(wanted)}")
+    if context.connection_collation:
+        await _set_collation(connection, context.connection_collation)
+
+
+async def _set_collation(connection: Connection, collation: str) -> None:
+    """What literals are compared by. One that the target lacks can't stand in its tables either:
+    its own takes its place."""
+    try:
+        await connection.execute("SET SESSION collation_connection = %s", (collation,))
+    except pymysql.err.MySQLError as error:
+        if error_code(error) != ErrorCode.ER_UNKNOWN_COLLATION:
+            raise

@@ -1,0 +1,86 @@
+"""Collations that a statement leaves to its database or server, written out."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.default_collations import DefaultCollations
+from replicator.ddl.recognise import recognise
+
+SERVER = "utf8mb4_0900_ai_ci"
+CLAUSE = " CHARACTER SET cp1251 COLLATE cp1251_bin"
+
+
+def written(collations: DefaultCollations, sql: str) -> str | None:
+    return collations.written_out(recognise(sql, default_schema="d"), SERVER)
+
+
+def known(available: frozenset[str] | None = None) -> DefaultCollations:
+    collations = DefaultCollations(available)
+    collations.know({"d": "cp1251_bin"}, {"latin1": "latin1_swedish_ci"})
+    return collations
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (a INT, b ENUM('(', 'x'))# ENGINE=InnoDB PARTITION BY HASH (a)",
+        "CREATE TABLE d.t (a INT CHARACTER SET x)#",
+        "CREATE TABLE t# ENGINE=InnoDB AS SELECT 1",
+        "CREATE TABLE t# (SELECT 1)",
+        "CREATE TABLE t (a INT)# PARTITION BY LIST (a) (PARTITION p VALUES IN (1) COMMENT 'x')",
+    ],
+)
+def test_a_table_takes_that_of_its_database(sql: str) -> None:
+    assert written(known(), sql.replace("#", "")) == sql.replace("#", CLAUSE)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (a INT) COLLATE=latin1_bin",
+        "CREATE TABLE t (a INT) DEFAULT CHARACTER SET = x COLLATE x_bin",
+        "CREATE TABLE t LIKE u",
+        "CREATE TABLE other.t (a INT)",
+        "ALTER DATABASE d COMMENT 'x'",
+        "DROP DATABASE d",
+        "ALTER TABLE t ADD b VARCHAR(9)",
+    ],
+)
+def test_what_needs_or_has_none_stays(sql: str) -> None:
+    assert written(known(), sql) is None
+
+
+def test_a_charset_alone_has_its_server_s_collation() -> None:
+    sql = "CREATE TABLE t (a INT) CHARSET=latin1 ENGINE=InnoDB"
+    assert written(known(), sql) == (
+        "CREATE TABLE t (a INT) CHARSET=latin1 COLLATE latin1_swedish_ci ENGINE=InnoDB"
+    )
+
+
+def test_a_database_takes_that_of_its_session_and_passes_it_on() -> None:
+    collations = known()
+    clause = f" CHARACTER SET utf8mb4 COLLATE {SERVER}"
+    assert written(collations, "CREATE DATABASE e") == f"CREATE DATABASE e{clause}"
+    assert written(collations, "CREATE TABLE e.t (a INT)") == f"CREATE TABLE e.t (a INT){clause}"
+
+
+def test_a_changed_database_passes_on_the_new_one() -> None:
+    collations = known()
+    written(collations, "ALTER DATABASE d DEFAULT COLLATE cp1251_general_ci")
+    assert written(collations, "CREATE TABLE t (a INT)") == (
+        "CREATE TABLE t (a INT) CHARACTER SET cp1251 COLLATE cp1251_general_ci"
+    )
+
+
+def test_a_database_that_was_there_keeps_its_own() -> None:
+    collations = known()
+    written(collations, "CREATE DATABASE IF NOT EXISTS d CHARACTER SET latin1")
+    assert written(collations, "CREATE TABLE t (a INT)") == f"CREATE TABLE t (a INT){CLAUSE}"
+
+
+def test_the_nearest_takes_the_place_of_one_that_the_target_lacks() -> None:
+    collations = known(frozenset({"utf8mb4_nopad_bin", "utf8mb4_bin"}))
+    assert written(collations, "CREATE DATABASE e") == (
+        "CREATE DATABASE e CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
+    )
