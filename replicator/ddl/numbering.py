@@ -15,9 +15,13 @@ from replicator.ddl.tokens import Token, TokenKind
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A column that a statement makes count up. ``existing``: its name before, empty if new."""
+    """A column that a statement makes count up. ``existing``: its name before, empty if new.
+
+    ``name``: the new one's; empty where it may take the place of another of that name.
+    """
 
     existing: str
+    name: str = ""
 
 
 def numbered_columns(statement: Recognised) -> tuple[Numbered, ...]:
@@ -26,7 +30,15 @@ def numbered_columns(statement: Recognised) -> tuple[Numbered, ...]:
         return ()
     (subject, *_) = statement.named(TableRole.SUBJECT)
     tokens = [token for token in statement.tokens if token.start >= subject.span.end]
-    return tuple(Numbered(_existing(action)) for action in _actions(tokens) if _is_numbered(action))
+    drops = any(token.keyword == "DROP" for token in tokens)
+    found = []
+    for action in _actions(tokens):
+        place = _numbered_at(action)
+        if place is not None:
+            existing = _existing(action)
+            name = "" if existing or drops else _new_name(action[:place])
+            found.append(Numbered(existing, name))
+    return tuple(found)
 
 
 def _actions(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -42,19 +54,38 @@ def _actions(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     yield action
 
 
-def _is_numbered(action: Sequence[Token]) -> bool:
+def _numbered_at(action: Sequence[Token]) -> int | None:
+    """Where an action says that a column counts up."""
     for number, token in enumerate(action):
         if token.keyword == "SERIAL":
             # BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE
-            return True
+            return number
         if token.keyword == "AUTO_INCREMENT":
             following = action[number + 1] if number + 1 < len(action) else None
             # With a value it is the option of the table: where its counter goes on.
             if following is None or not (
                 following.text == "=" or following.kind is TokenKind.NUMBER
             ):
-                return True
-    return False
+                return number
+    return None
+
+
+def _new_name(before: Sequence[Token]) -> str:
+    """The name of an added column, from the tokens before what makes it count up."""
+    depth = 0
+    for number in range(len(before) - 1, -1, -1):
+        depth += (before[number].text == ")") - (before[number].text == "(")
+        if depth < 0 or (not depth and before[number].text == ","):
+            return _first_name(before[number + 1 :])
+    words = list(before)
+    for word in ("ADD", "COLUMN", "IF", "NOT", "EXISTS"):
+        if words and words[0].keyword == word:
+            del words[0]
+    return _first_name(words)
+
+
+def _first_name(words: Sequence[Token]) -> str:
+    return words[0].name if words else ""
 
 
 def _existing(action: Sequence[Token]) -> str:

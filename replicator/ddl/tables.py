@@ -58,7 +58,9 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
         as_select=as_select,
         discards_rows=or_replace is not None,
         opens_transaction=starts is not None,
-        omitted=base.omitted + ((starts,) if starts else ()),
+        omitted=base.omitted
+        + ((starts,) if starts else ())
+        + (() if as_select else _qualifiers(cursor, tables)),
     )
 
 
@@ -97,6 +99,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
         tables=tuple(sorted(tables, key=lambda table: table.span.start)),
         discards_rows=discards_rows,
         imports_rows=imports_rows,
+        omitted=base.omitted + _qualifiers(cursor, tables),
     )
 
 
@@ -230,6 +233,28 @@ def _discards_rows(cursor: Cursor) -> bool:
 def _of_partitions(cursor: Cursor, *verbs: str) -> bool:
     """Whether an action does one of these to partitions or to the tablespace."""
     return cursor.keyword() in verbs and cursor.keyword(1) in ("PARTITION", "TABLESPACE")
+
+
+def _qualifiers(cursor: Cursor, tables: list[TableReference]) -> tuple[Span, ...]:
+    """Find the table, or schema and table, before a column's name: the target has other names."""
+    subject = next(table for table in tables if table.role is TableRole.SUBJECT)
+    tokens = [
+        token
+        for token in cursor.tokens
+        if not any(table.span.start <= token.start < table.span.end for table in tables)
+    ]
+    found: list[Span] = []
+    for place, token in enumerate(tokens):
+        if place and tokens[place - 1].text == ".":
+            continue
+        for names in ([subject.schema, subject.table], [subject.table]):
+            words = tokens[place : place + 2 * len(names) + 1]
+            dotted = all(word.text == "." for word in words[1::2])
+            parts = [word.name for word in words[::2] if word.is_name]
+            if dotted and parts[:-1] == names and len(parts) == len(names) + 1:
+                found.append(Span(token.start, words[-1].start))
+                break
+    return tuple(found)
 
 
 def _foreign_tables(cursor: Cursor, subject: TableReference) -> list[TableReference]:

@@ -28,6 +28,9 @@ async def renumbered_column(
         no_backslash_escapes=context.no_backslash_escapes,
     )
     for column in numbered_columns(statement):
+        if column.name and await _has(connection, target, column.name):
+            # Another shard has brought it before: the server refuses it, and numbers nothing.
+            continue
         name = quote(column.existing) if column.existing else ""
         lacking = ""
         if name:
@@ -37,3 +40,13 @@ async def renumbered_column(
         if await connection.fetch(f"SELECT 1 FROM {target.quoted}{lacking} LIMIT 1"):
             return f"rows where {name} is NULL or 0" if name else "all rows"
     return None
+
+
+async def _has(connection: Connection, target: TableName, column: str) -> bool:
+    return bool(
+        await connection.fetch(
+            "SELECT 1 FROM information_schema.COLUMNS"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLUMN_NAME = %s",
+            (target.schema, target.table, column),
+        )
+    )

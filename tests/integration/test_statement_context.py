@@ -179,6 +179,19 @@ async def test_rows_are_never_numbered_anew(
     assert "all rows" in str(fault)
 
 
+async def test_a_column_that_another_shard_has_brought_numbers_nothing(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(v INT)", shards=2)
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE t_1 ADD id INT AUTO_INCREMENT PRIMARY KEY")
+        merging.do("INSERT INTO t_1 VALUES (1, 1)")
+        merging.do("ALTER TABLE t_2 ADD id INT AUTO_INCREMENT PRIMARY KEY")
+        merging.do("INSERT INTO t_2 VALUES (2, 2)")
+        await merging.check(generation)
+
+
 async def test_the_end_of_a_dump_keeps_the_row_0(merging: Merging) -> None:
     """As mysqldump and others end: keys and AUTO_INCREMENT come behind the rows."""
     merging.create("t", "(id INT NOT NULL)")

@@ -32,3 +32,19 @@ def test_columns_that_number_rows(action: str, existing: list[str]) -> None:
 )
 def test_new_tables_have_no_rows(sql: str) -> None:
     assert numbered_columns(recognise(sql, default_schema="s")) == ()
+
+
+@pytest.mark.parametrize(
+    ("action", "name"),
+    [
+        ("ADD id INT AUTO_INCREMENT", "id"),
+        ("ADD COLUMN IF NOT EXISTS `id` INT(9) UNSIGNED AUTO_INCREMENT", "id"),
+        ("ADD (a DECIMAL(9, 2), id INT(9) AUTO_INCREMENT UNIQUE)", "id"),
+        ("ADD (id SERIAL, b INT)", "id"),
+        ("DROP id, ADD id INT AUTO_INCREMENT PRIMARY KEY", ""),
+        ("MODIFY id INT AUTO_INCREMENT", ""),
+    ],
+)
+def test_names_of_new_columns(action: str, name: str) -> None:
+    [column] = numbered_columns(recognise(f"ALTER TABLE t {action}", default_schema="s"))
+    assert column.name == name
