@@ -40,6 +40,7 @@ CHECKS: dict[str, str] = {
     "auto_increment_ID": "merged tables do not make the same key values",
     "foreign_keys": "no rows change along with a parent's unseen, and none is left out unnoticed",
     "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
+    "system_versioning": "what arrives of tables that keep their former rows",
     "target_keys": "the target's keys, foreign keys and triggers suit a merge",
     SPARK_MASTER: "the master of a standalone Spark cluster answers",
     "ignore-checking-items": "the names in the task file are names of this list",

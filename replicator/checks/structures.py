@@ -22,6 +22,7 @@ from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
+from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName, quote
 from replicator.routing import RouteError
@@ -115,6 +116,7 @@ async def _check_target(
     results = [
         *check_agreement(shards, name, pessimistic=task.pessimistic),
         *check_counters(shards, name, table, copies=copies),
+        *check_versioning(shards, name),
         *(check_cascades(shards, name) if task.task_mode != "full" else ()),
     ]
     if table is None:

@@ -18,9 +18,12 @@ _TIDB_SETTINGS = (
 """What goes behind the other assignments of a SET: a comment but for TiDB (its page "Comment
 Syntax"). Locks hold when they are taken, whatever the cluster's default, and an AUTO_RANDOM column
 takes the values that the shards have."""
+_MARIADB_SETTINGS = "/*M!100304 ,SESSION system_versioning_alter_history='KEEP' */"
+"""As above, for MariaDB (its page "System-Versioned Tables"): what was changed at the source can be
+changed here, too, though the table keeps its former rows."""
 
 
 def set_session(settings: Mapping[str, str]) -> str:
     """The statement that gives these variables their values, which are SQL, for a session."""
     assignments = ",".join(f"SESSION {quote(name)}={value}" for name, value in settings.items())
-    return f"SET {assignments}{_TIDB_SETTINGS}"
+    return f"SET {assignments}{_TIDB_SETTINGS}{_MARIADB_SETTINGS}"

@@ -167,7 +167,9 @@ def _decode(
 
 @lru_cache(maxsize=4096)
 def _decoder(plan: TablePlan) -> RowsDecoder:
-    return compile_decoder(plan.columns, plan.written, plan.key, plan.hashed, plan.generated)
+    return compile_decoder(
+        plan.columns, plan.written, plan.key, plan.hashed, plan.generated, plan.until
+    )
 
 
 def _find_failure(

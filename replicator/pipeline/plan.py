@@ -25,7 +25,9 @@ class TablePlan:
     and the whole row is the key and is counted. ``hashed`` are the indexes into ``columns`` that
     choose the bucket (empty: bucket 0); ``generated`` are columns that a row image may leave out.
     ``member`` is the shard. ``covers`` tells whether the
-    target has no ordinary column beyond the written ones, which overwriting would reset.
+    target has no ordinary column beyond the written ones, which overwriting would reset. ``until``
+    is the index of the column that tells until when a row was the present one, where the shard
+    keeps its former rows.
     """
 
     target: TargetTable
@@ -37,6 +39,7 @@ class TablePlan:
     hashed: tuple[int, ...]
     generated: frozenset[int] = frozenset()
     covers: bool = True
+    until: int | None = None
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

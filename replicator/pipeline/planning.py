@@ -30,6 +30,7 @@ from replicator.schema.conversions import (
     conversion,
     null_misfit,
 )
+from replicator.schema.hidden_columns import system_period, with_hidden
 from replicator.schema.structure import Column, Table, UniqueKey
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
@@ -58,8 +59,9 @@ def plan_table(
     possible. Columns are matched by name. Raises PlanError.
     """
     member_name = str(member)
-    _check_structure(member_name, structure, table_map)
     pairs = match_columns(member_name, structure, target)
+    structure = with_hidden(structure, len(table_map.types))
+    _check_structure(member_name, structure, table_map)
     # A value that is computed on both sides is not needed from the event.
     generated = frozenset(
         i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
@@ -89,7 +91,24 @@ def plan_table(
         hashed=hashed,
         generated=generated,
         covers=len(pairs) == sum(not column.generated for column in target.columns),
+        until=_until(member_name, structure),
     )
+
+
+def _until(member: str, structure: Table) -> int | None:
+    """The index of the column with the end of a row's time, where the events have it."""
+    period = system_period(structure.create_sql)
+    names = [column.name.lower() for column in structure.columns]
+    if period is None or period.end.lower() not in names:
+        return None
+    index = names.index(period.end.lower())
+    if structure.columns[index].base_type != "timestamp":
+        raise PlanError(
+            f"{member} keeps its former rows by transactions ({period.end} is"
+            f" {structure.columns[index].type}): which row is the present one can't be told."
+            " Leave the table out (block-allow-list), or give it a period of timestamp(6)"
+        )
+    return index
 
 
 def _check_structure(member: str, structure: Table, table_map: TableMap) -> None:

@@ -89,10 +89,14 @@ _KINDS: dict[int, _Kind] = {
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2: _Kind(Change.DELETE, extra=True, compressed=True),
 }
 
-_Row = tuple[bytes, bytes, int, int]
-"""Line, key line, hash, and the offset behind the row."""
+_Row = tuple[bytes | None, bytes | None, int, int]
+"""Line, key line, hash, and the offset behind the row; no line for a former row."""
 _ReadRow = Callable[[bytes, int], _Row]
 _Pick = Callable[[list[bytes]], bytes]
+FOREVER = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
+"""The end of a present row's time: the greatest TIMESTAMP, which is a later one since MariaDB 11.5
+(its page "TIMESTAMP")."""
+
 _DAMAGE = (BinlogError, ValueError, IndexError, struct.error)
 _HINT = (
     "the table structure that the task knows is not the one the event was written with, "
@@ -106,14 +110,16 @@ def compile_decoder(
     key: tuple[int, ...],
     hashed: tuple[int, ...],
     generated: frozenset[int],
+    until: int | None = None,
 ) -> RowsDecoder:
     """A decoder for rows of ``columns`` (in the order of the row image).
 
     ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
-    and its hash; a row image may leave out those in ``generated``. Raises BinlogError for a
-    column that cannot be read.
+    and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
+    column with the time until which a row was the present one, in a table that keeps its former
+    rows: of those nothing is told. Raises BinlogError for a column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated)
+    return _Decoder(columns, written, key, hashed, generated, until)
 
 
 class _Decoder:
@@ -124,12 +130,14 @@ class _Decoder:
         key: tuple[int, ...],
         hashed: tuple[int, ...],
         generated: frozenset[int],
+        until: int | None,
     ) -> None:
         self._columns = columns
         self._written = written
         self._key = key
         self._hashed = hashed
-        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed})
+        self._until = until
+        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, until})
         self._readers: list[Read] = [column_reader(column) for column in columns]
         self._images: dict[bytes, _ReadRow] = {}
 
@@ -145,7 +153,7 @@ class _Decoder:
                     f"{int.from_bytes(event[13:17], 'little')} of its binlog) cannot be read: "
                     f"{error}"
                 ) from error
-        return images
+        return images if self._until is None else present_rows(images)
 
     def _decode_event(self, index: int, event: bytes, kind: _Kind, images: RowImages) -> None:
         at = HEADER_SIZE + 8
@@ -259,6 +267,7 @@ class _Decoder:
         has_hash = bool(self._hashed)
         key_is_hashed = self._key == self._hashed
         names = tuple(self._columns[i].name for i in present)
+        until = None if self._until is None else rank[self._until]
 
         def read_row(data: bytes, start: int) -> _Row:
             at = start + null_bytes
@@ -289,6 +298,8 @@ class _Decoder:
                 raise BinlogError(
                     f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
                 )
+            if until is not None and fields[until] not in FOREVER:
+                return None, None, 0, at
             line = line_of(fields)
             key = key_of(fields) if has_key else line
             if not has_hash:
@@ -296,6 +307,32 @@ class _Decoder:
             return line, key, crc32(key if key_is_hashed else hash_of(fields)), at
 
         return read_row
+
+
+def present_rows(images: RowImages) -> RowImages:
+    """What the changes do to the rows that are the present ones.
+
+    A server with system versioning deletes a row by giving it an end, and logs an update as the new
+    row in place of the old one, and the insert of that with its end (MariaDB's page
+    "System-Versioned Tables").
+    """
+    found = RowImages()
+    for index, (before, after) in enumerate(zip(images.before, images.after, strict=True)):
+        if before is None and after is None:
+            continue
+        if before is None or after is None:
+            change = Change.DELETE if after is None else Change.INSERT
+        else:
+            change = Change.UPDATE
+        found.event.append(images.event[index])
+        found.change.append(int(change))
+        found.before.append(before)
+        found.after.append(after)
+        found.before_key.append(images.before_key[index])
+        found.after_key.append(images.after_key[index])
+        found.before_hash.append(images.before_hash[index])
+        found.after_hash.append(images.after_hash[index])
+    return found
 
 
 def _kind(event: bytes) -> _Kind:

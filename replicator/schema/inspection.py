@@ -8,6 +8,7 @@ from typing import Any
 
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
+from replicator.schema.hidden_columns import without_period
 from replicator.schema.structure import Column, Table, UniqueKey
 
 SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
@@ -47,12 +48,14 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
     columns = await connection.fetch(_COLUMNS, (name.schema, name.table))
     keys = await connection.fetch(_KEYS, (name.schema, name.table))
     create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
-    return Table(
-        schema=name.schema,
-        name=name.table,
-        columns=columns_of(columns),
-        keys=keys_of(keys),
-        create_sql=str(create[0][1]),
+    return without_period(
+        Table(
+            schema=name.schema,
+            name=name.table,
+            columns=columns_of(columns),
+            keys=keys_of(keys),
+            create_sql=str(create[0][1]),
+        )
     )
 
 

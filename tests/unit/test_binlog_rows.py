@@ -274,3 +274,35 @@ def test_garbage_raises_nothing_else(garbage: list[bytes], kind: int) -> None:
         return
     assert all(a <= b for a, b in pairwise(images.event))
     assert len(images.change) == len(images.after) == len(images.before_hash)
+
+
+UNTIL = ColumnFormat("e", ColumnType.TIMESTAMP_2, 6)
+FOREVER_2038 = bytes.fromhex("7fffffff0f423f")
+FOREVER_2106 = bytes.fromhex("ffffffff0f423f")
+PAST = bytes.fromhex("6b022d7403907e")
+
+
+def versioned(number: int, until: bytes) -> bytes:
+    return b"\xfc" + number.to_bytes(4, "little") + until
+
+
+@pytest.mark.parametrize("forever", [FOREVER_2038, FOREVER_2106])
+def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
+    decode = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1).decode
+    present, past, other = versioned(1, forever), versioned(1, PAST), versioned(2, forever)
+    images = decode(
+        [
+            event(EventType.WRITE_ROWS_V1, past + present),
+            event(EventType.UPDATE_ROWS_V1, present + other + present + past + past + present),
+            event(EventType.UPDATE_ROWS_V1, past + past),
+            event(EventType.DELETE_ROWS_V1, past + other),
+        ]
+    )
+    insert, update, delete = Change.INSERT, Change.UPDATE, Change.DELETE
+    assert images.change == [insert, update, delete, insert, delete]
+    assert images.event == [0, 1, 1, 1, 3]
+    assert images.before == images.before_key == [None, b"1", b"1", None, b"2"]
+    assert images.after == images.after_key == [b"1", b"2", None, b"1", None]
+    hashes = [0, zlib.crc32(b"1"), zlib.crc32(b"2")]
+    assert images.before_hash == [hashes[int(key or 0)] for key in images.before]
+    assert images.after_hash == [hashes[int(key or 0)] for key in images.after]
