@@ -12,7 +12,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from replicator.binlog.segment import Statement
-from replicator.ddl.moment import depends_on_zone, fills_in_moment
+from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
 from replicator.downstream.ddl_execution import (
     DdlExecution,
@@ -123,7 +123,10 @@ class DdlRunner:
             )
 
     def _refuse_unknown_zone(self, ddl: DdlExecution, statement: Statement) -> None:
-        if ddl.context.time_zone != SYSTEM or not any(map(depends_on_zone, ddl.statements)):
+        zone = ddl.context.time_zone
+        # Without a zone it converted nothing there: the shard may have had no rows.
+        converts = zone is None and any(map(converts_times, ddl.statements))
+        if not ddl.statements or not (zone == SYSTEM or converts):
             return
         raise FatalError(
             "ddl.time-zone",

@@ -11,23 +11,16 @@ _MOMENTS = frozenset(
     | {"curdate", "curtime", "sysdate", "utc_timestamp", "utc_date", "utc_time"}
     | {"uuid", "uuid_short", "rand", "unix_timestamp"}
 )
-_ZONED = (_MOMENTS | {"timestamp", "datetime", "date", "time", "year", "from_unixtime"}) - {
-    "uuid",
-    "uuid_short",
-    "rand",
-    "utc_timestamp",
-    "utc_date",
-    "utc_time",
-}
-"""Types and functions whose values are converted between a time zone and UTC, or cut from one."""
+_TIMES = frozenset({"timestamp", "datetime", "date", "time", "year"})
 
 
-def depends_on_zone(sql: str) -> bool:
-    """Whether the session's time zone can decide on values that a statement writes.
+def converts_times(sql: str) -> bool:
+    """Whether a statement may convert times of rows, which the session's time zone decides on.
 
-    A TIMESTAMP is kept in UTC: any other type that becomes one, or is made from one, is converted.
+    A TIMESTAMP is kept in UTC: what becomes one, or is made from one, is converted.
     """
-    return any(token.keyword.lower() in _ZONED for token in tokenise(sql))
+    words = {token.keyword.lower() for token in tokenise(sql)}
+    return not words.isdisjoint(("modify", "change")) and not words.isdisjoint(_TIMES)
 
 
 def fills_in_moment(text: str) -> bool:

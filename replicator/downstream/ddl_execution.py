@@ -231,7 +231,7 @@ class DdlExecutor:
     async def _run(self, ddl: DdlExecution, sql: str) -> None:
         run = self._connection.execute
         try:
-            await set_up_session(self._connection, ddl.context, ddl.timestamp)
+            await set_up_session(self._connection, ddl.context, sql, ddl.timestamp)
             if ddl.target.table and await self._schema_exists(ddl.target.schema):
                 # A foreign key may name its parent without a schema.
                 await run(f"USE {quote(ddl.target.schema)}")

@@ -42,7 +42,9 @@ class SessionDefaults:
 
     def complete(self, context: StatementContext) -> StatementContext:
         """The context with what its event left to the server."""
-        zone = context.time_zone or self.time_zone
+        zone: str | None = context.time_zone or self.time_zone
+        if zone == SYSTEM:
+            zone = self.system_zone or context.time_zone
         explicit = context.explicit_timestamp_defaults
         if explicit is None:
             explicit = False if self.timestamps_told else self.explicit_timestamp_defaults
@@ -50,7 +52,7 @@ class SessionDefaults:
         return replace(
             context,
             mariadb=self.mariadb,
-            time_zone=(self.system_zone or SYSTEM) if zone.upper() == SYSTEM else zone,
+            time_zone=zone,
             explicit_timestamp_defaults=explicit,
             connection_collation=self.collations.get(connection, ""),
             server_collation=self.collations.get(server, ""),

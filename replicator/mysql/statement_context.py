@@ -23,8 +23,9 @@ class StatementContext:
     ``collation_ids`` are the session's: of the client, of the connection, of the server. Their
     numbers are the source's own, so ``connection_collation`` and ``server_collation`` have the
     names. ``mariadb``: the source is a MariaDB, where some bits of ``sql_mode`` and some modes mean
-    something else. ``explicit_timestamp_defaults`` is explicit_defaults_for_timestamp. A
-    ``time_zone`` of `SYSTEM` is one that could not be told.
+    something else. ``explicit_timestamp_defaults`` is explicit_defaults_for_timestamp. With a
+    ``time_zone`` of `SYSTEM` the statement has used a zone whose offset could not be found out;
+    with None it has used none, nor is that of its server known.
     """
 
     sql_mode: int | None = None

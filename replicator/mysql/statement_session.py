@@ -7,7 +7,7 @@ import pymysql.err
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.settings import UTC
-from replicator.mysql.sql_modes import STRICT, ServerKind, kind_of, modes_for
+from replicator.mysql.sql_modes import STRICT, ServerKind, UnknownModeError, kind_of, modes_for
 from replicator.mysql.statement_context import SYSTEM, StatementContext
 
 _STRICT_MODE = "STRICT_ALL_TABLES"
@@ -16,11 +16,13 @@ _STRICT_MODE = "STRICT_ALL_TABLES"
 async def set_up_session(
     connection: Connection,
     context: StatementContext,
+    sql: str,
     timestamp: int = 0,
     *,
     always_strict: bool = True,
 ) -> None:
-    """Give a session the settings of a statement's; its owner closes the connection behind it.
+    """Give a session what ``sql``'s had, as far as that matters to it; its owner closes the
+    connection behind it.
 
     ``timestamp`` is the statement's second, 0 the server's own clock. With ``always_strict`` a
     value that does not fit is an error whatever the source made of it; otherwise as at the source,
@@ -41,10 +43,22 @@ async def set_up_session(
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
     await connection.execute(f"SET SESSION timestamp = {timestamp:d}{fraction}")
     wanted = context.explicit_timestamp_defaults
-    if wanted is not None and wanted is not bool(int(explicit)) and kind is not ServerKind.TIDB:
-        await connection.execute(f"SET SESSION explicit_defaults_for_timestamp = {int(wanted)}")
+    differs = wanted is not None and wanted is not bool(int(explicit))
+    # A TiDB has the variable for the sake of clients only.
+    if differs and kind is not ServerKind.TIDB and "timestamp" in sql.lower():
+        await _set_timestamp_defaults(connection, bool(wanted))
     if context.connection_collation:
         await _set_collation(connection, context.connection_collation)
+
+
+async def _set_timestamp_defaults(connection: Connection, wanted: bool) -> None:
+    try:
+        await connection.execute(f"SET SESSION explicit_defaults_for_timestamp = {int(wanted)}")
+    except pymysql.err.MySQLError as error:
+        raise UnknownModeError(
+            f"the statement ran with explicit_defaults_for_timestamp={int(wanted)}, which the"
+            f" target does not take for a session: {error.args[-1]}"
+        ) from error
 
 
 async def _set_collation(connection: Connection, collation: str) -> None:

@@ -82,7 +82,7 @@ async def _tried(
             base = await read_table(connection, scratch)
         try:
             # The table has no rows: what the source's mode lets pass is to pass here, too.
-            await set_up_session(connection, context, always_strict=False)
+            await set_up_session(connection, context, text, always_strict=False)
             for statement in statements:
                 sql = retarget(statement, lambda _schema, _table: (scratch.schema, scratch.table))
                 await connection.execute(sql)

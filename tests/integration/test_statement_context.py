@@ -127,8 +127,12 @@ async def test_texts_become_times_in_the_zone_of_the_source(
     assert merging.on(merging.target, "SELECT v FROM t")[0][0] == datetime(2024, 1, 1, 3)
 
 
+@pytest.mark.parametrize("rows", [False, True])
 async def test_a_zone_with_a_summer_time_is_asked_for(
-    merging_from: MergingFrom, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+    merging_from: MergingFrom,
+    start_server: StartServer,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: bool,
 ) -> None:
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     merging = merging_from(start_server(MariaDBServer))
@@ -137,13 +141,17 @@ async def test_a_zone_with_a_summer_time_is_asked_for(
     async def run() -> None:
         async with merging.running() as generation:
             merging.do(
-                "INSERT INTO t_1 VALUES (1, '2024-01-01 12:00:00')", "ALTER TABLE t_1 ADD w INT"
+                "SET time_zone = 'SYSTEM'",
+                "ALTER TABLE t_1 ADD w DATETIME, ADD x TIMESTAMP NULL DEFAULT now()",
             )
+            if rows:
+                merging.do("INSERT INTO t_1 (id, v) VALUES (1, '2024-01-01 12:00:00')")
             merging.do("SET time_zone = 'SYSTEM'", "ALTER TABLE t_1 MODIFY v TIMESTAMP NULL")
             await merging.caught_up(generation)
 
     fault = await fault_of(run())
     assert fault.event == "ddl.time-zone"
+    assert "MODIFY v" in str(fault)
     assert "timezone" in str(fault)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.moment import depends_on_zone, fills_in_moment
+from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
 from replicator.ddl.recognise import recognise
 
@@ -32,10 +32,11 @@ def test_fills_in_moment(action: str, expected: bool) -> None:
     ("sql", "expected"),
     [
         ("ALTER TABLE t MODIFY v TIMESTAMP", True),
-        ("ALTER TABLE t ADD d date DEFAULT curdate()", True),
-        ("ALTER TABLE t ADD v INT COMMENT 'timestamp', ADD `now` INT", False),
-        ("ALTER TABLE t ADD u CHAR(36) DEFAULT uuid()", False),
+        ("ALTER TABLE t change v v date", True),
+        ("ALTER TABLE t ADD v DATETIME", False),
+        ("ALTER TABLE t MODIFY v INT COMMENT 'timestamp', ADD `time` INT", False),
+        ("CREATE TABLE t (v TIMESTAMP)", False),
     ],
 )
-def test_depends_on_zone(sql: str, expected: bool) -> None:
-    assert depends_on_zone(sql) is expected
+def test_converts_times(sql: str, expected: bool) -> None:
+    assert converts_times(sql) is expected

@@ -33,7 +33,7 @@ class SlowTracker:
     def __init__(self) -> None:
         self.go = anyio.Event()
 
-    async def learn(self, source: str, effect: Effect, at: int) -> None:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> None:
         await self.go.wait()
 
 

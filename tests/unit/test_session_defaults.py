@@ -21,7 +21,11 @@ def test_the_zone_of_the_host_is_its_offset() -> None:
     defaults = SessionDefaults(system_zone="+09:00")
     assert defaults.complete(StatementContext(time_zone="SYSTEM")).time_zone == "+09:00"
     assert defaults.complete(StatementContext()).time_zone == "+09:00"
-    assert SessionDefaults().complete(StatementContext()).time_zone == SYSTEM
+
+
+def test_a_zone_that_cannot_be_told_is_none_unless_it_was_used() -> None:
+    assert SessionDefaults().complete(StatementContext()).time_zone is None
+    assert SessionDefaults().complete(StatementContext(time_zone=SYSTEM)).time_zone == SYSTEM
 
 
 def test_the_zone_of_the_session_goes_before_that_of_the_server() -> None:
