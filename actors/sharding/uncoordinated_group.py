@@ -88,13 +88,16 @@ class UncoordinatedGroup(GroupActor):
         if shared:
             # Recorded and counted all the same: a later reading may find other members, and must
             # decide the same.
-            given = effect.instead or ()
-            effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
+            if not effect.clears:
+                given = effect.instead or ()
+                effect = replace(effect, instead=tuple(sql for sql in given if sql != effect.sql))
+        elif effect.clears and effect.discards_rows:
+            effect = replace(effect, instead=_cleared(effect))
         self._version += 1
         return DdlItem(self.source, self.target, self.version, effect, statement)
 
     def _others(self, member: Member, effect: Effect) -> bool:
-        if effect.kind is EffectKind.DROP_SCHEMA:
+        if not effect.target.table:
             return self._keep_databases or any(
                 self.registry.target_name(self.registry.target_of(number)).schema
                 == effect.target.schema
@@ -143,3 +146,10 @@ class UncoordinatedGroup(GroupActor):
             ),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
+
+
+def _cleared(effect: Effect) -> tuple[str, ...]:
+    """What is executed where an effect may remove what was there."""
+    run = (effect.sql,) if effect.instead is None else effect.instead
+    place = run.index(effect.sql)
+    return (*run[:place], effect.clears, *run[place:])

@@ -151,7 +151,13 @@ def index(cursor: Cursor, base: Recognised, kind: StatementKind) -> Recognised:
 def create_database(cursor: Cursor, base: Recognised, or_replace: Span | None) -> Recognised:
     """Read CREATE DATABASE after the word DATABASE."""
     guard = _guard(cursor, _IF_NOT_EXISTS, or_replace)
-    return replace(base, kind=StatementKind.CREATE_DATABASE, schema=_schema(cursor), guard=guard)
+    return replace(
+        base,
+        kind=StatementKind.CREATE_DATABASE,
+        schema=_schema(cursor),
+        guard=guard,
+        discards_rows=or_replace is not None,
+    )
 
 
 def drop_database(cursor: Cursor, base: Recognised) -> Recognised:

@@ -52,7 +52,9 @@ class Effect:
     ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
     the new name for RENAME, and the old one for MOVE_IN. ``instead``: what the operator wants
-    executed on the target in place of ``sql``, nothing where it is empty.
+    executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
+    executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
+    replaces.
     """
 
     kind: EffectKind
@@ -62,15 +64,19 @@ class Effect:
     statement: Recognised
     renamed_to: TableName | None = None
     instead: tuple[str, ...] | None = None
+    clears: str = ""
 
     @property
     def discards_rows(self) -> bool:
-        """Whether its ``sql`` is executed, and takes rows of all the target's members away."""
+        """Whether its ``sql`` is executed, and takes rows of all the target's members away.
+
+        With ``clears`` it is that which does.
+        """
         if not self.sql or (self.instead is not None and self.sql not in self.instead):
             return False
         if self.kind is EffectKind.ALTER:
             return self.statement.discards_rows
-        return self.kind in _REMOVING
+        return self.kind in _REMOVING or bool(self.clears)
 
     @property
     def skipped(self) -> bool:
@@ -103,7 +109,7 @@ def effects_of(
     if statement.temporary or kind is StatementKind.IGNORED:
         return ()
     if kind in (StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE):
-        return tuple(_schema_effect(statement, route))
+        return tuple(_schema_effect(statement, route, members))
     if kind is StatementKind.DROP_DATABASE:
         return tuple(_drop_schema(statement, route, members))
     if kind is StatementKind.RENAME_TABLE or statement.renames:
@@ -128,7 +134,10 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
             raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
         if statement.imports_rows:
             raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
-        yield Effect(kind, name, target, _target_sql(statement, kind, target, route), statement)
+        sql = _target_sql(statement, kind, target, route)
+        replaced = kind is EffectKind.CREATE and statement.discards_rows
+        clears = _target_sql(statement, EffectKind.DROP, target, route) if replaced else ""
+        yield Effect(kind, name, target, sql, statement, clears=clears)
 
 
 def _target_sql(statement: Recognised, kind: EffectKind, target: TableName, route: Route) -> str:
@@ -172,32 +181,50 @@ def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
             yield Effect(EffectKind.MOVE_IN, renamed, new_target, sql, statement, name)
 
 
-def _schema_effect(statement: Recognised, route: Route) -> Iterator[Effect]:
+def _schema_effect(
+    statement: Recognised, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
     assert statement.schema is not None
-    target = route(TableName(statement.schema.name, ""))
+    name = TableName(statement.schema.name, "")
+    target = route(name)
+    replaced = statement.discards_rows
+    if replaced:
+        yield from _dropped_members(statement, route, members)
     if target is None:
         return
     create = statement.kind is StatementKind.CREATE_DATABASE
     kind = EffectKind.CREATE_SCHEMA if create else EffectKind.ALTER_SCHEMA
     sql = retarget_schema(statement, lambda _: target.schema, guarded=create)
-    name = TableName(statement.schema.name, "")
-    yield Effect(kind, name, TableName(target.schema, ""), sql, statement)
+    clears = _drop_database(target.schema) if replaced else ""
+    yield Effect(kind, name, TableName(target.schema, ""), sql, statement, clears=clears)
 
 
 def _drop_schema(
     statement: Recognised, route: Route, members: Iterable[TableName]
 ) -> Iterator[Effect]:
     assert statement.schema is not None
+    yield from _dropped_members(statement, route, members)
     name = TableName(statement.schema.name, "")
-    for member in sorted(members):
-        target = route(member)
-        if member.schema == name.schema and target is not None:
-            yield Effect(EffectKind.DROP, member, target, "", statement)
     schema_target = route(name)
     if schema_target is not None:
-        sql = f"DROP DATABASE IF EXISTS {quote(schema_target.schema)}"
+        sql = _drop_database(schema_target.schema)
         target = TableName(schema_target.schema, "")
         yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement)
+
+
+def _dropped_members(
+    statement: Recognised, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
+    """The members that go with their database."""
+    assert statement.schema is not None
+    for member in sorted(members):
+        target = route(member)
+        if member.schema == statement.schema.name and target is not None:
+            yield Effect(EffectKind.DROP, member, target, "", statement)
+
+
+def _drop_database(schema: str) -> str:
+    return f"DROP DATABASE IF EXISTS {quote(schema)}"
 
 
 def _name(reference: TableReference) -> TableName:

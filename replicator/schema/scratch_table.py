@@ -84,7 +84,12 @@ async def _tried(
             # The table has no rows: what the source's mode lets pass is to pass here, too.
             await set_up_session(connection, context, text, always_strict=False)
             for statement in statements:
-                sql = retarget(statement, lambda _schema, _table: (scratch.schema, scratch.table))
+                sql = retarget(
+                    statement,
+                    lambda _schema, _table: (scratch.schema, scratch.table),
+                    # Not every server knows OR REPLACE.
+                    guarded=before is None,
+                )
                 await connection.execute(sql)
         except UnknownModeError as error:
             raise ScratchTableError(str(error)) from error

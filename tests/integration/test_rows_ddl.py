@@ -148,6 +148,56 @@ async def test_tables_come_and_go(merging: Merging) -> None:
         )
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+async def test_tables_that_are_replaced(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, shards: int
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=shards)
+    merging.create("u", "(id INT PRIMARY KEY, v INT)", shards=shards)
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (1, 1)",
+            "INSERT INTO u_1 VALUES (1, 1)",
+            "CREATE OR REPLACE TABLE t_1 (v INT, id INT PRIMARY KEY)",
+            "INSERT INTO t_1 VALUES (20, 2)",
+            "CREATE OR REPLACE TABLE u_1 (v INT, id INT PRIMARY KEY) SELECT 30 AS v, 3 AS id",
+            "INSERT INTO u_1 VALUES (40, 4)",
+        )
+        await merging.caught_up(generation)
+    found = [
+        merging.on(merging.target, f"SELECT id, v FROM {table} ORDER BY id") for table in ("t", "u")
+    ]
+    kept = ((1, 1),) if shards == 2 else ()
+    assert found == [(*kept, (2, 20)), (*kept, (3, 30), (4, 40))]
+    assert (columns_of(merging.target, merging.database, "t") == ["v", "id"]) == (shards == 1)
+
+
+async def test_a_database_that_is_replaced(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)")
+    merging.more_schemas()
+    new = f"{merging.database}_new"
+    async with merging.running() as generation:
+        merging.do(
+            f"CREATE OR REPLACE DATABASE {new}",
+            f"CREATE TABLE {new}.x (id INT PRIMARY KEY)",
+            f"INSERT INTO {new}.x VALUES (1)",
+            f"CREATE TABLE {new}.y (id INT)",
+            f"CREATE OR REPLACE DATABASE {new} CHARACTER SET latin1",
+            f"CREATE TABLE {new}.x (other INT)",
+            f"INSERT INTO {new}.x VALUES (2)",
+            "INSERT INTO t_1 VALUES (1, 1)",
+        )
+        await merging.check(generation)
+    assert tables_of(merging.target, new) == {"x"}
+    assert merging.target.execute(f"SELECT other FROM {new}.x") == ((2,),)
+    merging.source.execute(f"DROP DATABASE {new}")
+    merging.target.execute(f"DROP DATABASE {new}")
+
+
 PARTS = (
     "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (5), PARTITION q VALUES LESS THAN (99))"
 )

@@ -85,6 +85,21 @@ def test_effects_of(sql: str, expected: list[tuple[str, str, str, str]]) -> None
     assert brief(sql) == expected
 
 
+def test_what_or_replace_replaces_is_dropped_before() -> None:
+    (effect,) = effects("CREATE OR REPLACE TABLE t1 (a INT)")
+    assert effect.sql.split() == ["CREATE", "TABLE", "IF", "NOT", "EXISTS", "`m`.`t`", "(a", "INT)"]
+    assert effect.clears == "DROP TABLE IF EXISTS `m`.`t`"
+    *dropped, schema = effects("CREATE OR REPLACE DATABASE s")
+    assert [(e.kind.value, str(e.table), e.sql) for e in dropped] == [
+        ("drop", "s.t1", ""),
+        ("drop", "s.t2", ""),
+        ("drop", "s.x", ""),
+    ]
+    assert schema.kind.value == "create schema"
+    assert schema.clears == "DROP DATABASE IF EXISTS `m`"
+    assert not effects("CREATE TABLE t1 (a INT)")[0].clears
+
+
 def test_a_rename_says_the_new_name() -> None:
     assert effects("RENAME TABLE t1 TO t9")[0].renamed_to == TableName("s", "t9")
 

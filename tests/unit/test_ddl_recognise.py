@@ -275,6 +275,7 @@ def test_enough_statements() -> None:
         ("CREATE TABLE t (a INT COMMENT 'SELECT', `select` INT)", ""),
         ("CREATE TABLE t (a INT) START TRANSACTION", "opens_transaction"),
         ("CREATE OR REPLACE TABLE t (a INT)", "discards_rows"),
+        ("CREATE OR REPLACE DATABASE d", "discards_rows"),
         ("ALTER TABLE t DROP PARTITION p", "discards_rows"),
         ("ALTER TABLE t TRUNCATE PARTITION p", "discards_rows"),
         ("ALTER TABLE t DISCARD TABLESPACE", "discards_rows"),

@@ -185,6 +185,24 @@ async def test_what_the_operator_has_run_instead_of_a_removal_is_run() -> None:
         assert part.ddl.effect.instead == run
 
 
+@pytest.mark.parametrize("others", [False, True])
+async def test_a_replaced_table_is_made_anew_unless_others_share_it(others: bool) -> None:
+    part = await Bench(others=others).ddl("CREATE OR REPLACE TABLE t1 (a INT)")
+    assert part.ddl is not None
+    effect = part.ddl.effect
+    assert effect.instead == (None if others else (effect.clears, effect.sql))
+
+
+async def test_an_override_of_a_replaced_table_decides_what_is_run() -> None:
+    bench = Bench()
+    sql = "CREATE OR REPLACE TABLE t1 (a INT)"
+    (effect,) = effects_of(recognise(sql, default_schema="s"), route, ())
+    for instead, run in (((), ()), (("x", effect.sql), ("x", effect.clears, effect.sql))):
+        part = await bench.effects(replace(effect, instead=instead), sql=sql)
+        assert part.ddl is not None
+        assert part.ddl.effect.instead == run
+
+
 async def test_dropped_and_created_members_leave_and_join() -> None:
     bench = Bench(others=True)
     assert (await bench.ddl("DROP TABLE t1")).saved == saved(1, (1, 1))
