@@ -43,7 +43,8 @@ class SchemaTracker:
         after: Table | None = before
         if effect.kind is EffectKind.MOVE_IN:
             assert effect.renamed_to is not None
-            after = self._copy(source, effect.renamed_to, effect.table, at)
+            # One statement may give its former name to another table.
+            after = self._copy(source, effect.renamed_to, effect.table, at - 1)
         elif effect.kind is EffectKind.CREATE and is_like(effect.statement):
             template = effect.statement.tables[1]
             after = self._copy(source, TableName(template.schema, template.table), effect.table, at)

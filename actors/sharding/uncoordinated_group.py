@@ -9,12 +9,15 @@ from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.group import GroupActor
 from replicator.binlog.segment import Statement
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.scratch_table import named
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
+
+_MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
 
 
 class UncoordinatedGroup(GroupActor):
@@ -72,10 +75,13 @@ class UncoordinatedGroup(GroupActor):
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:
         """What to execute for an effect; adds and removes members."""
         member = Member(self.source, effect.table)
-        removes = effect.discards_rows or effect.kind is EffectKind.MOVE_IN
-        shared = removes and self._others(member, effect)
+        moves_in = effect.kind is EffectKind.MOVE_IN
+        if effect.kind in _MOVES and effect.renamed_to is not None:
+            self._check_move(effect, statement)
+        shared = effect.discards_rows and self._others(member, effect)
         self._move_members(effect, statement.transaction)
-        if not effect.sql or shared:
+        # What moves in without a statement of its own is moved by that of another.
+        if (not effect.sql and not moves_in) or shared:
             self.log.warning(
                 "ddl.not-executed",
                 kind=effect.kind.value,
@@ -109,6 +115,32 @@ class UncoordinatedGroup(GroupActor):
         names = {self.registry.member(m) for m in self.registry.members_of(self.target)}
         return bool(names - {member})
 
+    def _check_move(self, effect: Effect, statement: Statement) -> None:
+        """Raise FatalError where a table with rows of other members would move with this one.
+
+        The groups of both targets look, each at its own: that which it leaves and that which it
+        moves to. Those that the same statement renames move along.
+        """
+        along = {Member(self.source, TableName(t.schema, t.table)) for t in effect.statement.tables}
+        members = {self.registry.member(m) for m in self.registry.members_of(self.target)}
+        if effect.skipped or not members - along:
+            return
+        raise FatalError(
+            "ddl.move-in",
+            f"a shard is renamed so that it would belong to another target, and other shards share"
+            f" {effect.target}: {statement.sql[:500]}",
+            where=f"source {self.source}, {effect.table}, target {effect.target}",
+            ways_out=(
+                "do by hand on the targets what is needed, then start the task behind it"
+                " (meta: binlog-pos) with remove-meta",
+            ),
+            ddl_event=DdlEvent(
+                self.source,
+                statement.position,
+                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+            ),
+        )
+
     def _move_members(self, effect: Effect, at: int) -> None:
         registry = self.registry
         member = Member(self.source, effect.table)
@@ -124,7 +156,14 @@ class UncoordinatedGroup(GroupActor):
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
             registry.learn(new, at, registry.structure(old, at))
             registry.leave(old)
-        elif effect.kind in (EffectKind.CREATE, EffectKind.MOVE_IN):
+        elif effect.kind is EffectKind.MOVE_IN:
+            assert effect.renamed_to is not None
+            new = registry.join(member, effect.target)
+            number = registry.number(Member(self.source, effect.renamed_to))
+            # As it was before the statement, which may have given its former name to another.
+            before = None if number is None else registry.structure(number, at - 1)
+            registry.learn(new, at, before and named(before, effect.table))
+        elif effect.kind is EffectKind.CREATE:
             registry.join(member, effect.target)
 
     def _saved(self) -> GroupSaved:

@@ -152,8 +152,8 @@ class BatchedWriter(Actor[WriterMessage]):
             self._batch_cut(message)
         elif isinstance(message, DdlDone):
             del self.ddl_running[message.item.target]
-            self._planner.forget(message.item.target)
-            self._trackers[message.item.source].executed(message.item)
+            for target in self._trackers[message.item.source].executed(message.item):
+                self._planner.forget(target)
         elif isinstance(message, Passed):
             self._barriers.append(message)
         elif isinstance(message, Forget):

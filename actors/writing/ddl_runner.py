@@ -23,6 +23,8 @@ from replicator.downstream.ddl_execution import (
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.statement_context import SYSTEM, StatementContext
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.ddl_effects import EffectKind
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import Item
@@ -58,8 +60,7 @@ class DdlRunner:
             wait_max=longest,
         ):
             with attempt:
-                await self._execute(item)
-                await self._learner.learn(item.source, item.effect, item.statement)
+                await self._execute(item, await self._change(item))
 
     async def run_resolution(
         self,
@@ -75,7 +76,7 @@ class DdlRunner:
             member=Member(owner, item.member),
             transaction=item.at.transaction,
             sql=item.statements[0],
-            tolerant=False,
+            change=None,
             timestamp=statement.timestamp,
             context=self._context(statement),
             instead=item.event.instead,
@@ -96,13 +97,23 @@ class DdlRunner:
         own = statement.context
         return replace(own, time_zone=self._time_zone or own.time_zone)
 
-    async def _execute(self, item: DdlItem) -> None:
+    async def _change(self, item: DdlItem) -> MemberChange:
+        """What an item's statement did to its member, whose structure is noted."""
+        at = item.statement.transaction
+        number = self._registry.number(Member(item.source, item.effect.table))
+        before = None if number is None else self._registry.structure(number, at - 1)
+        after = await self._learner.learn(item.source, item.effect, item.statement)
+        return MemberChange(before, after, item.effect.kind is EffectKind.CREATE)
+
+    async def _execute(self, item: DdlItem, change: MemberChange) -> None:
+        moves = item.effect.kind is EffectKind.MOVE_IN
         execution = DdlExecution(
             target=self._registry.target_name(item.target),
             member=Member(item.source, item.effect.table),
             transaction=item.statement.transaction,
             sql=item.effect.sql,
-            tolerant=True,
+            change=None if moves else change,
+            marked=moves and item.effect.instead is None,
             timestamp=item.statement.timestamp,
             context=self._context(item.statement),
             recorded=item.recorded,

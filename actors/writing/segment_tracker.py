@@ -256,14 +256,14 @@ class SegmentTracker:
                 assert ddl is not None
                 yield ddl
 
-    def executed(self, item: DdlItem) -> None:
-        """Note that a barrier was executed on the target."""
+    def executed(self, item: DdlItem) -> Collection[int]:
+        """Note that a barrier was executed; the targets that its statement concerns."""
         for segment in self._segments:
             part = segment.parts.get(item.target)
             if part is not None and part.ddl is item:
                 segment.barriers.discard(item.target)
                 self._advance()
-                return
+                return segment.parts.keys()
         raise AssertionError(f"{self.source}: an unknown barrier was executed: {item}")
 
     def _segment(self, number: int) -> PendingSegment:

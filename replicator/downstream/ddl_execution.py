@@ -3,12 +3,13 @@
 The record is saved before the statement runs, with the fingerprint of the table at that time.
 After a crash the fingerprint tells whether the statement took effect: DDL is atomic on a single
 table, and only the task changes the structure of its targets. A statement that leaves the
-fingerprint as it was may run twice, which changes nothing.
+fingerprint as it was may run twice, which changes nothing. A RENAME that lets two tables change
+places would undo itself: it also renames a table of ours, the marker, which tells whether it ran.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql.err
 
@@ -23,6 +24,7 @@ from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
+from replicator.schema.carried_change import MemberChange, lacking
 from replicator.schema.inspection import read_table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
@@ -38,15 +40,16 @@ ALREADY_DONE = frozenset(
         ErrorCode.ER_TABLE_EXISTS_ERROR,
         ErrorCode.ER_BAD_TABLE_ERROR,
         ErrorCode.ER_NO_SUCH_TABLE,
+        ErrorCode.ER_BAD_FIELD_ERROR,
         ErrorCode.ER_DUP_FIELDNAME,
         ErrorCode.ER_DUP_KEYNAME,
         ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
         ErrorCode.ER_NONUNIQ_TABLE,
     }
 )
-"""Errors which say that the target is already as the statement would have it: the database,
+"""Errors which may say that the target is already as the statement would have it: the database,
 table, column or key exists or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE),
-which is what ``CREATE TABLE … LIKE`` another shard comes to."""
+which is what ``CREATE TABLE … LIKE`` another shard comes to. Whether it is so is looked at."""
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
@@ -72,23 +75,26 @@ class RenumberingError(DdlRefusedError):
 class DdlExecution:
     """One statement to execute on a target.
 
-    ``member`` and ``transaction`` identify the DDL event. ``tolerant`` accepts the errors of
-    `ALREADY_DONE`: several members may bring the same change where it is not coordinated. One
+    ``member`` and ``transaction`` identify the DDL event. ``change`` is what the statement did to
+    the member, and None where it is executed for all: several members may bring the same change
+    where it is not coordinated, so the errors of `ALREADY_DONE` are accepted where the target has
+    it. One
     that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
     (seconds), which gives defaults such as now() the value that they had there; ``context`` is what
     else the statement ran with. ``instead``: what the operator wants to be run in place of ``sql``,
-    nothing where it is empty.
+    nothing where it is empty. ``marked``: a RENAME TABLE that is to rename the marker, too.
     """
 
     target: TableName
     member: Member
     transaction: int
     sql: str
-    tolerant: bool
+    change: MemberChange | None
     timestamp: int = 0
     context: StatementContext = NO_CONTEXT
     recorded: bool = True
     instead: tuple[str, ...] | None = None
+    marked: bool = False
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -120,7 +126,7 @@ class DdlExecutor:
                 return False
             if state != DECIDED:
                 first, begun = _step(state), True
-                if await self._fingerprint(ddl.target) != before:
+                if await self._fingerprint(ddl) != before:
                     first, begun = first + 1, False
                 if first >= len(ddl.statements):
                     await self._finish(ddl, version)
@@ -135,7 +141,7 @@ class DdlExecutor:
                 await self._run(ddl, ddl.statements[number])
             except DdlRefusedError:
                 again = number == first and begun and record is not None
-                if again and await self._fingerprint(ddl.target) != before:
+                if again and await self._fingerprint(ddl) != before:
                     # Its former run had lost its client, and has come to its end meanwhile.
                     continue
                 # The operator may now change the table by hand: that must not look like success.
@@ -163,6 +169,12 @@ class DdlExecutor:
         return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
 
     async def _open_record(self, ddl: DdlExecution) -> int:
+        if ddl.marked:
+            marker, marked = self._markers(ddl)
+            await self._connection.execute(f"DROP TABLE IF EXISTS {marked}")
+            await self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {marker} (id INT PRIMARY KEY)"
+            )
         rows = await self._connection.fetch(
             f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s",
@@ -182,7 +194,7 @@ class DdlExecutor:
                 ddl.member.name.schema,
                 ddl.member.name.table,
                 ddl.transaction,
-                await self._fingerprint(ddl.target),
+                await self._fingerprint(ddl),
             ),
         )
         return version
@@ -194,7 +206,7 @@ class DdlExecutor:
             f" WHERE {_RECORD}",
             (
                 f"{PENDING}:{number}" if number else PENDING,
-                await self._fingerprint(ddl.target),
+                await self._fingerprint(ddl),
                 ddl.target.schema,
                 ddl.target.table,
                 version,
@@ -211,13 +223,21 @@ class DdlExecutor:
             f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
         )
 
+    def _markers(self, ddl: DdlExecution) -> tuple[str, str]:
+        """The marker's names before and behind the statement."""
+        marker = self._meta.marker(ddl.target)
+        return marker.quoted, replace(marker, table=f"{marker.table}_done").quoted
+
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
         await self._connection.execute(
             f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
             (ddl.target.schema, ddl.target.table, version),
         )
+        if ddl.marked:
+            await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers(ddl)[1]}")
 
-    async def _fingerprint(self, target: TableName) -> str:
+    async def _fingerprint(self, ddl: DdlExecution) -> str:
+        target = self._meta.marker(ddl.target) if ddl.marked else ddl.target
         if not target.table:
             rows = await self._connection.fetch(
                 "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
@@ -238,17 +258,37 @@ class DdlExecutor:
             renumbered = await renumbered_column(self._connection, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
+            if ddl.marked:
+                sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
             await run(sql, patience=DDL_PATIENCE)
             await report_changed_values(self._connection, ddl.target, sql)
         except UnknownModeError as error:
             raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
             code = error_code(error)
-            if not (ddl.tolerant and code in ALREADY_DONE):
-                raise DdlRefusedError(code, str(error.args[-1])) from error
+            text = str(error.args[-1])
+            if ddl.change is None or code not in ALREADY_DONE:
+                raise DdlRefusedError(code, text) from error
+            found = await self._lacking(ddl, ddl.change)
+            if found:
+                text = f"{text}, and the target is not as the shard is: {'; '.join(found)}"
+                raise DdlRefusedError(code, text) from error
         finally:
             # A fresh session for whoever comes next: cheaper than putting everything back.
             self._connection.close()
+
+    async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
+        """What the target lacks of a change that an error says to be done."""
+        if not ddl.target.table:
+            # One action, which the error is about.
+            return ()
+        # In a session of our own.
+        self._connection.close()
+        present = await read_table(self._connection, ddl.target)
+        if ddl.instead is not None and present is not None:
+            # The operator answers for what is executed in its place.
+            return ()
+        return lacking(change, present)
 
     async def _schema_exists(self, schema: str) -> bool:
         return bool(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from zlib import crc32
 
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.meta_table import MetaTable
@@ -82,6 +83,12 @@ class MetaStore:
     def table(self, table: MetaTable) -> str:
         """The quoted, qualified name of one of the task's meta tables."""
         return table.qualified(self.schema, self.task)
+
+    def marker(self, target: TableName) -> TableName:
+        """A table that is there while a RENAME of a target has not run: its name is short enough
+        for the longest name of a task."""
+        digest = crc32(f"{target.schema}\0{target.table}".encode())
+        return TableName(self.schema, f"{self.task}_{digest:08x}")
 
     async def choose_buckets(self, wanted: int) -> int:
         """How many buckets to use: ``wanted``, unless watermarks show that it must wait.

@@ -51,7 +51,8 @@ class Effect:
 
     ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
     is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
-    the new name for RENAME, and the old one for MOVE_IN. ``instead``: what the operator wants
+    the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
+    MOVE_IN. ``instead``: what the operator wants
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces.
@@ -163,22 +164,52 @@ def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
         raise DdlError(
             "ALTER TABLE renames the table and changes it in one statement: use two statements"
         )
-    for old, new in statement.renames:
-        name, renamed = _name(old), _name(new)
-        source_target, new_target = route(name), route(renamed)
-        if source_target == new_target and source_target is not None:
-            yield Effect(EffectKind.RENAME, name, source_target, "", statement, renamed)
-            continue
-        if source_target is None and new_target is not None:
+    pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+    for name, renamed in pairs:
+        if route(name) is None and route(renamed) is not None:
             raise DdlError(
                 f"{name}, which is not replicated, is renamed to {renamed}, which is:"
                 " the rows that it holds already are not known here"
             )
-        if source_target is not None:
-            yield Effect(EffectKind.MOVE_OUT, name, source_target, "", statement)
-        if source_target is not None and new_target is not None:
-            sql = f"RENAME TABLE {source_target.quoted} TO {new_target.quoted}"
-            yield Effect(EffectKind.MOVE_IN, renamed, new_target, sql, statement, name)
+    if any(route(name) != route(renamed) for name, renamed in pairs):
+        yield from _moves(statement, pairs, route)
+        return
+    for name, renamed in pairs:
+        target = route(name)
+        if target is not None:
+            yield Effect(EffectKind.RENAME, name, target, "", statement, renamed)
+
+
+def _moves(
+    statement: Recognised, pairs: Iterable[tuple[TableName, TableName]], route: Route
+) -> Iterator[Effect]:
+    """Tables that get other targets, all at one moment.
+
+    Each comes from the name that it had before the statement, whatever names are used on the way.
+    The whole statement is the ``sql`` of the first that moves in.
+    """
+    origins: dict[TableName, TableName] = {}
+    steps = []
+    for name, renamed in pairs:
+        origins[renamed] = origins.pop(name, name)
+        left, gained = route(name), route(renamed)
+        if left is not None and gained is not None and left != gained:
+            steps.append(f"{left.quoted} TO {gained.quoted}")
+    moved = [(old, new, route(old), route(new)) for new, old in origins.items() if new != old]
+    if any(left == gained is not None for _, _, left, gained in moved):
+        raise DdlError(
+            "one RENAME moves a table to another target and gives one that stays in its target"
+            " another name: use a statement for each"
+        )
+    for old, new, left, gained in moved:
+        if left is not None:
+            to = None if gained is None else new
+            yield Effect(EffectKind.MOVE_OUT, old, left, "", statement, to)
+    sql = f"RENAME TABLE {', '.join(steps)}"
+    for old, new, left, gained in moved:
+        if left is not None and gained is not None:
+            yield Effect(EffectKind.MOVE_IN, new, gained, sql, statement, old)
+            sql = ""
 
 
 def _schema_effect(

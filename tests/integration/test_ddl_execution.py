@@ -15,6 +15,7 @@ from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.carried_change import MemberChange
 from replicator.schema.inspection import read_table
 
 
@@ -45,7 +46,7 @@ def ddl(database_name: str) -> DdlExecution:
         member=Member("a", TableName("s", "t1")),
         transaction=7,
         sql=f"ALTER TABLE {target} ADD x INT",
-        tolerant=False,
+        change=None,
         instead=(f"ALTER TABLE {target} ADD y INT", f"ALTER TABLE {target} ADD z INT"),
     )
 
@@ -137,3 +138,86 @@ async def test_what_was_passed_over_once_is_never_executed(
     before = await columns(connection, ddl)
     assert await executor.execute(replace(ddl, instead=None)) is False
     assert await columns(connection, ddl) == before
+
+
+@pytest.mark.parametrize("point", [CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED])
+async def test_tables_alike_change_places_once(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    target_server: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+    point: CrashPoint,
+) -> None:
+    """Their structures don't tell whether it ran."""
+    db = ddl.target.schema
+    swap = replace(
+        ddl,
+        sql=f"RENAME TABLE {db}.t TO {db}.x, {db}.u TO {db}.t, {db}.x TO {db}.u",
+        instead=None,
+        marked=True,
+    )
+    target_server.execute(
+        f"CREATE TABLE {db}.u LIKE {db}.t",
+        f"INSERT INTO {db}.t VALUES (1)",
+        f"INSERT INTO {db}.u VALUES (2)",
+    )
+    before = await connection.fetch(f"SHOW TABLES FROM {db}")
+
+    def die(here: CrashPoint) -> None:
+        if here is point:
+            raise KeyError("died")
+
+    for number in (1, 2):
+        once = replace(swap, transaction=number)
+        with monkeypatch.context() as patched:
+            patched.setattr(ddl_execution, "reach", die)
+            with pytest.raises(KeyError, match="died"):
+                await executor.execute(once)
+        assert await executor.execute(once) is (point is CrashPoint.DDL_RECORDED)
+        assert not await executor.execute(once)
+        assert await connection.fetch(f"SELECT id FROM {db}.t") == [(2 if number == 1 else 1,)]
+    left = {*await connection.fetch(f"SHOW TABLES FROM {db}")} - {*before}
+    assert not left, "no marker stays behind"
+
+
+async def test_a_refused_rename_leaves_all_names_as_they_are(
+    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
+) -> None:
+    db = ddl.target.schema
+    sql = f"RENAME TABLE {db}.t TO {db}.x, {db}.missing TO {db}.t"
+    rename = replace(ddl, sql=sql, instead=None, marked=True)
+    with pytest.raises(DdlRefusedError):
+        await executor.execute(rename)
+    assert await columns(connection, ddl) == ["id"]
+    await connection.execute(f"CREATE TABLE {db}.missing (other INT)")
+    assert await executor.execute(rename)
+    assert await columns(connection, ddl) == ["other"]
+
+
+async def test_an_error_is_no_proof_that_all_is_done(
+    executor: DdlExecutor, connection: Connection, ddl: DdlExecution
+) -> None:
+    before = await read_table(connection, ddl.target)
+    db = ddl.target.schema
+    await connection.execute(f"CREATE TABLE {db}.other (id INT, x INT, y INT)")
+    after = await read_table(connection, TableName(db, "other"))
+    await connection.execute(f"ALTER TABLE {ddl.target.quoted} ADD x INT")
+    both = replace(
+        ddl,
+        sql=f"ALTER TABLE {ddl.target.quoted} ADD x INT, ADD y INT",
+        instead=None,
+        change=MemberChange(before, after),
+    )
+    with pytest.raises(DdlRefusedError, match="column y is missing"):
+        await executor.execute(both)
+    await connection.execute(f"ALTER TABLE {ddl.target.quoted} ADD y INT")
+    await executor.execute(both)
+    like = replace(
+        both,
+        target=TableName(db, "new"),
+        sql=f"CREATE TABLE IF NOT EXISTS {db}.new LIKE {db}.missing",
+        change=MemberChange(None, None, creates=True),
+    )
+    with pytest.raises(DdlRefusedError, match="the table does not exist"):
+        await executor.execute(like)

@@ -198,6 +198,36 @@ async def test_a_database_that_is_replaced(
     merging.target.execute(f"DROP DATABASE {new}")
 
 
+@pytest.mark.parametrize("columns", ["(id INT PRIMARY KEY, v INT)", "(v INT, id INT PRIMARY KEY)"])
+async def test_tables_that_change_places(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, columns: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)")
+    merging.more_schemas()
+    db = merging.database
+    swap = "RENAME TABLE {0} TO middle, {1} TO {0}, middle TO {1}"
+    async with merging.running() as generation:
+        merging.do(
+            "CREATE TABLE x (id INT PRIMARY KEY, v INT)",
+            f"CREATE TABLE y {columns}",
+            "INSERT INTO x (id, v) VALUES (1, 10)",
+            "INSERT INTO y (id, v) VALUES (2, 20)",
+            swap.format("x", "y"),
+            "INSERT INTO x (id, v) VALUES (3, 30)",
+            "UPDATE y SET v = 11",
+            "RENAME TABLE x TO z, y TO x",
+            "INSERT INTO z (id, v) VALUES (4, 40)",
+            "UPDATE x SET v = 12",
+        )
+        await merging.check(generation)
+    assert tables_of(merging.target, db) >= {"x", "z"}
+    assert "y" not in tables_of(merging.target, db)
+    for table in ("x", "z"):
+        shard = merging.source.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
+        assert shard == merging.target.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
+
+
 PARTS = (
     "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (5), PARTITION q VALUES LESS THAN (99))"
 )

@@ -72,6 +72,33 @@ def brief(sql: str) -> list[tuple[str, str, str, str]]:
                 ("move in", "s.y", "m.y", "RENAME TABLE `m`.`x` TO `m`.`y`"),
             ],
         ),
+        (
+            "RENAME TABLE x TO mid, y TO x, mid TO y",
+            [
+                ("move out", "s.y", "m.y", ""),
+                ("move out", "s.x", "m.x", ""),
+                (
+                    "move in",
+                    "s.x",
+                    "m.x",
+                    "RENAME TABLE `m`.`x` TO `m`.`mid`, `m`.`y` TO `m`.`x`, `m`.`mid` TO `m`.`y`",
+                ),
+                ("move in", "s.y", "m.y", ""),
+            ],
+        ),
+        (
+            "RENAME TABLE x TO s2.old, y TO x",
+            [
+                ("move out", "s.x", "m.x", ""),
+                ("move out", "s.y", "m.y", ""),
+                ("move in", "s.x", "m.x", "RENAME TABLE `m`.`y` TO `m`.`x`"),
+            ],
+        ),
+        ("RENAME TABLE x TO mid, mid TO x", []),
+        (
+            "RENAME TABLE t1 TO t9, t2 TO t1",
+            [("rename", "s.t1", "m.t", ""), ("rename", "s.t2", "m.t", "")],
+        ),
         ("RENAME TABLE x TO s2.x", [("move out", "s.x", "m.x", "")]),
         ("ALTER TABLE s2.y ADD c INT", []),
         ("CREATE TEMPORARY TABLE t1 (a INT)", []),
@@ -100,6 +127,16 @@ def test_what_or_replace_replaces_is_dropped_before() -> None:
     assert not effects("CREATE TABLE t1 (a INT)")[0].clears
 
 
+def test_tables_that_change_places_say_where_each_was_before() -> None:
+    moved = effects("RENAME TABLE x TO mid, y TO x, mid TO y")
+    assert [(e.kind.value, e.table.table, e.renamed_to and e.renamed_to.table) for e in moved] == [
+        ("move out", "y", "x"),
+        ("move out", "x", "y"),
+        ("move in", "x", "y"),
+        ("move in", "y", "x"),
+    ]
+
+
 def test_a_rename_says_the_new_name() -> None:
     assert effects("RENAME TABLE t1 TO t9")[0].renamed_to == TableName("s", "t9")
 
@@ -113,6 +150,8 @@ def test_a_rename_says_the_new_name() -> None:
         ("XA PREPARE 'x'", "not understood"),
         ("ALTER TABLE t1 RENAME TO t9, ADD c INT", "two statements"),
         ("RENAME TABLE s2.y TO t9", "not known here"),
+        ("RENAME TABLE x TO s2.tmp, y TO x, s2.tmp TO y", "not known here"),
+        ("RENAME TABLE x TO y, t1 TO t9", "a statement for each"),
         ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
         ("ALTER TABLE t1 IMPORT TABLESPACE", "imports a tablespace"),
     ],

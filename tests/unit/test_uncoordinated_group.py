@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.coordination import Uncoordinated, Unit
@@ -191,6 +192,21 @@ async def test_a_replaced_table_is_made_anew_unless_others_share_it(others: bool
     assert part.ddl is not None
     effect = part.ddl.effect
     assert effect.instead == (None if others else (effect.clears, effect.sql))
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE t1 TO x", "RENAME TABLE x TO t9"])
+async def test_a_table_never_moves_between_targets_with_rows_of_others(sql: str) -> None:
+    def routed(name: TableName) -> TableName:
+        return TARGET if name.table.startswith("t") else TableName("m", name.table)
+
+    bench = Bench(others=True)
+    found = effects_of(recognise(sql, default_schema="s"), routed, ())
+    (mine,) = [effect for effect in found if effect.target == TARGET]
+    with pytest.raises(FatalError, match=r"other shards share m\.t") as caught:
+        await bench.effects(mine, sql=sql)
+    assert caught.value.event == "ddl.move-in"
+    part = await bench.effects(replace(mine, instead=()), sql=sql)
+    assert part.saved is not None
 
 
 async def test_an_override_of_a_replaced_table_decides_what_is_run() -> None:
