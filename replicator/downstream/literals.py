@@ -39,7 +39,9 @@ def field_value(field: bytes) -> bytes | None:
 
 
 def row_values(line: bytes, columns: Sequence[TargetColumn]) -> bytes:
-    """A row line as the parenthesised list of a VALUES clause."""
+    """A row line as the parenthesised list of a VALUES clause; an empty one without columns."""
+    if not columns:
+        return b"()"
     if not any(needs_introducer(column) for column in columns):
         quoted = b"('" + line.replace(b"'", b"\\'").replace(b"\t", b"','") + b"')"
         # A backslash of a value is always doubled, so this pattern is never part of a value.

@@ -112,11 +112,13 @@ def delete_rows(
 
     Raises the driver's error.
     """
-    head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
+    head = b"DELETE FROM " + target.quoted.encode()
     deleted = 0
     for line, count in counts.items():
+        # Without columns to write, as where all are computed, any row is as good as another.
         fields = line.split(b"\t")
         where = b" AND ".join(map(row_predicate, columns, fields))
+        where = b" WHERE " + where if where else b""
         deleted += session.run(head + where + b" LIMIT %d" % count).affected
     return deleted
 
@@ -187,7 +189,7 @@ def _empty_enums(columns: Sequence[TargetColumn], line: bytes) -> list[str]:
     fields = line.split(b"\t")
     return [
         column.name
-        for column, field in zip(columns, fields, strict=True)
+        for column, field in zip(columns, fields, strict=bool(columns))
         if column.literal is Literal.ENUM and field_value(field) == column.unlabelled
     ]
 

@@ -167,7 +167,7 @@ def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
 
 def _insert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
     lines = group.inserts
-    if load_data and _many(lines):
+    if load_data and group.columns and _many(lines):
         load_rows(session, target, group.columns, lines, replace=False)
         return
     try:

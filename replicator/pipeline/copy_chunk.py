@@ -159,7 +159,7 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
             counter = _Counter()
             blocks = counter.counted(_converted(copy, _read(stream, chunk)))
             mode = settings.on_duplicate[copy.source]
-            write = _load if load_data else _insert
+            write = _load if load_data and copy.columns else _insert
             try:
                 replaced, ignored = write(session, copy, blocks, mode, counter)
             except SourceFailedError as failed:
@@ -310,7 +310,7 @@ def _insert(
     verb, suffix = b"INSERT", b""
     if mode is OnDuplicate.REPLACE:
         verb = b"REPLACE"
-    elif mode is OnDuplicate.IGNORE:
+    elif mode is OnDuplicate.IGNORE and copy.columns:
         # Not INSERT IGNORE, which also takes values that do not fit, changed.
         name = identifier(copy.columns[0].name)
         suffix = b" ON DUPLICATE KEY UPDATE " + name + b"=" + name
@@ -318,6 +318,6 @@ def _insert(
     for block, _ in blocks:
         lines = bytes(block).split(b"\n")[:-1]
         affected += insert_rows(session, copy.target, copy.columns, lines, verb=verb, suffix=suffix)
-    if mode is OnDuplicate.IGNORE:
+    if suffix:
         return 0, counter.rows - affected
     return affected - counter.rows, 0

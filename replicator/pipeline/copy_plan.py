@@ -117,7 +117,9 @@ def plan_copy(
             buckets=1,
             replace=len(target.keys) == 1 and keyed,
         ),
-        selected=b",".join(_selected(structure.columns[i], its) for i, its in pairs.items()),
+        # Where all columns are computed a row is an empty line: what counts is how many there are.
+        selected=b",".join(_selected(structure.columns[i], its) for i, its in pairs.items())
+        or b"''",
         columns=tuple(map(target_column, pairs.values())),
         key_name=row_key.name if row_key and key else "",
         key=key,
