@@ -49,3 +49,14 @@ class FatalError(Exception):
 
 class TransientError(Exception):
     """The source, the target or Spark is away just now; trying again is safe."""
+
+
+class ExecutorError(TransientError):
+    """Python raised an error in an executor that it did not expect: it may come back the same way.
+
+    ``text`` is the error itself, without the traceback.
+    """
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text

@@ -10,11 +10,11 @@ import anyio.to_thread
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
-from actors.faults import TransientError
+from actors.faults import ExecutorError, TransientError
 from replicator.pipeline.cluster import executor_count, is_local
 
 RETRY_WAIT = (0.2, 15.0)
@@ -44,10 +44,18 @@ class JobAttempts(Backoff):
         self.spark_failures = 0
 
     def spark_failed(self, error: Exception) -> None:
-        """Count a failure of Spark itself. Raises TransientError when there were too many."""
+        """Count a failure of Spark itself, or of what ran in it.
+
+        Raises TransientError when there were too many, ExecutorError where it was Python's.
+        """
         self.spark_failures += 1
-        if self.spark_failures >= SPARK_ATTEMPTS:
-            raise TransientError(f"Spark failed {self.spark_failures} times: {error}") from error
+        if self.spark_failures < SPARK_ATTEMPTS:
+            return
+        message = f"Spark failed {self.spark_failures} times: {error}"
+        if isinstance(error, PythonException):
+            # Behind the traceback stands the error.
+            raise ExecutorError(message, str(error).strip().splitlines()[-1]) from error
+        raise TransientError(message) from error
 
 
 async def submit(

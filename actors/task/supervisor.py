@@ -23,6 +23,7 @@ from actors.task import operator_commands
 from actors.task.generation import Generation
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
+from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.spark import TaskSpark
 from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring import RunningTask
@@ -70,6 +71,7 @@ class TaskSupervisor:
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
         self._spark = TaskSpark(task)
+        self._recurrence = Recurrence()
         self._prepared = False
         self._log = structlog.get_logger().bind(task=task.name)
 
@@ -160,7 +162,9 @@ class TaskSupervisor:
         except FatalError as error:
             return Failed(error)
         except (TransientError, DatabaseUnavailableError) as error:
-            return Retry(error, ran=started.is_set())
+            saved, copied = saved_positions(self._generation), rows_copied(self._generation)
+            fault = self._recurrence.fault(error, saved, copied)
+            return Failed(fault) if fault else Retry(error, ran=started.is_set())
         return Stop() if finished or self._wish == "stop" else Pause()
 
     async def _prepare(self) -> None:
