@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from replicator.sandbox.errors import ServerUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.spark_cluster import SparkCluster
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 StartServer = Callable[..., DatabaseServer]
 
