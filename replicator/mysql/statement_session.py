@@ -38,6 +38,8 @@ async def set_up_session(
     if always_strict or bits & STRICT:
         modes.append(_STRICT_MODE)
     await connection.execute("SET SESSION sql_mode = %s", (",".join(modes),))
+    # Only notes tell of some of the values that the statement changes.
+    await connection.execute("SET SESSION sql_notes = 1, SESSION max_error_count = 64")
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
     await connection.execute("SET SESSION time_zone = %s", (zone,))
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
