@@ -8,6 +8,7 @@ import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.position import BinlogPosition
@@ -17,6 +18,8 @@ from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
+from replicator.mysql.identify import server_identity
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.inspection import list_tables, read_table
@@ -53,23 +56,14 @@ async def begin_copy(
     upstream = Connection(setup.address)
     try:
         checkpoint = await meta.load(setup.source)
-        server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
+        server = await server_identity(upstream)
         if checkpoint is None:
             await store.begin(setup.source)
-            checkpoint = await _fresh(setup, upstream, server_id, follow=follow)
+            checkpoint = await _fresh(setup, upstream, server, follow=follow)
             await meta.save([checkpoint], members=frozenset({setup.source}))
             reach(CrashPoint.COPY_BEGUN)
-        elif checkpoint.server_id != server_id:
-            raise FatalError(
-                "source.changed",
-                f"the copy of source {setup.source} was begun from the server with server_id"
-                f" {checkpoint.server_id}, but {setup.address} has server_id {server_id}",
-                where=f"source {setup.source}",
-                ways_out=(
-                    "point the source at the former server again, then `replicator resume`",
-                    "empty the targets and start anew with `replicator run --remove-meta`",
-                ),
-            )
+        else:
+            refuse_other_server(setup.source, setup.address, checkpoint.server, server)
         members = tuple(
             CopyMember(record.member.name, record.target, record.structure)
             for record in checkpoint.members
@@ -127,7 +121,7 @@ def _snapshot_position(address: DatabaseAddress) -> tuple[str, int] | None:
 
 
 async def _fresh(
-    setup: SourceSetup, upstream: Connection, server_id: int, *, follow: bool
+    setup: SourceSetup, upstream: Connection, server: ServerIdentity, *, follow: bool
 ) -> Checkpoint:
     while True:
         members = await _members(setup, upstream)
@@ -158,7 +152,7 @@ async def _fresh(
         file=end.file,
         offset=end.offset,
         gtid=end.gtid,
-        server_id=server_id,
+        server=server,
         members=tuple(members),
         low_watermarks=(),
     )

@@ -14,20 +14,21 @@ import structlog
 
 from actors.actor import Actor
 from actors.counts import SourceCounts
-from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
-from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RouteSlot, RowEvents, Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.router import Router
 from replicator.schema.registry import SchemaRegistry
@@ -42,6 +43,7 @@ class SourceSettings:
     """One source: its address, and the server id to register with.
 
     ``target_collations`` are all that the target has; None where that is not known.
+    ``upstream``: the server that the start is a place in the binlog of. None: any.
     """
 
     source: str
@@ -49,6 +51,7 @@ class SourceSettings:
     server_id: int
     limits: SegmentLimits
     target_collations: Set[str] | None = None
+    upstream: ServerIdentity | None = None
 
 
 @dataclass(slots=True)
@@ -165,6 +168,7 @@ class SourceReader(Actor[Never]):
             route=self._route,
             limits=self.settings.limits,
             resume_after=self._resume_after,
+            expected=self.settings.upstream,
         )
         try:
             server = await anyio.to_thread.run_sync(
@@ -174,7 +178,7 @@ class SourceReader(Actor[Never]):
             self._lost(error)
             raise
         except BinlogError as error:
-            raise self._fault(error) from error
+            raise source_fault(self.settings.source, self._start, error) from error
         self._statements.follow(server.session)
         self.progress.state = "reading"
         self.progress.error = ""
@@ -190,7 +194,7 @@ class SourceReader(Actor[Never]):
                         self._stream.read_segment, limiter=self._limiter, abandon_on_cancel=True
                     )
             except BinlogError as error:
-                raise self._fault(error) from error
+                raise source_fault(self.settings.source, self._start, error) from error
             if segment is None:
                 return
             reach(CrashPoint.SEGMENT_READ)
@@ -270,26 +274,3 @@ class SourceReader(Actor[Never]):
         self.progress.behind = True
         self.progress.error = str(error)
         self._log.warning("source.lost", error=str(error), position=str(self._start))
-
-    def _fault(self, error: BinlogError) -> FatalError:
-        purged = isinstance(error, PurgedError)
-        return FatalError(
-            "source.purged" if purged else "source.unreadable",
-            str(error),
-            where=f"source {self.settings.source}, after {self._start}",
-            ways_out=(
-                (
-                    "restore the purged binlog files on the source, or point the source at a"
-                    " replica that has them, then `replicator resume`",
-                    "copy the tables anew and start behind the copy with remove-meta",
-                )
-                if purged
-                else (
-                    "mend the cause at the source, then `replicator resume`",
-                    "if it lies in the binlog itself: bring over by hand what the event did, then"
-                    " start the task behind it with remove-meta and meta: {binlog-name,"
-                    " binlog-pos} (SHOW BINLOG EVENTS tells the position); not while"
-                    " `replicator show-ddl-locks` shows a lock, whose held rows stand before it",
-                )
-            ),
-        )

@@ -10,6 +10,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
+from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.task.changed_task import (
     PESSIMISTIC,
@@ -26,6 +27,8 @@ from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
+from replicator.mysql.identify import server_identity
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
 from replicator.schema.inspection import list_tables, read_table
@@ -46,7 +49,7 @@ class SourceStart:
 
     read_from: SourcePosition | GtidStart
     resume: SourcePosition | None
-    server_id: int
+    server: ServerIdentity
     groups: dict[int, GroupSaved]
     low_watermarks: dict[int, Watermark]
     high_watermarks: dict[int, Watermark]
@@ -62,12 +65,12 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         checkpoint = await _fitted(setup, checkpoint, meta)
     upstream = Connection(setup.address)
     try:
-        server_id = int((await upstream.fetch("SELECT @@server_id"))[0][0])
+        server = await server_identity(upstream)
         tables = await list_tables(upstream)
         _report_unused(setup, tables)
         if checkpoint is not None:
-            return _from_checkpoint(setup, registry, checkpoint, server_id)
-        return await _fresh(setup, registry, upstream, tables, server_id)
+            return _from_checkpoint(setup, registry, checkpoint, server)
+        return await _fresh(setup, registry, upstream, tables, server)
     except MySQLError as error:
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
@@ -91,20 +94,9 @@ async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -
 
 
 def _from_checkpoint(
-    setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server_id: int
+    setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server: ServerIdentity
 ) -> SourceStart:
-    if checkpoint.server_id != server_id:
-        raise FatalError(
-            "source.changed",
-            f"the checkpoint of source {setup.source} is for the server with server_id"
-            f" {checkpoint.server_id}, but {setup.address} has server_id {server_id}: positions of"
-            " different servers cannot be compared",
-            where=f"source {setup.source}",
-            ways_out=(
-                "point the source at the former server again",
-                "start anew with remove-meta, behind a new copy of the tables",
-            ),
-        )
+    refuse_other_server(setup.source, setup.address, checkpoint.server, server)
     if not checkpoint.file:
         raise FatalError(
             "source.no-start",
@@ -122,12 +114,14 @@ def _from_checkpoint(
         registry.learn(number, record.since, record.structure)
         members.setdefault(registry.target(record.target), {})[number] = record.version
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
-    position = SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid)
+    position = SourcePosition(
+        BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid, checkpoint.landmark
+    )
     by_gtid = setup.use_gtid and checkpoint.gtid
     return SourceStart(
-        read_from=GtidStart(checkpoint.gtid) if by_gtid else position,
+        read_from=GtidStart(checkpoint.gtid, checkpoint.landmark) if by_gtid else position,
         resume=position,
-        server_id=server_id,
+        server=server,
         groups={
             target: GroupSaved(tuple(members.get(target, {}).items()), states.get(target))
             for target in {*members, *states}
@@ -148,7 +142,7 @@ async def _fresh(
     registry: SchemaRegistry,
     upstream: Connection,
     tables: list[TableName],
-    server_id: int,
+    server: ServerIdentity,
 ) -> SourceStart:
     start = await _named_start(setup, upstream)
     members: dict[int, dict[int, int]] = {}
@@ -163,7 +157,7 @@ async def _fresh(
     return SourceStart(
         read_from=start,
         resume=start if isinstance(start, SourcePosition) else None,
-        server_id=server_id,
+        server=server,
         groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         low_watermarks={},
         high_watermarks={},

@@ -41,6 +41,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import scratch_table
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
 from replicator.schema.registry import SchemaRegistry
@@ -150,6 +151,7 @@ async def wire(
             partial(
                 _reader,
                 resources.setups[source],
+                start.server,
                 registry,
                 resources.counts,
                 overrides,
@@ -198,7 +200,7 @@ def _writer(
         ),
         registry,
         trackers,
-        {source: start.server_id for source, start in starts.items()},
+        {source: start.server for source, start in starts.items()},
         meta,
         BatchPlanner(registry, meta.connection, meta.buckets),
         JobRunner(resources.session, settings, registry),
@@ -209,6 +211,7 @@ def _writer(
 
 def _reader(
     setup: SourceSetup,
+    upstream: ServerIdentity,
     registry: SchemaRegistry,
     counts: TaskCounts,
     overrides: DdlOverrides,
@@ -233,6 +236,7 @@ def _reader(
             server_id=setup.server_id,
             limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
             target_collations=collations,
+            upstream=upstream,
         ),
         start,
         setup.router,

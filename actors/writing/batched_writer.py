@@ -34,6 +34,7 @@ from actors.writing.segment_tracker import PendingSegment, SegmentTracker, Sourc
 from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.batch import Batch
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
@@ -73,7 +74,7 @@ class BatchedWriter(Actor[WriterMessage]):
         settings: WriterSettings,
         registry: SchemaRegistry,
         trackers: dict[str, SegmentTracker],
-        server_ids: Mapping[str, int],
+        servers: Mapping[str, ServerIdentity],
         meta: MetaStore,
         planner: BatchPlanner,
         jobs: JobRunner,
@@ -87,7 +88,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.ddl_running: dict[int, DdlItem] = {}
         self._registry = registry
         self._trackers = trackers
-        self._server_ids = server_ids
+        self._servers = servers
         self._meta = meta
         self._planner = planner
         self._ddl = ddl
@@ -329,7 +330,8 @@ class BatchedWriter(Actor[WriterMessage]):
             file=position.binlog.file,
             offset=position.binlog.offset,
             gtid=position.gtid,
-            server_id=self._server_ids[source],
+            server=self._servers[source],
+            landmark=position.landmark,
             members=tuple(
                 self._registry.record(member, version, position.binlog.key - 1)
                 for group in groups.values()

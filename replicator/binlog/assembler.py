@@ -231,6 +231,7 @@ class SegmentAssembler:
         self._begun = False
         self._without_effect = False
         self._transaction = self._position.begin_group(len(event))
+        self._files.begins_group(self._position.boundary.offset, event)
         self._ordinal = 0
         self._skip = 0
         self._routed = 0

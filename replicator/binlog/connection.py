@@ -20,13 +20,19 @@ from uuid import UUID
 
 import pymysql
 
-from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.errors import (
+    BinlogError,
+    OtherBinlogError,
+    OtherServerError,
+    StreamLostError,
+)
 from replicator.binlog.failures import StreamRequest, translate
-from replicator.binlog.gtid import GtidStart, MySQLGtids
+from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
 from replicator.mysql.address import CONNECT_TIMEOUT
 from replicator.mysql.errors import ErrorCode
+from replicator.mysql.identity import ServerIdentity
 
 _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12
@@ -74,13 +80,18 @@ class BinlogConnection:
         server_id: int,
         heartbeat: float,
         read_timeout: float,
+        expected: ServerIdentity | None = None,
     ) -> None:
-        """``heartbeat`` and ``read_timeout`` in seconds; the latter is the longer one."""
+        """``heartbeat`` and ``read_timeout`` in seconds; the latter is the longer one.
+
+        ``expected`` is the server that ``start`` is a place in the binlog of; None: any.
+        """
         described = start.gtid or "the first GTID" if isinstance(start, GtidStart) else str(start)
         self._address = address
         self._start = start
         self._request = StreamRequest(str(address), described, server_id)
         self._server_id = server_id
+        self._expected = expected
         self._heartbeat = heartbeat
         self._timeout = read_timeout
         self._connection: Any = None
@@ -94,7 +105,8 @@ class BinlogConnection:
         """Log in, negotiate and ask for the binlog; read nothing of it.
 
         Returns the server, and the GTID set at the start ("" where it is unknown). Raises
-        StreamLostError when trying again can help, BinlogError (PurgedError) when it cannot.
+        StreamLostError when trying again can help, BinlogError (PurgedError) when it cannot:
+        OtherServerError and OtherBinlogError where the start is not one of this server's binlog.
         """
         with self._using():
             try:
@@ -220,6 +232,7 @@ class BinlogConnection:
     def _open(self) -> tuple[ServerInfo, str]:
         self._connection = self._connect()
         info = server_info(self._connection)
+        self._check_identity(info)
         gtid = self._start.gtid or self._ask_gtid(info)
         self._negotiate(info)
         self._register()
@@ -229,6 +242,34 @@ class BinlogConnection:
         self._socket = self._connection._sock
         self._socket.setblocking(False)
         return info, gtid
+
+    def _check_identity(self, info: ServerInfo) -> None:
+        """Raise OtherServerError or OtherBinlogError where the start is not one of this server."""
+        expected, start = self._expected, self._start
+        if expected is not None and not expected.is_same(info.identity):
+            raise OtherServerError(
+                f"{self._address} is another server now: it has {info.identity}, and what was read"
+                f" before came from the one with {expected}. Positions of two servers can't be"
+                " compared."
+            )
+        # A set that the operator names may hold more: the server says what it makes of it.
+        named = isinstance(start, GtidStart) and start.landmark is None
+        if start.gtid and not named and not self._has_executed(info, start.gtid):
+            raise OtherBinlogError(
+                f"{self._address} does not know the transactions up to which its binlog was read"
+                f" ({start.gtid}): its binlog was begun anew or lost its end, or another server"
+                " answers."
+            )
+
+    def _has_executed(self, info: ServerInfo, gtid: str) -> bool:
+        if info.flavor is Flavor.MARIADB:
+            state = self._query("SELECT @@global.gtid_binlog_state")[0][0]
+            return MariaDBGtids(gtid).is_within(str(state or ""))
+        if info.gtid_mode != "ON":
+            return True
+        # The server knows sets that have tags, too.
+        answer = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
+        return bool(answer[0][0])
 
     def _ask_gtid(self, info: ServerInfo) -> str:
         """MariaDB can tell the GTID set at a file and position, except at a file's beginning."""
@@ -306,12 +347,19 @@ class BinlogConnection:
             code = ErrorCode.CR_SSL_CONNECTION_ERROR
         return self.failure(int(code), str(message))
 
+    def binlogs(self) -> list[tuple[str, int]]:
+        """The binlogs that the server has and their sizes, asked on a connection of its own.
+
+        Raises pymysql.MySQLError, OSError.
+        """
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            return [(str(row[0]), int(row[1])) for row in cursor]
+
     def _available(self) -> str:
-        """Which binlogs the server has, asked on a connection of its own."""
+        """Which binlogs the server has, for a message."""
         try:
-            with self._connect() as connection, connection.cursor() as cursor:
-                cursor.execute("SHOW BINARY LOGS")
-                files = [(row[0], row[1]) for row in cursor]
+            files = self.binlogs()
         except (pymysql.MySQLError, OSError) as error:
             return f"Its list of binlogs can't be read ({error})."
         if not files:

@@ -11,6 +11,14 @@ class PurgedError(BinlogError):
     """The server no longer has the position or the GTIDs that were asked for."""
 
 
+class OtherServerError(BinlogError):
+    """The server is not the one that wrote what was read: positions of the two do not compare."""
+
+
+class OtherBinlogError(BinlogError):
+    """The server's binlog is not the one that was read: it was begun anew, or lost its end."""
+
+
 class ChecksumError(BinlogError):
     """An event's CRC32 does not match its bytes."""
 

@@ -12,13 +12,16 @@ from replicator.binlog.events import (
     FLAGS,
     HEAD,
     HEADER_SIZE,
+    TIMESTAMP,
     EventType,
     describe,
 )
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
+from replicator.binlog.landmark import FIRST_EVENT, MAX_OFFSET, fingerprint
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.read_position import ReadPosition
+from replicator.mysql.identity import Landmark
 
 CRC_RESIDUE: Final = 0x2144DF1C
 """CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
@@ -31,7 +34,7 @@ class FileState:
     where the file has no checksums.
     """
 
-    __slots__ = ("_gtids", "cut", "position")
+    __slots__ = ("_created", "_gtids", "_landmark", "_newest", "cut", "position")
 
     def __init__(
         self,
@@ -43,12 +46,28 @@ class FileState:
         self.position = ReadPosition(start.binlog if start else None)
         self.cut = -CHECKSUM_SIZE if checksums else None
         self._gtids = gtids
+        self._created = 0
+        self._landmark = start.landmark if start else None
+        self._newest: tuple[str, int, bytes] | None = None
 
     @property
     def boundary(self) -> SourcePosition:
-        """The last transaction boundary, with the GTIDs executed up to it."""
+        """The last transaction boundary, with the GTIDs executed up to it, and a landmark."""
         gtid = "" if self._gtids is None else str(self._gtids)
-        return SourcePosition(self.position.boundary, gtid)
+        self._settle()
+        return SourcePosition(self.position.boundary, gtid, self._landmark)
+
+    def begins_group(self, offset: int, event: bytes) -> None:
+        """An event group begins at this offset: its first event is the newest landmark."""
+        if offset < MAX_OFFSET:
+            self._newest = self.position.file, offset, event
+
+    def _settle(self) -> None:
+        """Make the landmark of the newest event; left until it is asked for, for speed."""
+        if self._newest is not None:
+            file, offset, event = self._newest
+            self._landmark = Landmark(file, offset, self._created, fingerprint(event, self.cut))
+            self._newest = None
 
     def executed(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
         """Record a finished transaction; ``gtid`` is None where it has none."""
@@ -64,7 +83,13 @@ class FileState:
         checksum = read_checksum(event)
         if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
             self._raise_checksum(event)
+        self._settle()
         self.cut = -CHECKSUM_SIZE if checksum is Checksum.CRC32 else None
+        self._created = TIMESTAMP.unpack_from(event)[0]
+        file = self.position.file
+        if file and (self._landmark is None or self._landmark.file != file):
+            mark = fingerprint(event, self.cut)
+            self._landmark = Landmark(file, FIRST_EVENT, self._created, mark)
         # At the start of a stream it stands before the position that was asked for.
         self.position.offset = max(self.position.before, HEAD.unpack_from(event)[2])
 

@@ -7,11 +7,12 @@ form is that of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS_EVENT (MySQL internals m
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from uuid import UUID
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.mysql.identity import Landmark
 
 _COUNT = Struct("<Q")
 _INTERVAL = Struct("<QQ")
@@ -21,9 +22,13 @@ _UUID_SIZE = 16
 
 @dataclass(frozen=True, slots=True)
 class GtidStart:
-    """Where to start in a source's binlog: after all the GTIDs of this set, in its text form."""
+    """Where to start in a source's binlog: after all the GTIDs of this set, in its text form.
+
+    ``landmark``: as in `SourcePosition`, where the set was read from the binlog.
+    """
 
     gtid: str
+    landmark: Landmark | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,23 @@ class MariaDBGtids:
             domain, server, sequence = _LIST_ENTRY.unpack_from(body, 4 + number * _LIST_ENTRY.size)
             gtids.add(MariaDBGtid(domain, server, sequence))
         return gtids
+
+    def is_within(self, state: str) -> bool:
+        """Whether a server with this ``@@gtid_binlog_state`` has written all of these.
+
+        The state has the last number of each server in each domain, and so tells it also where
+        the numbers of several servers are out of order. A domain that is gone while others are
+        there was removed by FLUSH BINARY LOGS DELETE_DOMAIN_ID.
+        """
+        written: dict[tuple[int, int], int] = {}
+        for item in _items(state):
+            domain, server, sequence = map(int, item.split("-"))
+            written[domain, server] = sequence
+        domains = {domain for domain, _ in written}
+        known = [gtid for gtid in self._last.values() if gtid.domain in domains]
+        if self._last and not known:
+            return False
+        return all(written.get((g.domain, g.server), 0) >= g.sequence for g in known)
 
     def add(self, gtid: MariaDBGtid | MySQLGtid) -> None:
         """Record an executed transaction."""

@@ -7,7 +7,9 @@ upwards (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary L
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from replicator.mysql.identity import Landmark
 
 OFFSET_BITS = 40
 """Bits kept for the offset in a position key: files of up to one tebibyte."""
@@ -42,11 +44,13 @@ class SourcePosition:
     """A transaction boundary of a source: file and offset, and the GTID set executed up to it.
 
     ``gtid`` is the server's own text form: ``0-1-42,1-2-7`` (MariaDB: the last GTID of each
-    domain) or ``uuid:1-5,…`` (MySQL); empty when unknown.
+    domain) or ``uuid:1-5,…`` (MySQL); empty when unknown. ``landmark`` is an event at or before
+    the position, by which the binlog is known; None when unknown.
     """
 
     binlog: BinlogPosition
     gtid: str = ""
+    landmark: Landmark | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.binlog} ({self.gtid})" if self.gtid else str(self.binlog)

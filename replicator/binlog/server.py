@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.session_defaults import SessionDefaults, session_defaults
 
 VARIABLES_SQL: Final = (
@@ -46,6 +47,11 @@ class ServerInfo:
     checksum: str
     gtid_mode: str
     session: SessionDefaults = field(default_factory=SessionDefaults)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """What the server is told from others by."""
+        return ServerIdentity(self.server_id, self.server_uuid)
 
 
 def server_info(connection: Any) -> ServerInfo:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.framing import EventSplitter
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
-from replicator.binlog.position import SourcePosition
+from replicator.binlog.landmark_check import LandmarkCheck
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
+from replicator.mysql.identity import ServerIdentity
 from replicator.watermark import Place
 
 
@@ -36,13 +39,14 @@ class BinlogStream:
         resume_after: Place | None = None,
         heartbeat: float = 2.0,
         read_timeout: float = 20.0,
+        expected: ServerIdentity | None = None,
     ) -> None:
         """``server_id`` must be unique among the source and its replicas.
 
         ``route`` is called in the reading thread, once per distinct table map between two
         statements; None means that the table is not replicated. ``heartbeat`` is after how many
         seconds an idle source reports its position, ``read_timeout`` after how many a silent
-        connection counts as lost.
+        connection counts as lost. ``expected``: the server that wrote what was read before.
         """
         if read_timeout <= heartbeat:
             raise ValueError("the read timeout must be longer than the heartbeat period")
@@ -53,15 +57,29 @@ class BinlogStream:
         self._splitter = EventSplitter()
         self._assembler: SegmentAssembler | None = None
         self._failure: BinlogError | None = None
-        self._connection = BinlogConnection(
-            address, start, server_id=server_id, heartbeat=heartbeat, read_timeout=read_timeout
+        connect = partial(
+            BinlogConnection,
+            address,
+            server_id=server_id,
+            heartbeat=heartbeat,
+            read_timeout=read_timeout,
+            expected=expected,
+        )
+        self._connection = connect(start)
+        mark = start.landmark
+        self._look_back = (
+            LandmarkCheck(connect(SourcePosition(BinlogPosition(mark.file, mark.offset))), mark)
+            if mark
+            else None
         )
 
     def open(self) -> ServerInfo:
-        """Connect and ask for the binlog.
+        """Connect, make sure that it is the binlog that was read before, and ask for it.
 
         Raises StreamLostError when trying again can help, BinlogError when it cannot.
         """
+        if self._look_back is not None:
+            self._look_back.run()
         info, gtid = self._connection.open()
         self._assembler = SegmentAssembler(
             self._start if isinstance(self._start, SourcePosition) else None,
@@ -115,6 +133,8 @@ class BinlogStream:
 
     def close(self) -> None:
         """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""
+        if self._look_back is not None:
+            self._look_back.close()
         self._connection.close()
 
     def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:

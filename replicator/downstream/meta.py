@@ -7,13 +7,14 @@ where the old one stopped.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from zlib import crc32
 
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET, WATERMARK_TABLE
 from replicator.mysql.connection import Connection, Transaction
+from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
 from replicator.watermark import Watermark
@@ -22,8 +23,10 @@ CHECKPOINT_TABLE = MetaTable(
     "checkpoint",
     "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
     " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
-    " server_id BIGINT UNSIGNED NOT NULL, buckets SMALLINT NOT NULL,"
-    " shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+    " server_id BIGINT UNSIGNED NOT NULL, server_uuid VARCHAR(36) NOT NULL,"
+    " landmark_file VARCHAR(255), landmark_offset BIGINT UNSIGNED,"
+    " landmark_created BIGINT UNSIGNED, landmark_fingerprint BIGINT UNSIGNED,"
+    " buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
 )
 MEMBER_TABLE = MetaTable(
@@ -51,20 +54,21 @@ class Checkpoint:
     ``high_watermarks`` are read, never written: the mode of the task that saved it, and what the
     buckets say of themselves: by target, the highest of their watermarks.
 
-    ``server_id`` is that of the server which wrote the binlog: positions of another server do
-    not compare with these.
+    ``server`` is the one that wrote the binlog: positions of another server do not compare with
+    these. ``landmark``: an event at or before the position, by which its binlog is known.
     """
 
     source: str
     file: str
     offset: int
     gtid: str
-    server_id: int
+    server: ServerIdentity
     members: tuple[MemberRecord, ...]
     low_watermarks: tuple[tuple[TableName, Watermark], ...]
     groups: tuple[tuple[TableName, str], ...] = ()
     open_items: int = 0
     shard_mode: str = ""
+    landmark: Landmark | None = None
     high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
 
 
@@ -120,13 +124,14 @@ class MetaStore:
     async def load(self, source: str) -> Checkpoint | None:
         """The saved state of a source; None when it has none."""
         found = await self.connection.fetch(
-            "SELECT binlog_file, binlog_offset, gtid, server_id, shard_mode, open_items"
+            "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, shard_mode,"
+            " open_items, landmark_file, landmark_offset, landmark_created, landmark_fingerprint"
             f" FROM {self.table(CHECKPOINT_TABLE)} WHERE source = %s",
             (source,),
         )
         if not found:
             return None
-        file, offset, gtid, server_id, shard_mode, open_items = found[0]
+        file, offset, gtid, server_id, server_uuid, shard_mode, open_items, *landmark = found[0]
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
             f" FROM {self.table(MEMBER_TABLE)} WHERE source = %s ORDER BY 1, 2",
@@ -157,7 +162,8 @@ class MetaStore:
             file=file,
             offset=offset,
             gtid=gtid,
-            server_id=server_id,
+            server=ServerIdentity(server_id, server_uuid),
+            landmark=Landmark(*landmark) if landmark[0] is not None else None,
             members=tuple(
                 MemberRecord(
                     Member(source, TableName(schema, table)),
@@ -189,17 +195,20 @@ class MetaStore:
     ) -> None:
         await transaction.fetch(
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
-            " (source, binlog_file, binlog_offset, gtid, server_id, buckets, shard_mode,"
-            " open_items) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, buckets,"
+            " shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
+            " landmark_fingerprint) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
                 checkpoint.offset,
                 checkpoint.gtid,
-                checkpoint.server_id,
+                checkpoint.server.server_id,
+                checkpoint.server.server_uuid,
                 self.buckets,
                 self.shard_mode,
                 checkpoint.open_items,
+                *(astuple(checkpoint.landmark) if checkpoint.landmark else (None,) * 4),
             ),
         )
         for target, (version, transaction_key, ordinal) in checkpoint.low_watermarks:

@@ -10,6 +10,7 @@ from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.registry import MemberRecord
@@ -45,10 +46,11 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         "bin.000001",
         offset,
         "0-1-5",
-        9,
+        ServerIdentity(9, "5b7f"),
         members,
         low_watermarks=((TARGET, watermark),),
         groups=((TARGET, "a group"),),
+        landmark=Landmark("bin.000001", offset - 50, 1_700_000_000, 2**32 - 1),
         high_watermarks=((TARGET, watermark),),
     )
 

@@ -13,7 +13,10 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
+from replicator.mysql.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mariadb11 import MariaDB11Server
+from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
 
@@ -37,8 +40,10 @@ EVERY_ROW = SegmentLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events
 
 def here(server: DatabaseServer) -> SourcePosition:
     """Where the server's binlog ends."""
-    file, offset = server.execute("SHOW MASTER STATUS")[0][:2]
-    if isinstance(server, MariaDBServer):
+    new = isinstance(server, MySQLServer)
+    shown = server.execute("SHOW BINARY LOG STATUS" if new else "SHOW MASTER STATUS")
+    file, offset = shown[0][:2]
+    if isinstance(server, MariaDBServer | MariaDB11Server):
         gtid = server.execute("SELECT @@gtid_binlog_pos")[0][0]
     else:
         gtid = server.execute("SELECT @@global.gtid_executed")[0][0].replace("\n", "")
@@ -57,10 +62,12 @@ def following(
     read_timeout: float = 10.0,
     server_id: int = 4711,
     user: str = "root",
+    port: int | None = None,
+    expected: ServerIdentity | None = None,
 ) -> Iterator[BinlogStream]:
-    """An open stream that replicates the tables of one schema."""
+    """An open stream that replicates the tables of one schema; ``port``: where a proxy listens."""
     stream = BinlogStream(
-        SourceAddress(server.host, server.port, user),
+        SourceAddress(server.host, port or server.port, user),
         start,
         server_id=server_id,
         route=lambda name, _: RouteSlot(1, 1) if name == schema else None,
@@ -68,6 +75,7 @@ def following(
         resume_after=resume_after,
         heartbeat=heartbeat,
         read_timeout=read_timeout,
+        expected=expected,
     )
     try:
         stream.open()

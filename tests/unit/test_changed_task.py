@@ -12,6 +12,7 @@ from actors.task.changed_task import Move, moved, refuse_missed, refuse_moves
 from replicator.binlog.segment import Statement
 from replicator.downstream.decisions import DecisionRecord
 from replicator.downstream.meta import Checkpoint
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
@@ -36,7 +37,7 @@ SAVED = Checkpoint(
     file="binlog.000001",
     offset=100,
     gtid="",
-    server_id=1,
+    server=ServerIdentity(1, ""),
     members=(record(ONE), record(TWO)),
     low_watermarks=((T, Watermark(1, 80, 1)),),
     groups=((T, state(ONE, TWO, base=1)), (U, state(base=3))),

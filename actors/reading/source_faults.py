@@ -1,0 +1,83 @@
+"""The faults of a source whose binlog can't be followed, each with its ways out."""
+
+from __future__ import annotations
+
+from actors.faults import FatalError
+from replicator.binlog.errors import (
+    BinlogError,
+    OtherBinlogError,
+    OtherServerError,
+    PurgedError,
+)
+from replicator.mysql.identity import ServerIdentity
+
+_COPY_ANEW = "copy the tables anew and start behind the copy with remove-meta"
+
+
+def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
+    """The fault for what is wrong with a binlog that was read up to ``place``."""
+    where = f"source {source}, after {place}"
+    if isinstance(error, OtherServerError):
+        return other_server(source, str(error), where)
+    if isinstance(error, OtherBinlogError):
+        return FatalError(
+            "source.reset",
+            str(error),
+            where=where,
+            ways_out=(
+                "where another server answers under the source's address: point the address at the"
+                " former one, then `replicator resume`",
+                f"where the binlog was begun anew, what was written in between is not known:"
+                f" {_COPY_ANEW}",
+            ),
+        )
+    if isinstance(error, PurgedError):
+        return FatalError(
+            "source.purged",
+            str(error),
+            where=where,
+            ways_out=(
+                "restore the purged binlog files on the source, or point the source at a replica"
+                " that has them, then `replicator resume`",
+                _COPY_ANEW,
+            ),
+        )
+    return FatalError(
+        "source.unreadable",
+        str(error),
+        where=where,
+        ways_out=(
+            "mend the cause at the source, then `replicator resume`",
+            "if it lies in the binlog itself: bring over by hand what the event did, then start the"
+            " task behind it with remove-meta and meta: {binlog-name, binlog-pos} (SHOW BINLOG"
+            " EVENTS tells the position); not while `replicator show-ddl-locks` shows a lock, whose"
+            " held rows stand before it",
+        ),
+    )
+
+
+def other_server(source: str, message: str, where: str) -> FatalError:
+    """The fault that another server answers under a source's address."""
+    return FatalError(
+        "source.changed",
+        message,
+        where=where,
+        ways_out=(
+            f"point source {source} at the former server again, then `replicator resume`",
+            f"to go on with the new server: {_COPY_ANEW}",
+        ),
+    )
+
+
+def refuse_other_server(
+    source: str, address: object, saved: ServerIdentity, found: ServerIdentity
+) -> None:
+    """Raise FatalError where a checkpoint is of another server than the one that answers."""
+    if saved.is_same(found):
+        return
+    raise other_server(
+        source,
+        f"the checkpoint of source {source} is of the server with {saved}, but {address} has"
+        f" {found}: positions of different servers can't be compared",
+        f"source {source}",
+    )

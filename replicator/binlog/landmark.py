@@ -1,0 +1,73 @@
+"""Recognising landmarks: events that must still stand where they stood.
+
+A file and an offset mean nothing by themselves: after RESET MASTER, or on another server, something
+else stands there. So a position is kept together with an event before it, which is looked at again
+before anything is read from the position.
+
+What stays the same of an event however it is sent (MySQL internals manual, "Binlog Event header"
+and "FORMAT_DESCRIPTION_EVENT"): time, type, server and content. Its end position and its flags do
+not, and a server that strips checksums changes its size; of a format description it clears the
+time of creation in the body, not the time in the header.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from replicator.binlog.events import (
+    FLAG_ARTIFICIAL,
+    FLAGS,
+    HEADER_SIZE,
+    TIMESTAMP,
+    EventType,
+)
+from replicator.binlog.headers import Checksum, read_checksum
+from replicator.mysql.identity import Landmark
+
+FIRST_EVENT = 4
+"""Where the first event of a file stands, its format description."""
+
+MAX_OFFSET = 1 << 32
+"""The protocol can't ask for what stands here or behind."""
+
+_TIME_AND_KIND = slice(0, 9)
+_SIZE_OF_VERSIONS = 52
+
+
+def fingerprint(event: bytes, cut: int | None) -> int:
+    """What an event is known by. ``cut``: where to end a slice so that its checksum is left out."""
+    body = event[HEADER_SIZE:cut]
+    if event[4] == EventType.FORMAT_DESCRIPTION:
+        body = body[:_SIZE_OF_VERSIONS]
+    return crc32(body, crc32(event[_TIME_AND_KIND]))
+
+
+class LandmarkSearch:
+    """Looks for a landmark in a stream that begins at it."""
+
+    def __init__(self, landmark: Landmark) -> None:
+        self._landmark = landmark
+        self._cut: int | None = None
+
+    def found(self, event: bytes) -> bool | None:
+        """Whether the landmark is there; None as long as only a later event can tell.
+
+        Raises BinlogError where the file's format is not known.
+        """
+        kind = event[4]
+        if kind == EventType.FORMAT_DESCRIPTION:
+            self._cut = -4 if read_checksum(event) is Checksum.CRC32 else None
+            same = TIMESTAMP.unpack_from(event)[0] == self._landmark.created
+            if same and self._landmark.offset != FIRST_EVENT:
+                return None
+            return same and self._is_it(event)
+        if kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
+            # The source waits for more: nothing stands there.
+            return False
+        made_up = FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL
+        if made_up or kind == EventType.MARIADB_START_ENCRYPTION:
+            return None
+        return self._is_it(event)
+
+    def _is_it(self, event: bytes) -> bool:
+        return fingerprint(event, self._cut) == self._landmark.fingerprint

@@ -1,0 +1,70 @@
+"""Looking whether a landmark still stands, on a connection of its own."""
+
+from __future__ import annotations
+
+import pymysql
+
+from replicator.binlog.connection import BinlogConnection
+from replicator.binlog.errors import OtherBinlogError, PurgedError, StreamLostError
+from replicator.binlog.framing import EventSplitter
+from replicator.binlog.landmark import LandmarkSearch
+from replicator.mysql.identity import Landmark
+
+
+class LandmarkCheck:
+    """Reads the event at a landmark. ``connection`` starts there, and is used up by this.
+
+    It ends before the stream itself begins: the server takes one stream for each server id.
+    """
+
+    def __init__(self, connection: BinlogConnection, landmark: Landmark) -> None:
+        self._connection = connection
+        self._landmark = landmark
+
+    def run(self) -> None:
+        """Return if the landmark is there, or its file was purged, so that nothing can be told.
+
+        Raises OtherBinlogError where something else stands there, or nothing; besides, what
+        `BinlogConnection.open` and `BinlogConnection.receive` raise.
+        """
+        try:
+            found = self._look()
+        except PurgedError as error:
+            if self._is_purged():
+                return
+            raise self._gone(str(error)) from error
+        finally:
+            self.close()
+        if not found:
+            raise self._gone("something else stands there, or nothing.")
+
+    def close(self) -> None:
+        """End it, from any thread; a `run` under way raises StreamLostError."""
+        self._connection.close()
+
+    def _look(self) -> bool:
+        self._connection.open()
+        splitter, search = EventSplitter(), LandmarkSearch(self._landmark)
+        while True:
+            data = self._connection.receive(wait=True)
+            for event in splitter.feed(data or b""):
+                found = search.found(event)
+                if found is not None:
+                    return found
+            if splitter.failure is not None:
+                raise self._connection.failure(splitter.failure.code, splitter.failure.message)
+
+    def _is_purged(self) -> bool:
+        try:
+            files = self._connection.binlogs()
+        except (pymysql.MySQLError, OSError) as error:
+            raise StreamLostError(f"The list of binlogs can't be read: {error}") from error
+        first = files[0][0].rpartition(".")[2] if files else ""
+        return first.isdecimal() and int(first) > self._landmark.sequence
+
+    def _gone(self, reason: str) -> OtherBinlogError:
+        return OtherBinlogError(
+            f"The event that was read at {self._landmark}, before the position to go on from, is no"
+            f" longer there: {reason} The binlog was begun anew (RESET MASTER, RESET BINARY LOGS"
+            " AND GTIDS), or lost its end in a crash, or another server answers."
+        )

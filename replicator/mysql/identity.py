@@ -1,0 +1,44 @@
+"""What a server, and a binlog, is known by: a position means nothing on another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """What one server is told from another by. MariaDB has no UUID (it is empty then)."""
+
+    server_id: int
+    server_uuid: str
+
+    def is_same(self, other: ServerIdentity) -> bool:
+        """Whether both may be of one server: an empty UUID is one that is not known."""
+        uuids = {self.server_uuid, other.server_uuid} - {""}
+        return self.server_id == other.server_id and len(uuids) < 2
+
+    def __str__(self) -> str:
+        uuid = f" and server_uuid {self.server_uuid}" if self.server_uuid else ""
+        return f"server_id {self.server_id}{uuid}"
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """An event of a binlog: where it begins, and what it can be known by.
+
+    It must still stand where it stood, or the binlog is another one. ``created`` is when its file
+    was begun, in seconds since the epoch by the source's clock.
+    """
+
+    file: str
+    offset: int
+    created: int
+    fingerprint: int
+
+    @property
+    def sequence(self) -> int:
+        """The number of its file."""
+        return int(self.file.rpartition(".")[2])
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"

@@ -1,0 +1,70 @@
+"""A task goes on only in the binlog that it has read before: at a start, and when it reconnects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+from pyspark.sql import SparkSession
+
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
+from tests.support.proxy import proxied
+from tests.support.running import PATIENCE, caught_up, fault_of, running
+from tests.support.tables import rows_of
+from tests.support.task_files import load, task_dict
+
+COLUMNS = "(id INT PRIMARY KEY AUTO_INCREMENT, n INT)"
+
+
+def begin(server: DatabaseServer, database: str, rows: int) -> None:
+    server.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t1 {COLUMNS}")
+    for _ in range(rows):
+        insert(server, database)
+
+
+def insert(server: DatabaseServer, database: str) -> None:
+    server.execute(f"INSERT INTO {database}.t1 (n) VALUES (1)")
+
+
+async def test_a_server_that_takes_over_the_address_is_noticed(
+    start_server: StartServer,
+    spark: SparkSession,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    db = database_name
+    one, other = (start_server(MariaDBServer, {"server_id": "7"}) for _ in range(2))
+    target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {COLUMNS}")
+    begin(one, db, rows=0)
+    begin(other, db, rows=30)
+    values = task_dict(db, {"a": one}, target_server, schema=db, target_schema=db)
+    with proxied(one) as proxy:
+        values["sources"][0]["from"]["port"] = proxy.port
+        task = load(tmp_path, values)
+
+        async def run() -> None:
+            async with running(task, spark) as generation:
+                await caught_up(generation, {"a": one})
+                proxy.switch(other)
+                await anyio.sleep_forever()
+
+        async def start() -> None:
+            async with running(task, spark):
+                await anyio.sleep_forever()
+
+        async with running(task, spark) as generation:
+            insert(one, db)
+            await caught_up(generation, {"a": one})
+        with anyio.fail_after(PATIENCE):
+            reconnected = await fault_of(run())
+            started = await fault_of(start())
+        assert (reconnected.event, started.event) == ("source.reset", "source.reset")
+        assert len(rows_of(target_server, f"{db}.t")) == 1
+        proxy.switch(one)
+        insert(one, db)
+        async with running(task, spark) as generation:
+            await caught_up(generation, {"a": one})
+        assert len(rows_of(target_server, f"{db}.t")) == 2
