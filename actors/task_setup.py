@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from config.endpoints import Endpoint, TargetDatabase
 from config.models import Instance, Meta, Task
+from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.router import Router
@@ -47,6 +48,19 @@ def address_of(endpoint: Endpoint) -> DatabaseAddress:
         ssl_cert=security.ssl_cert if security else "",
         ssl_key=security.ssl_key if security else "",
         session=session,
+    )
+
+
+def source_address(setup: SourceSetup) -> SourceAddress:
+    """How the binlog of a source is reached."""
+    address = setup.address
+    tls = address.ssl_ca or address.ssl_cert
+    return SourceAddress(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        tls=TlsFiles(address.ssl_ca, address.ssl_cert, address.ssl_key) if tls else None,
     )
 
 

@@ -8,6 +8,7 @@ import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.reading.first_landmark import landmark_before
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
@@ -153,6 +154,7 @@ async def _fresh(
         offset=end.offset,
         gtid=end.gtid,
         server=server,
+        landmark=await landmark_before(setup, server, end.file) if follow else None,
         members=tuple(members),
         low_watermarks=(),
     )

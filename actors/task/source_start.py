@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from pymysql.err import MySQLError
@@ -10,6 +10,7 @@ from pymysql.err import MySQLError
 from actors.faults import FatalError
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
+from actors.reading.first_landmark import landmark_before
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.task.changed_task import (
@@ -145,6 +146,8 @@ async def _fresh(
     server: ServerIdentity,
 ) -> SourceStart:
     start = await _named_start(setup, upstream)
+    if isinstance(start, SourcePosition):
+        start = replace(start, landmark=await landmark_before(setup, server, start.binlog.file))
     members: dict[int, dict[int, int]] = {}
     for name in tables:
         target = setup.router.route(name.schema, name.table)

@@ -23,6 +23,7 @@ from actors.task_setup import (
     SEGMENT_TARGET_BYTES,
     SourceSetup,
     address_of,
+    source_address,
     source_setups,
 )
 from actors.writing.batch_planner import BatchPlanner
@@ -31,7 +32,6 @@ from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from config.models import Task
-from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
@@ -220,19 +220,10 @@ def _reader(
     unit: SourceUnit,
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
-    address = setup.address
     return SourceReader(
         SourceSettings(
             source=unit.source,
-            address=SourceAddress(
-                host=address.host,
-                port=address.port,
-                user=address.user,
-                password=address.password,
-                tls=TlsFiles(address.ssl_ca, address.ssl_cert, address.ssl_key)
-                if address.ssl_ca or address.ssl_cert
-                else None,
-            ),
+            address=source_address(setup),
             server_id=setup.server_id,
             limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
             target_collations=collations,

@@ -18,7 +18,7 @@ from replicator.binlog.events import (
 )
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
-from replicator.binlog.landmark import FIRST_EVENT, MAX_OFFSET, fingerprint
+from replicator.binlog.landmark import MAX_OFFSET, fingerprint, landmark_of
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.read_position import ReadPosition
 from replicator.mysql.identity import Landmark
@@ -88,8 +88,7 @@ class FileState:
         self._created = TIMESTAMP.unpack_from(event)[0]
         file = self.position.file
         if file and (self._landmark is None or self._landmark.file != file):
-            mark = fingerprint(event, self.cut)
-            self._landmark = Landmark(file, FIRST_EVENT, self._created, mark)
+            self._landmark = landmark_of(file, event)
         # At the start of a stream it stands before the position that was asked for.
         self.position.offset = max(self.position.before, HEAD.unpack_from(event)[2])
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from replicator.binlog.events import (
+    CHECKSUM_SIZE,
     FLAG_ARTIFICIAL,
     FLAGS,
     HEADER_SIZE,
@@ -42,6 +43,18 @@ def fingerprint(event: bytes, cut: int | None) -> int:
     return crc32(body, crc32(event[_TIME_AND_KIND]))
 
 
+def landmark_of(file: str, event: bytes) -> Landmark | None:
+    """The landmark that a file's format description is; None for another event.
+
+    Raises BinlogError where the file's format is not known.
+    """
+    if event[4] != EventType.FORMAT_DESCRIPTION:
+        return None
+    cut = -CHECKSUM_SIZE if read_checksum(event) is Checksum.CRC32 else None
+    created = TIMESTAMP.unpack_from(event)[0]
+    return Landmark(file, FIRST_EVENT, created, fingerprint(event, cut))
+
+
 class LandmarkSearch:
     """Looks for a landmark in a stream that begins at it."""
 
@@ -56,7 +69,7 @@ class LandmarkSearch:
         """
         kind = event[4]
         if kind == EventType.FORMAT_DESCRIPTION:
-            self._cut = -4 if read_checksum(event) is Checksum.CRC32 else None
+            self._cut = -CHECKSUM_SIZE if read_checksum(event) is Checksum.CRC32 else None
             same = TIMESTAMP.unpack_from(event)[0] == self._landmark.created
             if same and self._landmark.offset != FIRST_EVENT:
                 return None

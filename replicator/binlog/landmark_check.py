@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pymysql
 
 from replicator.binlog.connection import BinlogConnection
 from replicator.binlog.errors import OtherBinlogError, PurgedError, StreamLostError
 from replicator.binlog.framing import EventSplitter
-from replicator.binlog.landmark import LandmarkSearch
+from replicator.binlog.landmark import LandmarkSearch, landmark_of
 from replicator.mysql.identity import Landmark
 
 
@@ -43,16 +45,9 @@ class LandmarkCheck:
         self._connection.close()
 
     def _look(self) -> bool:
-        self._connection.open()
-        splitter, search = EventSplitter(), LandmarkSearch(self._landmark)
-        while True:
-            data = self._connection.receive(wait=True)
-            for event in splitter.feed(data or b""):
-                found = search.found(event)
-                if found is not None:
-                    return found
-            if splitter.failure is not None:
-                raise self._connection.failure(splitter.failure.code, splitter.failure.message)
+        search = LandmarkSearch(self._landmark)
+        answers = map(search.found, _events(self._connection))
+        return next(answer for answer in answers if answer is not None)
 
     def _is_purged(self) -> bool:
         try:
@@ -68,3 +63,24 @@ class LandmarkCheck:
             f" longer there: {reason} The binlog was begun anew (RESET MASTER, RESET BINARY LOGS"
             " AND GTIDS), or lost its end in a crash, or another server answers."
         )
+
+
+def first_landmark(connection: BinlogConnection, file: str) -> Landmark:
+    """The landmark that the beginning of a file is; ``connection`` starts there.
+
+    It knows a place of the file before anything was read. Raises what the connection raises.
+    """
+    try:
+        return next(mark for event in _events(connection) if (mark := landmark_of(file, event)))
+    finally:
+        connection.close()
+
+
+def _events(connection: BinlogConnection) -> Iterator[bytes]:
+    """The events from where a connection starts; waits for those to come."""
+    connection.open()
+    splitter = EventSplitter()
+    while True:
+        yield from splitter.feed(connection.receive(wait=True) or b"")
+        if splitter.failure is not None:
+            raise connection.failure(splitter.failure.code, splitter.failure.message)

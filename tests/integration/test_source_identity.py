@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import pytest
 from pyspark.sql import SparkSession
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.proxy import proxied
-from tests.support.running import PATIENCE, caught_up, fault_of, running
+from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, end_of, fault_of, running
 from tests.support.tables import rows_of
 from tests.support.task_files import load, task_dict
 
@@ -26,6 +27,42 @@ def begin(server: DatabaseServer, database: str, rows: int) -> None:
 
 def insert(server: DatabaseServer, database: str) -> None:
     server.execute(f"INSERT INTO {database}.t1 (n) VALUES (1)")
+
+
+@pytest.mark.parametrize("mode", ["incremental", "all"])
+async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
+    mode: str,
+    start_server: StartServer,
+    spark: SparkSession,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    db = database_name
+    source = start_server(MariaDBServer)
+    target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {COLUMNS}")
+    begin(source, db, rows=1)
+    values = task_dict(db, {"a": source}, target_server, schema=db, target_schema=db)
+    values["task-mode"] = mode
+    task = load(tmp_path, values)
+    async with running(task, spark) as generation:
+        with anyio.fail_after(PATIENCE):
+            while generation.running is None:
+                await anyio.sleep(LOOK_SECONDS)
+    [(saved,)] = target_server.execute(f"SELECT binlog_offset FROM {db}_meta.{db}_checkpoint")
+    # The time of a file's beginning is kept in seconds.
+    await anyio.sleep(1.1)
+    source.execute("RESET MASTER")
+    while end_of(source).offset <= saved:
+        insert(source, db)
+
+    async def start() -> None:
+        async with running(task, spark):
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(start())
+    assert fault.event == "source.reset"
 
 
 async def test_a_server_that_takes_over_the_address_is_noticed(
