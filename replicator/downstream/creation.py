@@ -12,6 +12,7 @@ from replicator.ddl.target_table import Collations, TargetTable, target_table
 from replicator.mysql.connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.charsets import available_collations, default_collations
+from replicator.schema.inspection import show_generated_keys
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
@@ -82,6 +83,7 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
 
     Raises DatabaseUnavailableError, or the server's own error, such as ER_NO_SUCH_TABLE.
     """
+    await show_generated_keys(source)
     create = await source.fetch(f"SHOW CREATE TABLE {name.quoted}")
     defaults = await source.fetch(
         "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",

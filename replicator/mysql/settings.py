@@ -21,6 +21,11 @@ takes the values that the shards have."""
 _MARIADB_SETTINGS = "/*M!100304 ,SESSION system_versioning_alter_history='KEEP' */"
 """As above, for MariaDB (its page "System-Versioned Tables"): what was changed at the source can be
 changed here, too, though the table keeps its former rows."""
+GENERATED_KEYS = "SHOW VARIABLES LIKE 'show_gipk_in_create_table_and_information_schema'"
+"""Tells whether a MySQL shows the primary keys that it gave tables itself, which stand in its
+events in any case (its manual, "Generated Invisible Primary Keys"); no row elsewhere."""
+
+SHOW_GENERATED_KEYS = "SET SESSION show_gipk_in_create_table_and_information_schema=ON"
 
 
 def set_session(settings: Mapping[str, str]) -> str:

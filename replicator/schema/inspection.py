@@ -8,6 +8,7 @@ from typing import Any
 
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
+from replicator.mysql.settings import GENERATED_KEYS, SHOW_GENERATED_KEYS
 from replicator.schema.hidden_columns import without_period
 from replicator.schema.structure import Column, Table, UniqueKey
 
@@ -38,6 +39,7 @@ async def list_tables(connection: Connection) -> list[TableName]:
 
 async def read_table(connection: Connection, name: TableName) -> Table | None:
     """The structure of a table; None when it does not exist."""
+    await show_generated_keys(connection)
     found = await connection.fetch(
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND TABLE_TYPE <> 'VIEW'",
@@ -57,6 +59,12 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
             create_sql=str(create[0][1]),
         )
     )
+
+
+async def show_generated_keys(connection: Connection) -> None:
+    """Let a session see the primary keys that its MySQL gave tables itself."""
+    if [value for _, value in await connection.fetch(GENERATED_KEYS)] == ["OFF"]:
+        await connection.execute(SHOW_GENERATED_KEYS)
 
 
 async def read_target(connection: Connection, name: TableName) -> Table | None:

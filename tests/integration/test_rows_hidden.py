@@ -147,3 +147,38 @@ def unversioned(columns: str) -> str:
         .replace("TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE", "DATETIME(6)")
         .replace(", PERIOD FOR SYSTEM_TIME (s, e)", "")
     )
+
+
+async def test_what_mysql_hides(
+    merging_from: Callable[..., Merging], mysql_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql_source)
+    merging.mode = "all"
+    functional = "(id INT PRIMARY KEY, a VARCHAR(9), n INT INVISIBLE{})"
+    merging.create(
+        "functional",
+        functional.format(", UNIQUE ((UPPER(a))), KEY ((id + n))"),
+        target=functional.format(""),
+    )
+    merging.create("given", "(a INT)", with_target=False)
+    merging.do(
+        "DROP TABLE given_1",
+        "SET sql_generate_invisible_primary_key = ON",
+        "CREATE TABLE given_1 (a INT)",
+        "INSERT INTO given_1 VALUES (1), (2)",
+    )
+    shown = "SET GLOBAL show_gipk_in_create_table_and_information_schema = "
+    mysql_source.execute(shown + "OFF")
+    try:
+        async with merging.running() as generation:
+            await merging.copied(generation)
+            merging.do(
+                "INSERT INTO functional_1 (id, a, n) VALUES (1, 'x', 2), (2, 'y', NULL)",
+                "UPDATE functional_1 SET a = 'z' WHERE id = 1",
+                "INSERT INTO given_1 VALUES (3)",
+                "UPDATE given_1 SET a = 9 WHERE my_row_id = 1",
+                "DELETE FROM given_1 WHERE my_row_id = 2",
+            )
+            await merging.check(generation, {"functional": "id, a, n", "given": "my_row_id, a"})
+    finally:
+        mysql_source.execute(shown + "ON")
