@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import anyio
-import structlog
 
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
@@ -11,11 +10,10 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.statement_context import StatementContext
 from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.scratch_table import ScratchTableError, is_like, named, structure_after
 from replicator.schema.structure import Table
-
-log = structlog.get_logger()
 
 
 class SchemaTracker:
@@ -29,45 +27,54 @@ class SchemaTracker:
         self._scratch = scratch
         self._lock = anyio.Lock()
 
-    async def learn(self, source: str, effect: Effect, statement: Statement) -> Table | None:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
         """Note and return the structure of an effect's table behind its statement.
 
-        None where it cannot be learned: the rows' own metadata or the target's structure must
-        serve then. Raises DatabaseUnavailableError.
+        Where it can't be found out, it is a guess from there on. Raises DatabaseUnavailableError.
         """
         registry, at = self._registry, statement.transaction
         number = registry.number(Member(source, effect.table))
         if number is None or not effect.table.table:
-            return None
-        before = registry.structure(number, at - 1)
-        after: Table | None = before
-        if effect.kind is EffectKind.MOVE_IN:
-            assert effect.renamed_to is not None
-            # One statement may give its former name to another table.
-            after = self._copy(source, effect.renamed_to, effect.table, at - 1)
-        elif effect.kind is EffectKind.CREATE and is_like(effect.statement):
-            template = effect.statement.tables[1]
-            after = self._copy(source, TableName(template.schema, template.table), effect.table, at)
-        elif effect.kind is EffectKind.CREATE:
-            after = await self._on_scratch_table(source, effect, None, statement.context)
-        elif effect.kind is EffectKind.ALTER and before is not None:
-            after = await self._on_scratch_table(source, effect, before, statement.context)
+            return UNSEEN
+        before = registry.held(number, at - 1)
+        there = before not in (UNSEEN, GONE)
+        match effect.kind:
+            case EffectKind.MOVE_IN:
+                after = self._copy(source, effect.origin, effect.table, at)
+            case EffectKind.CREATE if effect.statement.only_if_missing and there:
+                # MySQL logs it for a table that is there, too, where it does nothing.
+                return before
+            case EffectKind.CREATE if is_like(effect.statement):
+                template = effect.statement.tables[1]
+                pattern = TableName(template.schema, template.table)
+                after = self._copy(source, pattern, effect.table, at)
+            case EffectKind.CREATE:
+                after = await self._on_scratch_table(effect, None, statement.context)
+            case EffectKind.ALTER if before.structure is not None:
+                after = await self._on_scratch_table(effect, before.structure, statement.context)
+                if not before.known:
+                    after = guess(after.structure, before.doubt)
+            case _:
+                return before
         registry.learn(number, at, after)
         return after
 
-    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Table | None:
+    def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Held:
         number = self._registry.number(Member(source, pattern))
-        copied = None if number is None else self._registry.structure(number, at)
-        return None if copied is None else named(copied, name)
+        held = UNSEEN if number is None else self._registry.held(number, at - 1)
+        if held.structure is None or not held.known:
+            copied = named(held.structure, name) if held.structure else None
+            return guess(copied, f"{name} got the structure of {pattern}, which is not known here")
+        return Held(named(held.structure, name), Provenance.LEARNED)
 
     async def _on_scratch_table(
-        self, source: str, effect: Effect, before: Table | None, context: StatementContext
-    ) -> Table | None:
+        self, effect: Effect, before: Table | None, context: StatementContext
+    ) -> Held:
         # What it comes to on a server that refuses the shard's own statement.
         given = effect.instead or ()
         try:
             async with self._lock:
-                return await structure_after(
+                after = await structure_after(
                     self._connection,
                     self._scratch,
                     before,
@@ -84,5 +91,9 @@ class SchemaTracker:
                     context,
                 )
         except ScratchTableError as error:
-            log.warning("schema.unknown", source=source, member=str(effect.table), error=str(error))
-            return None
+            return guess(
+                None,
+                f"what a statement does to it could not be found out on the target's server"
+                f" ({error}): {effect.statement.sql[:500]}",
+            )
+        return Held(after, Provenance.LEARNED)

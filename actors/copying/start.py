@@ -24,6 +24,7 @@ from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord
 from replicator.schema.structure import Table
 
@@ -66,9 +67,9 @@ async def begin_copy(
         else:
             refuse_other_server(setup.source, setup.address, checkpoint.server, server)
         members = tuple(
-            CopyMember(record.member.name, record.target, record.structure)
+            CopyMember(record.member.name, record.target, record.held.structure)
             for record in checkpoint.members
-            if record.structure is not None
+            if record.held.structure is not None
         )
         saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
         return CopyStart(members, saved)
@@ -103,7 +104,7 @@ async def _members(setup: SourceSetup, upstream: Connection) -> list[MemberRecor
                 TableName(target.schema, target.table),
                 version=0,
                 since=0,
-                structure=structure,
+                held=Held(structure, Provenance.READ),
             )
             members.append(record)
     return members

@@ -20,6 +20,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
 from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.provenance import GONE, Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table, differences
 from replicator.sharding.group import Group
@@ -167,16 +168,18 @@ class PessimisticGroup(GroupActor):
                     ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
-                group.leave(name, at)
-                self.registry.leave(self._numbers.pop(name))
+                self._leave(name, at)
+        self._tell_not_executed(effect, statement)
+        return None
+
+    def _tell_not_executed(self, effect: Effect, statement: Statement) -> None:
         self.log.warning(
             "ddl.not-executed",
             kind=effect.kind.value,
-            table=str(name),
+            table=str(effect.table),
             statement=statement.sql[:500],
             reason="the target keeps the rows of its shards",
         )
-        return None
 
     async def _record(self, effect: Effect, statement: Statement, at: Place) -> None:
         name = effect.table
@@ -212,17 +215,27 @@ class PessimisticGroup(GroupActor):
             awaited=recorded.awaited,
         )
 
+    def _leave(self, name: TableName, at: Place) -> None:
+        self.group.leave(name, at)
+        number = self._numbers.pop(name)
+        self.registry.leave(number)
+        self.registry.learn(number, at.transaction, GONE)
+
     async def _join(self, effect: Effect, statement: Statement, at: Place) -> DdlItem | None:
         name = effect.table
         if name in self.group.members:
-            return None
+            if effect.statement.only_if_missing:
+                return None
+            # It was dropped unseen, or by this statement: CREATE OR REPLACE is a DROP and a CREATE.
+            self._leave(name, at)
+            self._tell_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
-        structure = await self._tools.learner.learn(self.source, effect, statement)
+        held = await self._tools.learner.learn(self.source, effect, statement)
         present = await read_table(self._tools.target, effect.target)
         found: list[str] = []
         for version, template in self.group.templates(at):
             known = present if template is None else self._structure(template, at)
-            found = differences(known, structure) if known and structure else []
+            found = _unlike(known, held) if template or known else []
             if not found or effect.skipped:
                 self.group.join(name, at, template)
                 self._numbers[name] = number
@@ -242,7 +255,9 @@ class PessimisticGroup(GroupActor):
         return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
-        return self.registry.structure(self._numbers[name], at.transaction)
+        """The structure that a member has for certain."""
+        held = self.registry.held(self._numbers[name], at.transaction)
+        return held.structure if held.known else None
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
@@ -259,7 +274,8 @@ class PessimisticGroup(GroupActor):
         old, new = effect.table, effect.renamed_to
         number = self.registry.join(Member(self.source, effect.renamed_to), effect.target)
         place = statement.transaction
-        self.registry.learn(number, place, self._structure(old, at))
+        self.registry.inherit(number, place, self._numbers[old])
+        self.registry.learn(self._numbers[old], place, GONE)
         self.group.rename(old, new, at)
         self.registry.leave(self._numbers.pop(old))
         self._numbers[new] = number
@@ -284,3 +300,12 @@ class PessimisticGroup(GroupActor):
             " anew behind it with remove-meta",
         )
         return f"{where}, statement: {statement.sql[:2000]}", ways
+
+
+def _unlike(template: Table | None, held: Held) -> list[str]:
+    """What keeps a created table from having a template's structure for certain."""
+    if held.structure is None or not held.known:
+        return [f"its structure is not known for certain: {held.doubt}"]
+    if template is None:
+        return ["the structure of the shard that it was compared with is not known for certain"]
+    return differences(template, held.structure)

@@ -12,8 +12,8 @@ from replicator.binlog.segment import Statement
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.provenance import GONE
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_table import named
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -150,19 +150,20 @@ class UncoordinatedGroup(GroupActor):
             number = registry.number(member)
             if number is not None:
                 registry.leave(number)
+                registry.learn(number, at, GONE)
         elif effect.kind is EffectKind.RENAME:
             assert effect.renamed_to is not None
             old = registry.join(member, effect.target)
             new = registry.join(Member(self.source, effect.renamed_to), effect.target)
-            registry.learn(new, at, registry.structure(old, at))
+            origin = registry.number(Member(self.source, effect.origin))
+            registry.inherit(new, at, old if origin is None else origin)
             registry.leave(old)
+            registry.learn(old, at, GONE)
         elif effect.kind is EffectKind.MOVE_IN:
-            assert effect.renamed_to is not None
             new = registry.join(member, effect.target)
-            number = registry.number(Member(self.source, effect.renamed_to))
-            # As it was before the statement, which may have given its former name to another.
-            before = None if number is None else registry.structure(number, at - 1)
-            registry.learn(new, at, before and named(before, effect.table))
+            origin = registry.number(Member(self.source, effect.origin))
+            if origin is not None:
+                registry.inherit(new, at, origin)
         elif effect.kind is EffectKind.CREATE:
             registry.join(member, effect.target)
 

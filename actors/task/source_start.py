@@ -33,6 +33,7 @@ from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
 from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
@@ -112,7 +113,7 @@ def _from_checkpoint(
     members: dict[int, dict[int, int]] = {}
     for record in checkpoint.members:
         number = registry.join(record.member, record.target)
-        registry.learn(number, record.since, record.structure)
+        registry.learn(number, record.since, record.held)
         members.setdefault(registry.target(record.target), {})[number] = record.version
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = SourcePosition(
@@ -155,7 +156,7 @@ async def _fresh(
         if target is None or structure is None:
             continue
         number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
-        registry.learn(number, 0, structure)
+        registry.learn(number, 0, Held(structure, Provenance.READ))
         members.setdefault(registry.target_of(number), {})[number] = 0
     return SourceStart(
         read_from=start,

@@ -11,9 +11,11 @@ from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
 from replicator.mysql.connection import Connection
 from replicator.pipeline.batch import Batch
+from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import PlanError, UnfitTargetError, plan_table
 from replicator.schema.inspection import read_target
+from replicator.schema.provenance import Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
 
@@ -82,16 +84,20 @@ class BatchPlanner:
 
     def _make(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         target = self._tables[part.target]
-        known = self._registry.structure(member, at)
-        # A start in the past may meet rows that are older than the structure found upstream;
-        # the target was loaded from such rows, so its structure is the second guess.
-        guesses = [known, target] if known is not None else [target]
+        held = self._registry.held(member, at)
+        # A guess does no harm where the event tells all that it could be wrong about.
+        guesses = [
+            table
+            for table in (held.structure, target)
+            if table is not None and told_by_event(table, table_map)
+        ]
+        known = [held.structure] if held.known and held.structure is not None else []
         failure: PlanError | None = None
-        for guess in guesses:
+        for structure in (*known, *guesses):
             try:
                 return plan_table(
                     self._registry.member(member),
-                    guess,
+                    structure,
                     table_map,
                     target,
                     part.target,
@@ -102,6 +108,8 @@ class BatchPlanner:
                 if isinstance(error, UnfitTargetError):
                     # The structure fits the rows; it must not be read with another one.
                     break
+        if failure is None:
+            raise self._unknown(part, member, held)
         raise FatalError(
             "rows.no-plan",
             str(failure),
@@ -112,6 +120,25 @@ class BatchPlanner:
             ),
         ) from failure
 
+    def _unknown(self, part: Part, member: int, held: Held) -> FatalError:
+        name = self._registry.member(member)
+        doubt = held.doubt or "it was dropped or renamed before these rows"
+        return FatalError(
+            "rows.structure-unknown",
+            f"the structure that rows of {name} were written with is not known for certain:"
+            f" {doubt}. The events do not tell names, signs, labels and charsets"
+            " (binlog_row_metadata is not FULL), so read by a guess their values could end up in"
+            " other columns, or as other values",
+            where=f"{name}, target {self._registry.target_name(part.target)}",
+            ways_out=(
+                "start behind the last change of the table's structure: `stop`, meta: in the task"
+                " file, `replicator run --remove-meta`; rows before it must be in the target by"
+                " then",
+                "with binlog_row_metadata=FULL at the source, rows tell their structure themselves;"
+                " that holds for what is written from then on, so start behind it",
+            ),
+        )
+
     async def _read_target(self, part: Part) -> Table:
         name = self._registry.target_name(part.target)
         table = await read_target(self._target, name)
@@ -120,7 +147,7 @@ class BatchPlanner:
         assert part.rows is not None
         at = part.rows.transaction[0]
         members = self._registry.members_of(part.target)
-        known = [s for member in members if (s := self._registry.structure(member, at))]
+        known = [s for m in members if (s := self._registry.held(m, at).structure)]
         raise FatalError(
             "target.missing",
             f"the target table {name} does not exist",

@@ -16,6 +16,7 @@ from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET, WATERMARK_TAB
 from replicator.mysql.connection import Connection, Transaction
 from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
+from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
 from replicator.watermark import Watermark
 
@@ -34,7 +35,8 @@ MEMBER_TABLE = MetaTable(
     "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
     " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
-    " since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+    " since BIGINT NOT NULL, structure LONGTEXT NOT NULL, provenance VARCHAR(16) NOT NULL,"
+    " doubt TEXT NOT NULL,"
     " PRIMARY KEY (source, schema_name, table_name)",
 )
 GROUP_TABLE = MetaTable(
@@ -43,6 +45,9 @@ GROUP_TABLE = MetaTable(
     " target_table VARCHAR(64) NOT NULL, state LONGTEXT NOT NULL,"
     " PRIMARY KEY (source, target_schema, target_table)",
 )
+
+_LONGEST_DOUBT = 5_000
+"""Characters: four bytes each fit into TEXT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +138,9 @@ class MetaStore:
             return None
         file, offset, gtid, server_id, server_uuid, shard_mode, open_items, *landmark = found[0]
         members = await self.connection.fetch(
-            "SELECT schema_name, table_name, target_schema, target_table, version, since, structure"
-            f" FROM {self.table(MEMBER_TABLE)} WHERE source = %s ORDER BY 1, 2",
+            "SELECT schema_name, table_name, target_schema, target_table, version, since,"
+            f" structure, provenance, doubt FROM {self.table(MEMBER_TABLE)}"
+            " WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
         watermarks = await self.connection.fetch(
@@ -170,9 +176,19 @@ class MetaStore:
                     TableName(target_schema, target_table),
                     version,
                     since,
-                    load_structure(structure),
+                    Held(load_structure(structure), Provenance(provenance), doubt),
                 )
-                for schema, table, target_schema, target_table, version, since, structure in members
+                for (
+                    schema,
+                    table,
+                    target_schema,
+                    target_table,
+                    version,
+                    since,
+                    structure,
+                    provenance,
+                    doubt,
+                ) in members
             ),
             low_watermarks=tuple(low_watermarks.items()),
             high_watermarks=tuple(high_watermarks.items()),
@@ -243,8 +259,8 @@ class MetaStore:
         for record in checkpoint.members:
             await transaction.fetch(
                 f"INSERT INTO {self.table(MEMBER_TABLE)} (source, schema_name, table_name,"
-                " target_schema, target_table, version, since, structure)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                " target_schema, target_table, version, since, structure, provenance, doubt)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     checkpoint.source,
                     record.member.name.schema,
@@ -253,6 +269,8 @@ class MetaStore:
                     record.target.table,
                     record.version,
                     record.since,
-                    dump_structure(record.structure),
+                    dump_structure(record.held.structure),
+                    record.held.provenance.value,
+                    record.held.doubt[:_LONGEST_DOUBT],
                 ),
             )

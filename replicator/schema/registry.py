@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from replicator.mysql.names import Member, TableName
+from replicator.schema.provenance import UNSEEN, Held
 from replicator.schema.structure import Column, Table, UniqueKey
 
 
@@ -16,15 +17,22 @@ class MemberRecord:
     """What a checkpoint keeps of a member: its version and structure at the saved position.
 
     ``since`` is the key of the event group that gave it this structure (0: known from the start).
-    ``structure`` is None while it is unknown: then the rows' own metadata or the target's structure
-    is used.
+    ``held`` is the structure, and where it comes from.
     """
 
     member: Member
     target: TableName
     version: int
     since: int
-    structure: Table | None
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class _Inherited:
+    """What another member has at a place."""
+
+    member: int
+    at: int
 
 
 class SchemaRegistry:
@@ -44,7 +52,7 @@ class SchemaRegistry:
         self._member_numbers: dict[Member, int] = {}
         self._target_of: dict[int, int] = {}
         self._present: set[int] = set()
-        self._structures: dict[int, dict[int, Table | None]] = {}
+        self._structures: dict[int, dict[int, Held | _Inherited]] = {}
         self._copied: dict[int, int] = {}
         self._lock = threading.Lock()
 
@@ -122,18 +130,26 @@ class SchemaRegistry:
             if self._members[member].source == source and self._target_of[member] == target
         }
 
-    def learn(self, member: int, since: int, structure: Table | None) -> None:
+    def learn(self, member: int, since: int, held: Held) -> None:
         """Note the structure that a member has after the event group at ``since``."""
-        self._structures.setdefault(member, {})[since] = structure
+        self._structures.setdefault(member, {})[since] = held
 
-    def structure(self, member: int, at: int) -> Table | None:
-        """A member's structure at a place of its source's binlog; None if it is not known.
+    def inherit(self, member: int, since: int, origin: int) -> None:
+        """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
+
+        What that is may be learned later: statements are read before they are executed.
+        """
+        self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+
+    def held(self, member: int, at: int) -> Held:
+        """A member's structure at a place of its source's binlog, and where it comes from.
 
         It is the newest one noted up to ``at``, so reading the binlog again from an earlier place
         finds the same structures again.
         """
         since = self.since(member, at)
-        return None if since is None else self._structures[member][since]
+        found = UNSEEN if since is None else self._structures[member][since]
+        return self.held(found.member, found.at) if isinstance(found, _Inherited) else found
 
     def record(self, member: int, version: int, at: int) -> MemberRecord:
         """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""
@@ -143,7 +159,7 @@ class SchemaRegistry:
             target=self._targets[self._target_of[member]],
             version=version,
             since=since or 0,
-            structure=None if since is None else self._structures[member][since],
+            held=self.held(member, at),
         )
 
     def since(self, member: int, at: int) -> int | None:

@@ -251,3 +251,36 @@ async def _fault(estate: ShardedEstate, shard: str, sql: str) -> FatalError:
     fault = await fault_of(run())
     assert sql.split("{t}")[0] in fault.where
     return fault
+
+
+async def test_a_shard_that_is_replaced_is_read_by_its_new_structure(
+    mixed_estate: ShardedEstate,
+) -> None:
+    """CREATE OR REPLACE is a DROP and a CREATE: reported, and the columns are those of now."""
+    estate = mixed_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT, w INT)")
+    async with estate.merging():
+        estate.put("A1", "{}, 1, 2")
+        with capture_logs() as logs:
+            estate.run("A1", "CREATE OR REPLACE TABLE {t} (id INT PRIMARY KEY, v INT, w INT)")
+            estate.put("A1", "{}, 3, 4")
+            await estate.caught_up()
+        assert "ddl.not-executed" in [entry["event"] for entry in logs]
+        assert sum(estate.rows().values()) == 2
+
+
+async def test_a_shard_that_is_replaced_by_another_table_is_a_fault(
+    mixed_estate: ShardedEstate,
+) -> None:
+    estate = mixed_estate
+    estate.create("A1", "B1", table="(id INT PRIMARY KEY, v INT, w INT)")
+
+    async def follow() -> None:
+        async with estate.merging():
+            estate.run("A1", "CREATE OR REPLACE TABLE {t} (id INT PRIMARY KEY, w INT, v INT)")
+            estate.put("A1", "{}, 1, 2")
+            await estate.caught_up()
+
+    fault = await fault_of(follow())
+    assert fault.event == "ddl.create-differs"
+    assert sum(estate.rows().values()) == 0

@@ -13,6 +13,7 @@ from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord
 from replicator.schema.structure import Column, Table, UniqueKey
 from replicator.watermark import Watermark
@@ -39,7 +40,11 @@ async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterat
 
 
 def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
-    members = (MemberRecord(Member("a", TableName("s", "t1")), TARGET, version, 7, STRUCTURE),)
+    members = (
+        MemberRecord(
+            Member("a", TableName("s", "t1")), TARGET, version, 7, Held(STRUCTURE, Provenance.TOLD)
+        ),
+    )
     watermark = Watermark(version, 12, 3)
     return Checkpoint(
         "a",

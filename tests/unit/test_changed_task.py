@@ -14,6 +14,7 @@ from replicator.downstream.decisions import DecisionRecord
 from replicator.downstream.meta import Checkpoint
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
+from replicator.schema.provenance import UNSEEN
 from replicator.schema.registry import MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
@@ -24,7 +25,7 @@ ONE, TWO = TableName("s", "t1"), TableName("s", "t2")
 
 
 def record(name: TableName) -> MemberRecord:
-    return MemberRecord(Member("a", name), T, 1, 50, None)
+    return MemberRecord(Member("a", name), T, 1, 50, UNSEEN)
 
 
 def state(*members: TableName, base: int) -> str:

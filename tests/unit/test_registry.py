@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.mysql.names import Member, TableName
+from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry, dump_structure, load_structure
 from replicator.schema.structure import Column, Table, UniqueKey
 
@@ -35,33 +36,46 @@ def test_a_member_keeps_its_number_when_it_comes_back() -> None:
     assert registry.members_in("b") == ()
 
 
+def known(*columns: str) -> Held:
+    return Held(table(*columns), Provenance.LEARNED)
+
+
 def test_a_structure_holds_until_the_next_one_that_was_learned() -> None:
     registry = SchemaRegistry()
     number = registry.join(member("t1"), TARGET)
-    assert registry.structure(number, 0) is None
-    registry.learn(number, 1, table("a"))
-    registry.learn(number, 4, table("a", "b"))
-    assert [registry.structure(number, at) for at in range(6)] == [
-        None,
-        table("a"),
-        table("a"),
-        table("a"),
-        table("a", "b"),
-        table("a", "b"),
+    assert registry.held(number, 0) == UNSEEN
+    assert not UNSEEN.known
+    registry.learn(number, 1, known("a"))
+    registry.learn(number, 4, known("a", "b"))
+    assert [registry.held(number, at) for at in range(6)] == [
+        UNSEEN,
+        known("a"),
+        known("a"),
+        known("a"),
+        known("a", "b"),
+        known("a", "b"),
     ]
 
 
-def test_an_unknown_structure_hides_the_older_one() -> None:
+def test_a_guess_hides_what_was_known_before() -> None:
     registry = SchemaRegistry()
     number = registry.join(member("t1"), TARGET)
-    registry.learn(number, 0, table("a"))
-    registry.learn(number, 1, None)
-    assert registry.structure(number, 1) is None
+    registry.learn(number, 0, known("a"))
+    registry.learn(number, 1, guess(None, "it could not be found out"))
+    assert not registry.held(number, 1).known
+    assert registry.record(number, 3, 1).held.doubt == "it could not be found out"
 
 
-@pytest.mark.parametrize("structure", [None, table("a", "ö")])
-def test_structures_survive_the_meta_tables(structure: Table | None) -> None:
-    assert load_structure(dump_structure(structure)) == structure
+def test_a_renamed_table_has_what_the_old_name_turns_out_to_have_had() -> None:
+    registry = SchemaRegistry()
+    old, new = registry.join(member("t1"), TARGET), registry.join(member("t2"), TARGET)
+    registry.learn(old, 0, known("a"))
+    registry.inherit(new, 7, old)
+    registry.learn(old, 7, GONE)
+    # An ALTER at 5 is executed, and so learned, after the RENAME at 7 was read.
+    registry.learn(old, 5, known("a", "b"))
+    assert registry.held(new, 7) == known("a", "b")
+    assert registry.held(old, 7).structure is None
 
 
 def test_a_fingerprint_ignores_the_name_and_the_counter() -> None:
@@ -71,3 +85,8 @@ def test_a_fingerprint_ignores_the_name_and_the_counter() -> None:
     same = made("CREATE TABLE `t1` (a int) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4")
     assert same == made("CREATE TABLE `x``y` (a int) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
     assert same != made("CREATE TABLE `t1` (a bigint) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
+
+
+@pytest.mark.parametrize("structure", [None, table("a", "ö")])
+def test_structures_survive_the_meta_tables(structure: Table | None) -> None:
+    assert load_structure(dump_structure(structure)) == structure
