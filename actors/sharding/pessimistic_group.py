@@ -256,8 +256,7 @@ class PessimisticGroup(GroupActor):
 
     def _structure(self, name: TableName, at: Place) -> Table | None:
         """The structure that a member has for certain."""
-        held = self.registry.held(self._numbers[name], at.transaction)
-        return held.structure if held.known else None
+        return self.registry.held(self._numbers[name], at.transaction).certain
 
     def _rename(self, effect: Effect, statement: Statement, at: Place) -> None:
         assert effect.renamed_to is not None
@@ -304,8 +303,8 @@ class PessimisticGroup(GroupActor):
 
 def _unlike(template: Table | None, held: Held) -> list[str]:
     """What keeps a created table from having a template's structure for certain."""
-    if held.structure is None or not held.known:
+    if held.certain is None:
         return [f"its structure is not known for certain: {held.doubt}"]
     if template is None:
         return ["the structure of the shard that it was compared with is not known for certain"]
-    return differences(template, held.structure)
+    return differences(template, held.certain)

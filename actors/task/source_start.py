@@ -21,6 +21,7 @@ from actors.task.changed_task import (
     refuse_moves,
     refuse_other_mode,
 )
+from actors.task.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task_setup import SourceSetup
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
@@ -32,8 +33,7 @@ from replicator.mysql.identify import server_identity
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
-from replicator.schema.inspection import list_tables, read_table
-from replicator.schema.provenance import Held, Provenance
+from replicator.schema.inspection import list_tables
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
@@ -71,8 +71,10 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         tables = await list_tables(upstream)
         _report_unused(setup, tables)
         if checkpoint is not None:
-            return _from_checkpoint(setup, registry, checkpoint, server)
-        return await _fresh(setup, registry, upstream, tables, server)
+            start = _from_checkpoint(setup, registry, checkpoint, server)
+            await _settle(setup, registry, upstream, checkpoint, start)
+            return start
+        return await _fresh(setup, registry, upstream, server)
     except MySQLError as error:
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
@@ -139,25 +141,41 @@ def _from_checkpoint(
     )
 
 
+async def _settle(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    upstream: Connection,
+    checkpoint: Checkpoint,
+    start: SourceStart,
+) -> None:
+    """Ask the server for the structures that the checkpoint holds guesses of."""
+    names = [r.member.name for r in checkpoint.members if not r.held.known]
+    if names:
+        found = await tables_at_end(setup, upstream, start.server, start.read_from)
+        place = BinlogPosition(checkpoint.file, checkpoint.offset).key - 1
+        there = [name for name in names if name in found.tables]
+        note_structures(setup.source, registry, found, there, place)
+
+
 async def _fresh(
     setup: SourceSetup,
     registry: SchemaRegistry,
     upstream: Connection,
-    tables: list[TableName],
     server: ServerIdentity,
 ) -> SourceStart:
     start = await _named_start(setup, upstream)
     if isinstance(start, SourcePosition):
         start = replace(start, landmark=await landmark_before(setup, server, start.binlog.file))
+    found = await tables_at_end(setup, upstream, server, start)
+    named = {change.table for change in found.changes if change.table is not None}
+    names = names_at_start(found, (n for n in named if setup.router.route(n.schema, n.table)))
     members: dict[int, dict[int, int]] = {}
-    for name in tables:
+    for name in sorted(names):
         target = setup.router.route(name.schema, name.table)
-        structure = await read_table(upstream, name) if target else None
-        if target is None or structure is None:
-            continue
+        assert target is not None
         number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
-        registry.learn(number, 0, Held(structure, Provenance.READ))
         members.setdefault(registry.target_of(number), {})[number] = 0
+    note_structures(setup.source, registry, found, sorted(names), 0)
     return SourceStart(
         read_from=start,
         resume=start if isinstance(start, SourcePosition) else None,

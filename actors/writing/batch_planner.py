@@ -91,7 +91,7 @@ class BatchPlanner:
             for table in (held.structure, target)
             if table is not None and told_by_event(table, table_map)
         ]
-        known = [held.structure] if held.known and held.structure is not None else []
+        known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
         for structure in (*known, *guesses):
             try:

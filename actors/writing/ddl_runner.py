@@ -101,9 +101,9 @@ class DdlRunner:
         """What an item's statement did to its member, whose structure is noted."""
         at = item.statement.transaction
         number = self._registry.number(Member(item.source, item.effect.table))
-        before = None if number is None else self._registry.held(number, at - 1).structure
+        before = None if number is None else self._registry.held(number, at - 1).certain
         after = await self._learner.learn(item.source, item.effect, item.statement)
-        return MemberChange(before, after.structure, item.effect.kind is EffectKind.CREATE)
+        return MemberChange(before, after.certain, item.effect.kind is EffectKind.CREATE)
 
     async def _execute(self, item: DdlItem, change: MemberChange) -> None:
         moves = item.effect.kind is EffectKind.MOVE_IN

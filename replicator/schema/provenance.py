@@ -38,6 +38,11 @@ class Held:
         """Whether rows may be read with it, whatever their events tell."""
         return self.provenance is not Provenance.GUESSED
 
+    @property
+    def certain(self) -> Table | None:
+        """The structure where it is known."""
+        return self.structure if self.known else None
+
 
 GONE = Held(None, Provenance.LEARNED)
 """Of a table that was dropped, or has another name now."""

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.provenance import UNSEEN, Held
+from replicator.schema.provenance import UNSEEN, Held, Provenance
 from replicator.schema.structure import Column, Table, UniqueKey
+
+_FIRST_HAND = frozenset({Provenance.READ, Provenance.TOLD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,24 @@ class SchemaRegistry:
         }
 
     def learn(self, member: int, since: int, held: Held) -> None:
-        """Note the structure that a member has after the event group at ``since``."""
-        self._structures.setdefault(member, {})[since] = held
+        """Note the structure that a member has after the event group at ``since``.
+
+        What was read or told for that very place is not replaced by what is concluded.
+        """
+        if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
+            self._structures.setdefault(member, {})[since] = held
 
     def inherit(self, member: int, since: int, origin: int) -> None:
         """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
 
         What that is may be learned later: statements are read before they are executed.
         """
-        self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+        if not self._is_first_hand(member, since):
+            self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+
+    def _is_first_hand(self, member: int, since: int) -> bool:
+        noted = self._structures.get(member, {}).get(since)
+        return isinstance(noted, Held) and noted.provenance in _FIRST_HAND
 
     def held(self, member: int, at: int) -> Held:
         """A member's structure at a place of its source's binlog, and where it comes from.

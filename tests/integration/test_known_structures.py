@@ -53,3 +53,55 @@ async def test_a_shard_made_like_a_table_that_is_not_replicated_is_a_fault(
     assert fault.event == "rows.structure-unknown"
     assert f"{merging.database}_x.p" in fault.message
     assert merging.on(merging.target, "SELECT * FROM t") == ()
+
+
+SWAP = (
+    "INSERT INTO t_1 VALUES (1, 2, 3)",
+    "ALTER TABLE t_1 MODIFY b INT AFTER id",
+    "INSERT INTO t_1 VALUES (2, 3, 2)",
+)
+
+
+async def test_rows_before_a_change_are_not_read_by_the_structure_behind_it(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", CREATE)
+    merging.generation()  # takes the start
+    merging.do(*SWAP)
+    fault = await fault_while(merging)
+    assert fault.event == "rows.structure-unknown"
+    assert "MODIFY b" in fault.message
+    assert merging.on(merging.target, "SELECT * FROM t") == ()
+
+
+async def test_rows_before_a_change_may_tell_their_structure(
+    merging_from: Callable[..., Merging], mariadb_source_full: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source_full)
+    merging.create("t", CREATE)
+    merging.generation()
+    merging.do(*SWAP)
+    async with merging.running() as generation:
+        await merging.check(generation)
+
+
+async def test_what_changes_no_columns_and_what_is_made_later_are_read_for_certain(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", CREATE)
+    merging.generation()
+    merging.do(
+        "INSERT INTO t_1 VALUES (1, 2, 3)",
+        "ALTER TABLE t_1 ADD INDEX (a), COMMENT 'x'",
+        "CREATE TABLE t_2 (id INT PRIMARY KEY, b INT, a INT)",
+        "INSERT INTO t_2 VALUES (2, 2, 3)",
+        "ALTER TABLE t_2 MODIFY a INT AFTER id",
+        "INSERT INTO t_2 VALUES (3, 2, 3)",
+    )
+    merging.shards("t", 2)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        rows = merging.on(merging.target, "SELECT id, a, b FROM t ORDER BY id")
+        assert rows == ((1, 2, 3), (2, 3, 2), (3, 2, 3))

@@ -1,0 +1,74 @@
+"""The statements of a stretch of a source's binlog, read before the task follows it."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+
+from actors.faults import TransientError
+from actors.reading.source_faults import source_fault
+from actors.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SourceSetup,
+    source_address,
+)
+from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Statement
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.stream import BinlogStream
+from replicator.ddl.recognise import recognise
+from replicator.mysql.identity import ServerIdentity
+from replicator.schema.past_changes import PastChange, past_changes
+
+
+async def changes_between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+) -> list[PastChange]:
+    """What statements from ``start`` to ``end`` may have changed of structures, in their order.
+
+    Raises FatalError, TransientError.
+    """
+    if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
+        return []
+    stream = BinlogStream(
+        source_address(setup),
+        start,
+        server_id=setup.server_id,
+        route=lambda _schema, _table: None,
+        limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+        expected=server,
+    )
+    try:
+        return await anyio.to_thread.run_sync(_read, stream, end, abandon_on_cancel=True)
+    except StreamLostError as error:
+        raise TransientError(f"source {setup.source}: {error}") from error
+    except BinlogError as error:
+        raise source_fault(setup.source, start, error) from error
+    finally:
+        stream.close()
+
+
+def _read(stream: BinlogStream, end: BinlogPosition) -> list[PastChange]:
+    found: list[PastChange] = []
+    stream.open()
+    while True:
+        segment = stream.read_segment()
+        if segment.statement is not None:
+            found += _changes(segment.statement)
+        if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
+            return found
+
+
+def _changes(statement: Statement) -> tuple[PastChange, ...]:
+    recognised = recognise(
+        statement.sql,
+        default_schema=statement.schema,
+        ansi_quotes=statement.context.ansi_quotes,
+        no_backslash_escapes=statement.context.no_backslash_escapes,
+    )
+    return past_changes(recognised, statement.transaction)

@@ -1,0 +1,117 @@
+"""The structures that rows behind a start are read by: what the server tells, and how far back.
+
+A server tells the structures of now. They hold back to the last statement that may have changed
+them; before it they are a guess (`replicator.schema.provenance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from actors.task.past_statements import changes_between
+from actors.task_setup import SourceSetup
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import Member, TableName
+from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.past_changes import Past, PastChange
+from replicator.schema.provenance import Held, Provenance, guess
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class TablesAtEnd:
+    """The routed tables of a source as they are at a place of its binlog behind ``start``.
+
+    ``changes``: what may have changed them since ``start``, in its order.
+    """
+
+    tables: Mapping[TableName, Table]
+    changes: tuple[PastChange, ...]
+
+    def of(self, name: TableName) -> tuple[PastChange, ...]:
+        """What may have changed a table."""
+        return tuple(change for change in self.changes if change.concerns(name))
+
+
+async def tables_at_end(
+    setup: SourceSetup,
+    upstream: Connection,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+) -> TablesAtEnd:
+    """Read the structures at a place that no change of them stands beside, and all since ``start``.
+
+    Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
+    """
+    while True:
+        before = await binlog_end(upstream)
+        tables = {}
+        for name in await list_tables(upstream):
+            if setup.router.route(name.schema, name.table):
+                structure = await read_table(upstream, name)
+                if structure is not None:
+                    tables[name] = structure
+        end = await binlog_end(upstream)
+        if before is None or end is None:
+            return TablesAtEnd(tables, ())
+        place = BinlogPosition(end.file, end.offset)
+        changes = await changes_between(setup, server, start, place)
+        if not any(
+            change.at >= BinlogPosition(before.file, before.offset).key for change in changes
+        ):
+            return TablesAtEnd(tables, tuple(changes))
+
+
+def _routed(setup: SourceSetup, change: PastChange) -> bool:
+    table = change.table
+    return table is None or setup.router.route(table.schema, table.table) is not None
+
+
+def names_at_start(found: TablesAtEnd, routed: Iterable[TableName]) -> set[TableName]:
+    """The tables that were there at the start, as far as it is certain or likely.
+
+    ``routed`` are those that statements name and that are replicated.
+    """
+    names = set()
+    for name in {*found.tables, *routed}:
+        changes = found.of(name)
+        if changes and changes[0].past is Past.MISSING:
+            continue
+        if name in found.tables or (changes and changes[0].past is Past.OTHER_NAME):
+            names.add(name)
+    return names
+
+
+def note_structures(
+    source: str, registry: SchemaRegistry, found: TablesAtEnd, names: Iterable[TableName], at: int
+) -> None:
+    """Note for members what is known of their structures from the place ``at`` on."""
+    doubtful = []
+    for name in names:
+        number = registry.number(Member(source, name))
+        assert number is not None
+        structure, changes = found.tables.get(name), found.of(name)
+        if not changes and structure is not None:
+            registry.learn(number, at, Held(structure, Provenance.READ))
+            continue
+        doubtful.append(str(name))
+        first = changes[0].sql if changes else "?"
+        registry.learn(
+            number,
+            at,
+            guess(structure, f"it was read behind a statement that may change it: {first}"),
+        )
+        if structure is not None:
+            registry.learn(number, changes[-1].at, Held(structure, Provenance.READ))
+    if doubtful:
+        log.warning("schema.older-rows", source=source, members=sorted(doubtful)[:50])

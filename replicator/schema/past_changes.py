@@ -1,0 +1,127 @@
+"""What the statements of a stretch of binlog mean for structures that were read at its end. Pure.
+
+A structure read from a server is that of rows only where nothing has changed it in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.ddl.tokens import Token
+from replicator.mysql.names import TableName
+
+
+class Past(StrEnum):
+    """What a statement says about its table before it."""
+
+    MISSING = "missing"
+    """It did not exist."""
+    OTHER = "other"
+    """It may have had another structure, or not have existed."""
+    OTHER_NAME = "other name"
+    """It existed, and has another name since."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """One table's part in a statement. ``table`` is None for one that may concern any table."""
+
+    table: TableName | None
+    past: Past
+    at: int
+    sql: str
+    schema: str = ""
+    """Set where all tables of a schema are concerned."""
+
+    def concerns(self, name: TableName) -> bool:
+        """Whether the statement may change this table."""
+        if self.table is not None:
+            return self.table == name
+        return self.schema in ("", name.schema)
+
+
+def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
+    """What a statement, whose event group begins at ``at``, changes of columns; often nothing."""
+    kind, sql = statement.kind, statement.sql[:500]
+    if statement.temporary:
+        return ()
+    if kind is StatementKind.DROP_DATABASE:
+        assert statement.schema is not None
+        return (PastChange(None, Past.OTHER, at, sql, schema=statement.schema.name),)
+    if kind is StatementKind.UNKNOWN:
+        return (PastChange(None, Past.OTHER, at, sql),)
+    found: list[PastChange] = []
+    for old, new in statement.renames:
+        found.append(PastChange(TableName(old.schema, old.table), Past.OTHER_NAME, at, sql))
+        found.append(PastChange(TableName(new.schema, new.table), Past.MISSING, at, sql))
+    past = None if found else _past(statement)
+    if past is not None:
+        found += [
+            PastChange(TableName(table.schema, table.table), past, at, sql)
+            for table in statement.named(TableRole.SUBJECT)
+        ]
+    return tuple(found)
+
+
+def _past(statement: Recognised) -> Past | None:
+    match statement.kind:
+        case StatementKind.CREATE_TABLE if statement.only_if_missing:
+            # It was missing, or has been as it is at the end.
+            return None
+        case StatementKind.CREATE_TABLE if not statement.replaces_table:
+            return Past.MISSING
+        case StatementKind.CREATE_TABLE | StatementKind.DROP_TABLE:
+            return Past.OTHER
+        case StatementKind.ALTER_TABLE if may_change_columns(statement):
+            return Past.OTHER
+    return None
+
+
+_HARMLESS = frozenset(
+    {
+        *("ENGINE", "COMMENT", "ALGORITHM", "LOCK", "AUTO_INCREMENT", "FORCE", "ENABLE"),
+        *("DISABLE", "ROW_FORMAT", "TRUNCATE", "COALESCE", "REORGANIZE", "ANALYZE", "OPTIMIZE"),
+        *("REBUILD", "REPAIR", "CHECK", "STATS_PERSISTENT", "STATS_AUTO_RECALC"),
+    }
+)
+_HARMLESS_BEHIND = {
+    "ADD": frozenset(
+        {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "FOREIGN", "PARTITION"}
+    ),
+    "DROP": frozenset({"INDEX", "KEY", "PRIMARY", "FOREIGN", "PARTITION"}),
+    "RENAME": frozenset({"INDEX", "KEY"}),
+}
+
+
+def may_change_columns(statement: Recognised) -> bool:
+    """Whether an ALTER TABLE may change what its rows are read by.
+
+    Not so for actions on indexes, partitions, the engine and comments.
+    """
+    end = max(table.span.end for table in statement.named(TableRole.SUBJECT))
+    return any(not _harmless(action) for action in _actions(statement.tokens, end))
+
+
+def _harmless(action: list[Token]) -> bool:
+    words = [token.keyword for token in action[:2]]
+    if words[0] in _HARMLESS:
+        return True
+    return len(words) == 2 and words[1] in _HARMLESS_BEHIND.get(words[0], frozenset())
+
+
+def _actions(tokens: Iterable[Token], start: int) -> list[list[Token]]:
+    """The tokens behind ``start``, cut at the commas outside of brackets."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token.start < start:
+            continue
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [action for action in found if action]

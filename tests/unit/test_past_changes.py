@@ -1,0 +1,67 @@
+"""Which statements make a structure that is read behind them a guess for the rows before."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.recognise import recognise
+from replicator.mysql.names import TableName
+from replicator.schema.past_changes import Past, past_changes
+
+T = TableName("s", "t")
+
+
+def pasts(sql: str) -> list[tuple[TableName | None, Past]]:
+    changes = past_changes(recognise(sql, default_schema="s"), 7)
+    return [(change.table, change.past) for change in changes]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE IF NOT EXISTS t (a INT)",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "TRUNCATE TABLE t",
+        "CREATE INDEX i ON t (a)",
+        "ALTER TABLE t ADD INDEX (a, b), DROP KEY k, ENGINE=InnoDB, COMMENT = 'add column'",
+        "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (7))",
+        "ALTER TABLE t RENAME INDEX a TO b",
+        "ALTER TABLE t AUTO_INCREMENT = 7",
+        "GRANT SELECT ON s.t TO x",
+    ],
+)
+def test_what_changes_no_columns(sql: str) -> None:
+    assert pasts(sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD c INT",
+        "ALTER TABLE t ADD INDEX (a), MODIFY a INT FIRST",
+        "ALTER TABLE t ADD `index` INT",
+        "ALTER TABLE t DROP `key`",
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4",
+        "CREATE OR REPLACE TABLE t (a INT)",
+        "DROP TABLE IF EXISTS t",
+    ],
+)
+def test_what_may_have_been_otherwise(sql: str) -> None:
+    assert pasts(sql) == [(T, Past.OTHER)]
+
+
+def test_what_was_not_there() -> None:
+    assert pasts("CREATE TABLE t (a INT)") == [(T, Past.MISSING)]
+    assert pasts("RENAME TABLE u TO t") == [
+        (TableName("s", "u"), Past.OTHER_NAME),
+        (T, Past.MISSING),
+    ]
+
+
+def test_what_concerns_many() -> None:
+    [change] = past_changes(recognise("DROP DATABASE s", default_schema=""), 7)
+    assert change.concerns(T)
+    assert not change.concerns(TableName("x", "t"))
+    [change] = past_changes(recognise("FROBNICATE t", default_schema="s"), 7)
+    assert change.concerns(TableName("x", "t"))
