@@ -256,8 +256,8 @@ def _temporals(column: Column, target: Column) -> Conversion:
 
 def _texts(column: Column, target: Column) -> Conversion:
     shorter = Conversion(Fit.SOME, f"{target.type} is shorter than {column.type}")
-    if target.base_type == "char" and column.base_type != "char":
-        return Conversion(Fit.NONE, f"{target.type} drops the spaces at the end of a {column.type}")
+    if target.base_type == "char":
+        return _chars(column, target, column.base_type == "char", _length(column))
     room = _TEXT_BYTES.get(target.base_type)
     if column.base_type in _TEXT_BYTES:
         if room is None:
@@ -267,6 +267,18 @@ def _texts(column: Column, target: Column) -> Conversion:
         needed = _length(column) * _CHARSET_BYTES.get(target.charset.lower(), 1)
         return shorter if needed > room else _ALL
     return shorter if _length(column) > _length(target) else _ALL
+
+
+def _chars(column: Column, target: Column, unpadded: bool, longest: int) -> Conversion:
+    """Into a CHAR, which drops spaces at the end, and tabs and line ends that it has no room for.
+
+    ``unpadded``: the column's values have no spaces at their ends.
+    """
+    if not unpadded:
+        return Conversion(Fit.NONE, f"{target.type} drops the spaces at the end of a {column.type}")
+    if longest > _length(target):
+        return Conversion(Fit.NONE, f"{target.type} is shorter than {column.type}")
+    return _ALL
 
 
 def _bytes(column: Column, target: Column) -> Conversion:
@@ -329,6 +341,8 @@ def _missing_labels(column: Column, target: Column) -> Conversion | None:
 
 def _enum_to_text(column: Column, target: Column) -> Conversion:
     longest = max(map(len, labels_of(column)), default=0)
+    if target.base_type == "char":
+        return _chars(column, target, True, longest)
     room = _length(target)
     if target.base_type in _TEXT_BYTES:
         room = _TEXT_BYTES[target.base_type] // _CHARSET_BYTES.get(target.charset.lower(), 1)

@@ -49,7 +49,7 @@ def test_values_arrive_or_are_refused(
     mariadb_source: DatabaseServer, target: DatabaseServer, database_name: str
 ) -> None:
     with bench_of(mariadb_source, target, database_name, PAIRS) as bench:
-        prove(bench, examples=4)
+        prove(bench, examples=3)
 
 
 @pytest.mark.slow
@@ -94,6 +94,8 @@ UNSAFE = [
     ("DATETIME(6)", "DATETIME(3)"),
     ("TIMESTAMP NULL", "DATETIME"),
     ("VARCHAR(5)", "CHAR(5)"),
+    ("CHAR(5)", "CHAR(4)"),
+    ("ENUM('long')", "CHAR(3)"),
     ("VARCHAR(5)", "INT"),
     ("VARCHAR(5)", "DATE"),
     ("VARCHAR(5)", "VARBINARY(20)"),
