@@ -249,19 +249,21 @@ class DdlExecutor:
         return table.fingerprint if table else "absent"
 
     async def _run(self, ddl: DdlExecution, sql: str) -> None:
-        run = self._connection.execute
+        # A session of its own: statements of several targets run at the same time, each in its
+        # context, and a long one must not keep the records of the others waiting.
+        session = Connection(self._connection.address)
         try:
-            await set_up_session(self._connection, ddl.context, sql, ddl.timestamp)
+            await set_up_session(session, ddl.context, sql, ddl.timestamp)
             if ddl.target.table and await self._schema_exists(ddl.target.schema):
                 # A foreign key may name its parent without a schema.
-                await run(f"USE {quote(ddl.target.schema)}")
-            renumbered = await renumbered_column(self._connection, ddl.target, sql, ddl.context)
+                await session.execute(f"USE {quote(ddl.target.schema)}")
+            renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
             if ddl.marked:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
-            await run(sql, patience=DDL_PATIENCE)
-            await report_changed_values(self._connection, ddl.target, sql)
+            await session.execute(sql, patience=DDL_PATIENCE)
+            await report_changed_values(session, ddl.target, sql)
         except UnknownModeError as error:
             raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
@@ -274,16 +276,13 @@ class DdlExecutor:
                 text = f"{text}, and the target is not as the shard is: {'; '.join(found)}"
                 raise DdlRefusedError(code, text) from error
         finally:
-            # A fresh session for whoever comes next: cheaper than putting everything back.
-            self._connection.close()
+            session.close()
 
     async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
         """What the target lacks of a change that an error says to be done."""
         if not ddl.target.table:
             # One action, which the error is about.
             return ()
-        # In a session of our own.
-        self._connection.close()
         present = await read_table(self._connection, ddl.target)
         if ddl.instead is not None and present is not None:
             # The operator answers for what is executed in its place.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from replicator.crashpoints import CrashPoint
@@ -221,3 +222,36 @@ async def test_an_error_is_no_proof_that_all_is_done(
     )
     with pytest.raises(DdlRefusedError, match="the table does not exist"):
         await executor.execute(like)
+
+
+async def test_a_statement_that_takes_long_keeps_no_other_target_waiting(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> None:
+    target_server.execute(f"CREATE TABLE {database_name}.u (id INT)")
+    other = TableName(database_name, "u")
+    quick = replace(ddl, target=other, sql=f"ALTER TABLE {other} ADD x INT", instead=None)
+    with target_server.connect() as reader, reader.cursor() as cursor:
+        cursor.execute("BEGIN")
+        # The lock on its metadata lets no ALTER of the table through.
+        cursor.execute(f"SELECT * FROM {ddl.target.quoted}")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(executor.execute, ddl)
+            with anyio.fail_after(60):
+                while not await _waits_for_metadata(connection):
+                    await anyio.sleep(0.02)
+                await executor.execute(quick)
+            assert await columns(connection, quick) == ["id", "x"]
+            assert await columns(connection, ddl) == ["id"]
+            cursor.execute("COMMIT")
+    assert await columns(connection, ddl) == ["id", "y", "z"]
+
+
+async def _waits_for_metadata(connection: Connection) -> bool:
+    rows = await connection.fetch(
+        "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE LIKE '%%metadata lock%%'"
+    )
+    return bool(rows)
