@@ -16,7 +16,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.conversions import Fit, charset_conversion, conversion
 from replicator.schema.structure import Column
 from tests.support.conversion_bench import Bench, bench_of
-from tests.support.conversion_pairs import PAIRS, Pair
+from tests.support.conversion_pairs import DOCUMENTS, PAIRS, Pair
 
 TARGETS = ["mariadb_target", "mysql56_source", "mysql_source"]
 
@@ -59,6 +59,16 @@ def test_values_of_mysql_arrive_or_are_refused(
     pairs = [pair for pair in PAIRS if not pair.own_to_mariadb]
     with bench_of(mysql56_source, target, database_name, pairs) as bench:
         prove(bench, examples=2)
+
+
+@pytest.mark.parametrize("text", ["LONGTEXT", "MEDIUMTEXT CHARACTER SET utf8mb4"])
+def test_json_becomes_text(
+    mysql_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str, text: str
+) -> None:
+    with bench_of(
+        mysql_source, mariadb_target, database_name, [Pair("JSON", text, DOCUMENTS)]
+    ) as bench:
+        prove(bench, examples=15)
 
 
 UNSAFE = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -113,6 +114,20 @@ def from_values(values: list[str]) -> Literals:
 def labels(*names: str) -> Literals:
     return st.sampled_from([f"'{name}'" for name in names])
 
+
+DOCUMENTS = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**64 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text('aé"\\\\/\n\t漢😀', max_size=6),
+    ),
+    lambda some: st.one_of(
+        st.lists(some, max_size=4), st.dictionaries(st.text("abé", max_size=3), some, max_size=4)
+    ),
+    max_leaves=8,
+).map(lambda document: f"CAST(_utf8mb4 0x{json.dumps(document).encode().hex()} AS JSON)")
 
 UTF8 = " CHARACTER SET utf8mb4"
 LATIN1 = " CHARACTER SET latin1"
