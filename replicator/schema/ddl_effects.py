@@ -88,8 +88,9 @@ class Effect:
     def origin(self) -> TableName:
         """What the table of a RENAME or MOVE_IN was called before the whole statement."""
         assert self.renamed_to is not None
-        moved = self.kind is EffectKind.MOVE_IN
-        old, new = (self.renamed_to, self.table) if moved else (self.table, self.renamed_to)
+        if self.kind is EffectKind.MOVE_IN:
+            return self.renamed_to
+        old, new = self.table, self.renamed_to
         pair = ((old.schema, old.table), (new.schema, new.table))
         return TableName(*self.statement.origin(*pair))
 
