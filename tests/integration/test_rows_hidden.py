@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 
@@ -68,10 +69,13 @@ async def test_versioned_tables_show_their_present_rows(
     merging_from: Callable[..., Merging], mariadb: DatabaseServer
 ) -> None:
     merging = merging_from(mariadb)
+    # The end of time is later at MariaDB 11 than a TIMESTAMP of the target reaches.
+    plain = [n for n in VERSIONED if n != "period" or not isinstance(mariadb, MariaDB11Server)]
     for name, columns in VERSIONED.items():
         merging.create(name, columns)
-        merging.create(f"{name}_plain", columns, target=unversioned(columns))
-    tables = [*VERSIONED, *(f"{name}_plain" for name in VERSIONED)]
+        if name in plain:
+            merging.create(f"{name}_plain", columns, target=unversioned(columns))
+    tables = [*VERSIONED, *(f"{name}_plain" for name in plain)]
     shown = dict.fromkeys(tables, "id, a")
     async with merging.running() as generation:
         for name in tables:
@@ -140,11 +144,11 @@ async def test_tables_with_hidden_columns_are_made_and_copied(
 
 
 def unversioned(columns: str) -> str:
-    """The same table for a target that keeps no former rows, and takes the times of any server."""
+    """The same table for a target that keeps no former rows."""
     columns = columns.replace("WITHOUT SYSTEM VERSIONING", "").replace("WITH SYSTEM VERSIONING", "")
     return (
-        columns.replace("TIMESTAMP(6) GENERATED ALWAYS AS ROW START", "DATETIME(6)")
-        .replace("TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE", "DATETIME(6)")
+        columns.replace("GENERATED ALWAYS AS ROW START", "NULL")
+        .replace("GENERATED ALWAYS AS ROW END INVISIBLE", "NULL")
         .replace(", PERIOD FOR SYSTEM_TIME (s, e)", "")
     )
 
