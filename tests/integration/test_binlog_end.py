@@ -65,4 +65,6 @@ async def test_a_server_that_writes_no_binlog_has_no_end(start_server: StartServ
 
 async def test_replicas_can_be_asked_for_everywhere(server: DatabaseServer) -> None:
     with contextlib.closing(Connection(address_of(server))) as connection:
-        assert list(await fetch_understood(connection, SHOW_REPLICAS)) == []
+        # Other tests may follow the server just now; an error would say that it was not understood.
+        found = await fetch_understood(connection, SHOW_REPLICAS)
+    assert all(len(row) >= 3 for row in found)
