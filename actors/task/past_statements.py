@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio.to_thread
 
-from actors.faults import TransientError
+from actors.faults import FatalError, TransientError
 from actors.reading.source_faults import source_fault
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
@@ -48,9 +48,27 @@ async def changes_between(
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
-        raise source_fault(setup.source, start, error) from error
+        raise _unreadable(setup.source, start, error) from error
     finally:
         stream.close()
+
+
+def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogError) -> FatalError:
+    """The fault of the look ahead: unlike a reader's, it comes before any row was applied."""
+    fault = source_fault(source, start, error)
+    if fault.event != "source.unreadable":
+        return fault
+    return FatalError(
+        "source.unreadable",
+        f"{fault.message}\n  This was found while looking for schema changes behind the start:"
+        " nothing behind the start is applied yet.",
+        where=fault.where,
+        ways_out=(
+            "mend the cause at the source, then `replicator resume`",
+            "copy the tables anew (task-mode: all, with --remove-meta); a start behind the event"
+            " alone would lose the rows before it",
+        ),
+    )
 
 
 def _read(stream: BinlogStream, end: BinlogPosition) -> list[PastChange]:

@@ -62,3 +62,19 @@ async def test_rows_before_an_event_that_cannot_be_read_are_applied(merging: Mer
     merging.do("XA ROLLBACK 'x'")
     assert found.event == "source.unreadable"
     assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_a_start_before_an_event_that_cannot_be_read_says_that_nothing_is_applied(
+    merging: Merging,
+) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(9))", shards=2)
+    merging.generation()
+    merging.do(*ROWS)
+    merging.do("XA START 'z'", "INSERT INTO x_1 VALUES (99, 'no')", "XA END 'z'", "XA PREPARE 'z'")
+    found = await fault(merging)
+    merging.do("XA ROLLBACK 'z'")
+    assert found.event == "source.unreadable"
+    assert "nothing behind the start is applied yet" in found.message
+    assert any("would lose the rows before it" in way for way in found.ways_out)
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
