@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from pyspark.sql import SparkSession
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.clock import next_second
 from tests.support.proxy import proxied
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, end_of, fault_of, running
 from tests.support.tables import rows_of
@@ -51,7 +53,7 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
                 await anyio.sleep(LOOK_SECONDS)
     [(saved,)] = target_server.execute(f"SELECT binlog_offset FROM {db}_meta.{db}_checkpoint")
     # The time of a file's beginning is kept in seconds.
-    await anyio.sleep(1.1)
+    await anyio.to_thread.run_sync(next_second)
     source.execute("RESET MASTER")
     while end_of(source).offset <= saved:
         insert(source, db)
@@ -73,7 +75,9 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
     tmp_path: Path,
 ) -> None:
     db = database_name
-    one, other = (start_server(MariaDBServer, {"server_id": "7"}) for _ in range(2))
+    one = start_server(MariaDBServer, {"server_id": "7"})
+    await anyio.to_thread.run_sync(next_second)
+    other = start_server(MariaDBServer, {"server_id": "7"})
     target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {COLUMNS}")
     begin(one, db, rows=0)
     begin(other, db, rows=30)

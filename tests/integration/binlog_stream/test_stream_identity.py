@@ -17,6 +17,7 @@ from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.binlog_streams import following, here, read_to, row_events
+from tests.support.clock import next_second
 from tests.support.proxy import proxied
 
 KINDS: dict[str, type[DatabaseServer]] = {
@@ -90,6 +91,7 @@ def test_a_binlog_that_was_begun_anew_is_not_read(kind: str, start_server: Start
     before = start(server)
     begin(server)
     end = read_all(server, before)
+    next_second()
     # As long as the former one: the position and the GTIDs are there again.
     server.execute("DROP DATABASE s", "DROP DATABASE first", RESET.get(kind, "RESET MASTER"))
     start(server)
@@ -108,7 +110,9 @@ def test_a_binlog_that_was_begun_anew_is_not_read(kind: str, start_server: Start
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_server_under_the_address_is_not_read(kind: str, start_server: StartServer) -> None:
-    one, other = (start_server(KINDS[kind], options(kind, 7)) for _ in range(2))
+    one = start_server(KINDS[kind], options(kind, 7))
+    next_second()
+    other = start_server(KINDS[kind], options(kind, 7))
     before = start(one)
     begin(one)
     start(other)
