@@ -58,7 +58,6 @@ class PessimisticGroup(GroupActor):
         self.group = group
         self._cutover_segment = (group.base, -1)
         self._tools = tools
-        self._segment = -1
         # Not those of the registry: earlier in the binlog, members may have other names.
         name = tools.registry.target_name(target)
         self._numbers = {
@@ -78,12 +77,12 @@ class PessimisticGroup(GroupActor):
         waits for something else.
         """
         if self._cutover_segment[0] != self.group.base:
-            self._cutover_segment = (self.group.base, self._segment)
+            self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
 
     async def decide(self, message: TargetRows) -> Part:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
-        self._segment = message.segment
+        self.segment = message.segment
         base, version = self.group.base, self.version
         rows = self._decide_rows(message.rows) if message.rows else None
         ddl: DdlItem | None = None
