@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -53,7 +54,11 @@ def process_of(server: DatabaseServer) -> Path:
 
 def listening(process: Path) -> set[tuple[str, int]]:
     """Addresses and ports that the process takes TCP connections on, as Linux tells."""
-    own = {os.readlink(link) for link in (process / "fd").iterdir()}
+    own = set()
+    for link in (process / "fd").iterdir():
+        # The server closes files while they are listed; what it listens on stays.
+        with contextlib.suppress(FileNotFoundError):
+            own.add(os.readlink(link))
     found = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in (process / "net" / table).read_text().splitlines()[1:]:
