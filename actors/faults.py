@@ -51,7 +51,11 @@ class TransientError(Exception):
     """The source, the target or Spark is away just now; trying again is safe."""
 
 
-class ExecutorError(TransientError):
+class SparkFailedError(TransientError):
+    """Spark failed at a job of ours, or was lost with it: what the job does may be the reason."""
+
+
+class ExecutorError(SparkFailedError):
     """Python raised an error in an executor that it did not expect: it may come back the same way.
 
     ``text`` is the error itself, without the traceback.

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
-from actors.faults import ExecutorError, TransientError
+from actors.faults import ExecutorError, SparkFailedError
 from replicator.pipeline.cluster import executor_count, is_local
 
 RETRY_WAIT = (0.2, 15.0)
@@ -46,7 +46,7 @@ class JobAttempts(Backoff):
     def spark_failed(self, error: Exception) -> None:
         """Count a failure of Spark itself, or of what ran in it.
 
-        Raises TransientError when there were too many, ExecutorError where it was Python's.
+        Raises SparkFailedError when there were too many, ExecutorError where it was Python's.
         """
         self.spark_failures += 1
         if self.spark_failures < SPARK_ATTEMPTS:
@@ -55,7 +55,7 @@ class JobAttempts(Backoff):
         if isinstance(error, PythonException):
             # Behind the traceback stands the error.
             raise ExecutorError(message, str(error).strip().splitlines()[-1]) from error
-        raise TransientError(message) from error
+        raise SparkFailedError(message) from error
 
 
 async def submit(
@@ -69,7 +69,8 @@ async def submit(
 
     ``starving`` is told when a cluster has no executor for it any more, and when it has one again.
     Meanwhile the job is given up on ``stop`` or when it is cancelled; at other times both wait for
-    its end. Raises one of SPARK_FAILED when Spark failed, TransientError without a JVM.
+    its end. Raises one of SPARK_FAILED when Spark failed, SparkFailedError when its JVM is
+    gone.
     """
     try:
         if is_local(session.sparkContext.master or ""):
@@ -80,7 +81,7 @@ async def submit(
         raise
     except _JVM_GONE as error:
         # Not a job that failed: the connection to the JVM broke, with its answer.
-        raise TransientError(f"Spark's JVM is gone: {error!r}") from error
+        raise SparkFailedError(f"Spark's JVM is gone: {error!r}") from error
 
 
 async def _watched(job: Callable[[], Result], watch: _ExecutorWatch) -> Result:

@@ -1,46 +1,81 @@
-"""Errors that come back the same way: trying again does not cure them."""
+"""Failures that come back with nothing done in between: trying again does not cure them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.faults import ExecutorError, FatalError
+from actors.faults import ExecutorError, FatalError, SparkFailedError
 from actors.task.generation import Generation
+
+SPARK_LOSSES = 5
+"""How many runs in a row Spark may fail, with nothing done in any of them."""
 
 
 class Recurrence:
-    """Remembers the last error in an executor, and what had been saved by then."""
+    """Remembers how Spark failed the last runs, and what had been saved by then."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, object] | None = None
+        self._text = ""
+        self._done: object = None
+        self._losses = 0
 
     def fault(
         self, error: Exception, saved: Mapping[str, str], copied: int = 0
     ) -> FatalError | None:
-        """The fault that a run has ended by, if it is the same error again; None: try again.
+        """The fault that a run has ended by, if its failure has come back; None: try again.
 
+        An error of ours in an executor is one when it comes again, anything else that Spark fails
+        by after SPARK_LOSSES runs: a worker that crashes and a JVM that runs out of memory look
+        like a machine that is lost. A server that is away is none, however long it takes.
         ``saved`` are the positions saved by source, ``copied`` the rows that the full copy has
         written: where they are others, something was done in between.
         """
-        if not isinstance(error, ExecutorError):
+        if not isinstance(error, SparkFailedError):
             return None
-        now = (error.text, (dict(saved), copied))
-        before, self._last = self._last, now
-        if before != now:
-            return None
+        done = (dict(saved), copied)
+        if done != self._done:
+            self._done, self._text, self._losses = done, "", 0
+        self._losses += 1
+        before, self._text = self._text, error.text if isinstance(error, ExecutorError) else ""
         places = ", ".join(f"{source} {position}" for source, position in sorted(saved.items()))
-        return FatalError(
-            "task.unexpected",
-            f"the same unexpected error again, with nothing done in between: {error.text}. Nothing"
-            " was written of the rows concerned",
-            where=f"saved positions: {places}" if places else f"the full copy, {copied} rows in",
-            ways_out=(
-                "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in"
-                " the log, the tables' structures and the first events behind the saved positions",
-                "`replicator resume` tries again, as after a mended installation",
-                "leave the table out (block-allow-list) and start the task anew",
-            ),
-        )
+        where = f"saved positions: {places}" if places else f"the full copy, {copied} rows in"
+        if before and before == self._text:
+            return _unexpected(self._text, where)
+        if self._losses == SPARK_LOSSES:
+            self._losses = 0
+            return _spark_failing(error, where)
+        return None
+
+
+def _unexpected(text: str, where: str) -> FatalError:
+    return FatalError(
+        "task.unexpected",
+        f"the same unexpected error again, with nothing done in between: {text}. Nothing was"
+        " written of the rows concerned",
+        where=where,
+        ways_out=(
+            "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
+            " log, the tables' structures and the first events behind the saved positions",
+            "`replicator resume` tries again, as after a mended installation",
+            "leave the table out (block-allow-list) and start the task anew",
+        ),
+    )
+
+
+def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
+    return FatalError(
+        "spark.failing",
+        f"Spark failed {SPARK_LOSSES} runs of the task in a row, with nothing done in any of them;"
+        f" the last time: {error}",
+        where=where,
+        ways_out=(
+            "look at the machine's memory (the kernel's log names processes that it ended for"
+            " lack of it): give more, or less to a job with `writer: {batch-bytes: …}`; then"
+            " `replicator resume`",
+            "otherwise report it, with what the log says before and after `batch.spark-failed` or"
+            " `copy.spark-failed`",
+        ),
+    )
 
 
 def saved_positions(generation: Generation | None) -> Mapping[str, str]:

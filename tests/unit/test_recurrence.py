@@ -1,13 +1,13 @@
-"""An error in an executor that comes back the same way is a fault, and only then."""
+"""What comes back with nothing done in between is a fault, and only then."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.errors import PySparkException, PythonException
 
-from actors.faults import ExecutorError, TransientError
+from actors.faults import ExecutorError, SparkFailedError, TransientError
 from actors.spark_jobs import SPARK_ATTEMPTS, JobAttempts
-from actors.task.recurrence import Recurrence
+from actors.task.recurrence import SPARK_LOSSES, Recurrence
 
 ERROR = ExecutorError("Spark failed 3 times", "ValueError: no")
 SAVED = {"a": "binlog.000001:4"}
@@ -44,6 +44,37 @@ def test_a_server_that_is_away_in_between_changes_nothing() -> None:
     recurrence.fault(ERROR, SAVED)
     recurrence.fault(TransientError("away"), SAVED)
     assert recurrence.fault(ERROR, SAVED) is not None
+
+
+LOST = SparkFailedError("Spark's JVM is gone")
+
+
+def test_spark_that_fails_run_after_run_is_a_fault() -> None:
+    recurrence = Recurrence()
+    for _ in range(SPARK_LOSSES - 1):
+        assert recurrence.fault(LOST, SAVED) is None
+    fault = recurrence.fault(SparkFailedError("Spark failed 3 times: worker exited"), SAVED)
+    assert fault is not None
+    assert fault.event == "spark.failing"
+    assert "worker exited" in fault.message
+    assert recurrence.fault(LOST, SAVED) is None, "after a resume it counts anew"
+
+
+@pytest.mark.parametrize(
+    ("saved", "copied"), [({"a": "binlog.000001:99"}, 0), (SAVED, 7)], ids=["moved on", "copied"]
+)
+def test_runs_that_did_something_begin_the_count_anew(saved: dict[str, str], copied: int) -> None:
+    recurrence = Recurrence()
+    for _ in range(SPARK_LOSSES - 1):
+        recurrence.fault(LOST, SAVED)
+    for _ in range(SPARK_LOSSES - 1):
+        assert recurrence.fault(LOST, saved, copied) is None
+
+
+def test_servers_that_are_away_are_waited_for() -> None:
+    recurrence = Recurrence()
+    for _ in range(SPARK_LOSSES * 2):
+        assert recurrence.fault(TransientError("away"), SAVED) is None
 
 
 def failed(error: Exception) -> TransientError:
