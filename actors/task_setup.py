@@ -5,11 +5,13 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
+import config.rules
 from config.endpoints import Endpoint, TargetDatabase
 from config.models import Instance, Meta, Task
 from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
 
@@ -31,6 +33,7 @@ class SourceSetup:
     meta: Meta | None
     router: Router
     routes: Routes
+    event_filter: EventFilter
 
 
 def address_of(endpoint: Endpoint) -> DatabaseAddress:
@@ -112,6 +115,21 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         meta=instance.meta,
         router=Router(allow_list, routes),
         routes=routes,
+        event_filter=EventFilter(
+            (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
+            case_sensitive=case_sensitive,
+        ),
+    )
+
+
+def _filter_rule(name: str, rule: config.rules.EventFilter) -> FilterRule:
+    return FilterRule(
+        name,
+        rule.schema_pattern,
+        rule.table_pattern,
+        rule.events,
+        rule.sql_pattern,
+        FilterAction(rule.action),
     )
 
 

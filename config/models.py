@@ -169,6 +169,12 @@ class Task(Section):
         """The routes of an instance, in the order in which it names them."""
         return tuple(self.routes[name] for name in instance.route_rules)
 
+    def filters_of(self, instance: Instance) -> tuple[tuple[str, EventFilter], ...]:
+        """The event filters of an instance with their names, and those of its source."""
+        own = [(name, self.filters[name]) for name in instance.filter_rules]
+        given = self.source(instance.source_id).filters
+        return (*own, *((f"filter {n} of the source", f) for n, f in enumerate(given, 1)))
+
     def allow_list_of(self, instance: Instance) -> AllowList:
         """The allow list of an instance; one that allows everything where it names none."""
         name = instance.block_allow_list

@@ -5,14 +5,17 @@ Patterns and lists are kept as written; the routing package compiles them.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from config.base import Section
+from config.event_names import ROW_EVENT_NAMES, event_name
 from config.values import Scalar
 
 _Name = Annotated[str, Field(min_length=1)]
+EventName = Annotated[str, AfterValidator(event_name)]
 
 
 class ExtractTable(Section):
@@ -93,18 +96,42 @@ class AllowList(Section):
 
 
 class EventFilter(Section):
-    """Which kinds of events of matching tables are replicated."""
+    """Which events of the binlogs of matching tables are carried over. A full copy is not filtered.
 
-    schema_pattern: str = ""
+    Whatever any rule ignores is left out, then what any rule wants an error at stops the task.
+    Where rules for a table say `Do`, only what one of them matches is carried over.
+    """
+
+    schema_pattern: _Name
     """Schemas, with wildcards."""
     table_pattern: str = ""
-    """Tables, with wildcards."""
-    events: tuple[str, ...] = ()
+    """Tables, with wildcards; without it the rule is about all events of its schemas."""
+    events: tuple[EventName, ...] = ()
     """Kinds of events, such as `truncate table` or `all dml`."""
     sql_pattern: tuple[str, ...] = ()
-    """Regular expressions for statements."""
-    action: Literal["Do", "Ignore"] = "Do"
-    """What happens to events that match."""
+    """Regular expressions for statements, found anywhere in them, in any case. `Do` asks for an
+    event and a pattern where both are given, `Ignore` and `Error` are content with one."""
+    action: Literal["Do", "Ignore", "Error"]
+    """What happens to events that match. `Error`, for statements, stops the task."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> EventFilter:
+        if not self.events and not self.sql_pattern:
+            raise ValueError("name `events`, or a `sql-pattern`, or both")
+        rows = ROW_EVENT_NAMES & set(self.events)
+        if self.action == "Error" and rows:
+            raise ValueError(
+                f"`action: Error` is for statements, and `{min(rows)}` is about rows; use `Ignore`,"
+                " or leave the table out (`block-allow-list`)"
+            )
+        for text in self.sql_pattern:
+            try:
+                re.compile(text)
+            except re.error as error:
+                raise ValueError(
+                    f"`sql-pattern` has {text!r}, which is not valid: {error}"
+                ) from error
+        return self
 
 
 class ExpressionFilter(Section):

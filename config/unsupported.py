@@ -56,11 +56,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported("shadow-table-rules", _ONLINE_DDL, "delete the key"),
     Unsupported("trash-table-rules", _ONLINE_DDL, "delete the key"),
     Unsupported(
-        "mysql-instances.*.filter-rules.*",
-        "filtering by kind of event",
-        "delete the rule here and its definition in `filters`",
-    ),
-    Unsupported(
         "mysql-instances.*.expression-filters.*",
         "filtering rows by expression",
         "delete the rule here and its definition in `expression-filter`",
@@ -73,7 +68,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported("routes.*.extract-table", "a column filled from the table's name"),
     Unsupported("routes.*.extract-schema", "a column filled from the schema's name"),
     Unsupported("routes.*.extract-source", "a column filled from the source's id"),
-    Unsupported("sources.*.filters", "filtering by kind of event at a source", "delete the key"),
     Unsupported(
         "sources.*.enable-relay",
         "a relay log",

@@ -22,6 +22,7 @@ from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.events import row_event_types
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RouteSlot, RowEvents, Segment, Statement
@@ -30,6 +31,7 @@ from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
+from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.router import Router
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Place
@@ -50,6 +52,7 @@ class SourceSettings:
     address: SourceAddress
     server_id: int
     limits: SegmentLimits
+    event_filter: EventFilter = NO_FILTER
     target_collations: Set[str] | None = None
     upstream: ServerIdentity | None = None
 
@@ -102,7 +105,13 @@ class SourceReader(Actor[Never]):
         self.progress = ReaderProgress()
         self._start = start
         self._statements = StatementReader(
-            settings.source, router, registry, overrides, members, settings.target_collations
+            settings.source,
+            router,
+            registry,
+            overrides,
+            members,
+            settings.event_filter,
+            settings.target_collations,
         )
         self._registry = registry
         self._writer = writer
@@ -267,7 +276,8 @@ class SourceReader(Actor[Never]):
             return None
         self._statements.members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)
-        return RouteSlot(target=self._registry.target(target), member=member)
+        left_out = self.settings.event_filter.rows_left_out(schema, table)
+        return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
     def _lost(self, error: StreamLostError) -> None:
         self.progress.state = "reconnecting"

@@ -10,12 +10,14 @@ import structlog
 
 from actors.faults import DdlEvent, FatalError
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from replicator.binlog.segment import Segment, Statement
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised
 from replicator.mysql.names import TableName
 from replicator.mysql.session_defaults import SessionDefaults
+from replicator.routing.event_filter import EventFilter
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.overridden_effects import OverrideAction, overridden_effects
@@ -47,9 +49,11 @@ class StatementReader:
         registry: SchemaRegistry,
         overrides: DdlOverrides,
         members: Iterable[TableName],
+        event_filter: EventFilter,
         target_collations: Set[str] | None = None,
     ) -> None:
         self.members = set(members)
+        self._filter = StatementFilter(source, event_filter)
         self._collations = DefaultCollations(target_collations)
         self._defaults: SessionDefaults | None = None
         self._source = source
@@ -83,7 +87,7 @@ class StatementReader:
         try:
             found: tuple[tuple[Effect, ...], ...]
             if override is None:
-                found = (effects_of(recognised, self.target, self.members),)
+                found = (self._effects(recognised, statement.schema),)
             else:
                 subject = recognised.tables[0].schema if recognised.tables else statement.schema
                 session = replace(statement, schema=subject)
@@ -96,6 +100,8 @@ class StatementReader:
                 )
         except DdlError as error:
             raise _unsupported(self._source, segment, statement, error) from error
+        except ForbiddenStatementError as error:
+            raise _forbidden(self._source, statement, error) from error
         if override is not None:
             self._log.warning(
                 "ddl.override",
@@ -120,6 +126,16 @@ class StatementReader:
             )
             for number, effects in enumerate(found)
         ] or [Step(statement)]
+
+    def _effects(self, recognised: Recognised, schema: str) -> tuple[Effect, ...]:
+        """What the filters let pass. Raises DdlError, ForbiddenStatementError."""
+        try:
+            effects = effects_of(recognised, self.target, self.members)
+        except DdlError:
+            if self._filter.leaves_out(recognised, schema, self.target):
+                return ()
+            raise
+        return self._filter.apply(recognised, effects)
 
     def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
         """The same with the collation that it took from its server or database, if any."""
@@ -150,6 +166,21 @@ def _recognised(statement: Statement, sql: str) -> Recognised:
         default_schema=statement.schema,
         ansi_quotes=statement.context.ansi_quotes,
         no_backslash_escapes=statement.context.no_backslash_escapes,
+    )
+
+
+def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError) -> FatalError:
+    return FatalError(
+        "ddl.forbidden",
+        f"{error}: {statement.sql[:500]}",
+        where=f"source {source}, at {statement.position}",
+        ways_out=(
+            "let it pass: change the filter in the task file, `replicator stop`, then run the task"
+            " again",
+        ),
+        ddl_event=DdlEvent(
+            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
+        ),
     )
 
 

@@ -146,6 +146,10 @@ class PessimisticGroup(GroupActor):
         name, at = effect.table, Place(statement.transaction, 0)
         group = self.group
         match effect.kind:
+            case EffectKind.ALTER if effect.filtered:
+                # No item: the other shards are not to wait for it, nor it for them.
+                await self._tools.learner.learn(self.source, effect, statement)
+                return None
             case EffectKind.ALTER:
                 await self._record(effect, statement, at)
                 return None

@@ -226,6 +226,7 @@ def _reader(
             address=source_address(setup),
             server_id=setup.server_id,
             limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+            event_filter=setup.event_filter,
             target_collations=collations,
             upstream=upstream,
         ),

@@ -205,7 +205,7 @@ class SegmentAssembler:
             table = self._tables.by_id[event[TABLE_ID]]
         except KeyError:
             self._refuse(refusals.NOT_A_BOUNDARY)
-        if table is None or self._ordinal <= self._skip:
+        if table is None or self._ordinal <= self._skip or event[4] in table.slot.left_out:
             return False
         if not self._open:
             self._refuse(refusals.NOT_A_BOUNDARY)

@@ -6,6 +6,7 @@ Source: MySQL internals manual, "Binlog Event Type" and "Binlog Event header"; M
 
 from __future__ import annotations
 
+from collections.abc import Set
 from enum import IntEnum
 from struct import Struct
 
@@ -119,3 +120,11 @@ def describe(kind: int) -> str:
         return f"{EventType(kind).name} ({kind})"
     except ValueError:
         return f"type {kind}"
+
+
+def row_event_types(kinds: Set[str]) -> frozenset[int]:
+    """The types of the row events of some kinds: ``insert``, ``update``, ``delete``."""
+    return frozenset(kind for name in kinds for kind in ROW_EVENTS if _KINDS[name] in kind.name)
+
+
+_KINDS = {"insert": "WRITE_ROWS", "update": "UPDATE_ROWS", "delete": "DELETE_ROWS"}

@@ -11,10 +11,14 @@ from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 
 @dataclass(frozen=True, slots=True)
 class RouteSlot:
-    """Where the row events of one table go: the target's number and the member's number."""
+    """Where the row events of one table go: the target's number and the member's number.
+
+    ``left_out`` are the types of its row events that go nowhere.
+    """
 
     target: int
     member: int
+    left_out: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)

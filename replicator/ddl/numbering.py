@@ -6,10 +6,11 @@ A server gives the rows that lack a value the next numbers, in an order of its o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.ddl.alter_actions import alter_actions
+from replicator.ddl.statement import Recognised, StatementKind
 from replicator.ddl.tokens import Token, TokenKind
 
 
@@ -28,30 +29,16 @@ def numbered_columns(statement: Recognised) -> tuple[Numbered, ...]:
     """The columns that an ALTER TABLE makes, or leaves, AUTO_INCREMENT."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return ()
-    (subject, *_) = statement.named(TableRole.SUBJECT)
-    tokens = [token for token in statement.tokens if token.start >= subject.span.end]
-    drops = any(token.keyword == "DROP" for token in tokens)
+    actions = alter_actions(statement)
+    drops = any(token.keyword == "DROP" for action in actions for token in action)
     found = []
-    for action in _actions(tokens):
+    for action in actions:
         place = _numbered_at(action)
         if place is not None:
             existing = _existing(action)
             name = "" if existing or drops else _new_name(action[:place])
             found.append(Numbered(existing, name))
     return tuple(found)
-
-
-def _actions(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    action: list[Token] = []
-    depth = 0
-    for token in tokens:
-        depth += (token.text == "(") - (token.text == ")")
-        if token.text == "," and not depth:
-            yield action
-            action = []
-        else:
-            action.append(token)
-    yield action
 
 
 def _numbered_at(action: Sequence[Token]) -> int | None:

@@ -55,7 +55,8 @@ class Effect:
     MOVE_IN. ``instead``: what the operator wants
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
-    replaces.
+    replaces. ``filtered``: a rule of the task file leaves the statement out, so that it is no
+    change of the target's at all.
     """
 
     kind: EffectKind
@@ -66,6 +67,7 @@ class Effect:
     renamed_to: TableName | None = None
     instead: tuple[str, ...] | None = None
     clears: str = ""
+    filtered: bool = False
 
     @property
     def discards_rows(self) -> bool:

@@ -5,10 +5,11 @@ A structure read from a server is that of rows only where nothing has changed it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from replicator.ddl.alter_actions import alter_actions
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.ddl.tokens import Token
 from replicator.mysql.names import TableName
@@ -101,27 +102,11 @@ def may_change_columns(statement: Recognised) -> bool:
 
     Not so for actions on indexes, partitions, the engine and comments.
     """
-    end = max(table.span.end for table in statement.named(TableRole.SUBJECT))
-    return any(not _harmless(action) for action in _actions(statement.tokens, end))
+    return any(not _harmless(action) for action in alter_actions(statement))
 
 
-def _harmless(action: list[Token]) -> bool:
+def _harmless(action: Sequence[Token]) -> bool:
     words = [token.keyword for token in action[:2]]
     if words[0] in _HARMLESS:
         return True
     return len(words) == 2 and words[1] in _HARMLESS_BEHIND.get(words[0], frozenset())
-
-
-def _actions(tokens: Iterable[Token], start: int) -> list[list[Token]]:
-    """The tokens behind ``start``, cut at the commas outside of brackets."""
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        if token.start < start:
-            continue
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if token.text == "," and depth == 0:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return [action for action in found if action]

@@ -198,7 +198,13 @@ REFERENCES = [
     Case("    route-rules: [orders]\n", "", 19, "routes.orders", "`orders` is not used"),
     Case("    block-allow-list: sales\n", "", 24, "block-allow-list.sales", "is not used"),
     Case("    syncer-config-name: global\n", "", 27, "syncers.global", "is not used"),
-    Case("name:", "filters: {f: {}}\nname:", 1, "filters.f", "name it in `filter-rules`"),
+    Case(
+        "name:",
+        "filters: {f: {schema-pattern: a, events: [all], action: Ignore}}\nname:",
+        1,
+        "filters.f",
+        "name it in `filter-rules`",
+    ),
     Case("name:", "loaders:\n  l:\nname:", 2, "loaders.l", "`l` is not used"),
     Case(
         "    route-rules:",
@@ -230,19 +236,30 @@ REFERENCES = [
     ),
 ]
 
+FILTERS = [
+    Case(
+        "    from:",
+        f"    filters: [{{schema-pattern: a, {rule}}}]\n    from:",
+        10,
+        f"sources[0].filters[0]{key}",
+        message,
+    )
+    for rule, key, message in (
+        ("action: Ignore", "", "name `events`, or a `sql-pattern`"),
+        ("events: [all]", ".action", "missing"),
+        ("events: [truncat], action: Do", ".events[0]", "`truncat` is no event; there are: all,"),
+        ("events: [modify column], action: Do", ".events[0]", "the statement only"),
+        ("events: [insert], action: Error", "", "`insert` is about rows"),
+        ("sql-pattern: ['('], action: Do", "", "'(', which is not valid"),
+    )
+]
+
 NOT_SUPPORTED = [
     Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
     Case("name:", "online-ddl: true\nname:", 1, "online-ddl", "set it to false"),
     Case("name:", "online-ddl-scheme: gh-ost\nname:", 1, "online-ddl-scheme", "delete the key"),
     Case("name:", "shadow-table-rules: [a]\nname:", 1, "shadow-table-rules", "delete the key"),
     Case("name:", "trash-table-rules: [a]\nname:", 1, "trash-table-rules", "delete the key"),
-    Case(
-        "    route-rules:",
-        "    filter-rules: [f]\n    route-rules:",
-        16,
-        "mysql-instances[0].filter-rules[0]",
-        "filtering by kind of event",
-    ),
     Case(
         "    route-rules:",
         "    expression-filters: [f]\n    route-rules:",
@@ -267,7 +284,6 @@ NOT_SUPPORTED = [
         )
         for what in ("table", "schema", "source")
     ),
-    Case("    from:", "    filters: [{action: Do}]\n    from:", 10, "sources[0].filters", "delete"),
     Case("    from:", "    enable-relay: true\n    from:", 10, "sources[0].enable-relay", "false"),
     *(
         Case(
@@ -303,7 +319,9 @@ YAML = [
 
 
 @pytest.mark.parametrize(
-    "case", UNKNOWN_KEYS + WRONG_VALUES + NOT_SUPPORTED, ids=lambda c: f"{c.old} -> {c.new}"
+    "case",
+    UNKNOWN_KEYS + WRONG_VALUES + FILTERS + NOT_SUPPORTED,
+    ids=lambda c: f"{c.old} -> {c.new}",
 )
 def test_one_wrong_value(tmp_path: Path, case: Case) -> None:
     assert case.old in TASK

@@ -1,0 +1,72 @@
+"""What the task file's event filters make of statements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import structlog
+
+from replicator.ddl.event_kinds import event_kinds
+from replicator.ddl.statement import Recognised, TableRole
+from replicator.mysql.names import TableName
+from replicator.routing.event_filter import EventFilter, FilterAction, Verdict
+from replicator.schema.ddl_effects import Effect, Route
+
+
+class ForbiddenStatementError(Exception):
+    """A rule of the task file wants an error at the statement; the text says which."""
+
+
+class StatementFilter:
+    """Applies the filter of one source."""
+
+    def __init__(self, source: str, event_filter: EventFilter) -> None:
+        self._filter = event_filter
+        self._log = structlog.get_logger().bind(source=source)
+
+    def apply(self, statement: Recognised, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        """The effects of a statement, those that are filtered with nothing to execute.
+
+        What the statement did to its member stays. Raises ForbiddenStatementError.
+        """
+        return tuple(self._filtered(statement, effect) for effect in effects)
+
+    def leaves_out(self, statement: Recognised, schema: str, route: Route) -> bool:
+        """Whether a statement that can't be carried over is to be ignored.
+
+        ``schema`` is the one in effect. One whose tables are not known is filtered by that.
+        """
+        named = [*statement.named(TableRole.SUBJECT), *statement.named(TableRole.EXCHANGED)]
+        tables = [TableName(reference.schema, reference.table) for reference in named]
+        concerned = [t for t in tables if route(t) is not None] or [TableName(schema, "")]
+        verdicts = [self._verdict(statement, table) for table in concerned]
+        if any(verdict.action is not FilterAction.IGNORE for verdict in verdicts):
+            return False
+        for table, verdict in zip(concerned, verdicts, strict=True):
+            self._tell(statement, table, verdict)
+        return True
+
+    def _filtered(self, statement: Recognised, effect: Effect) -> Effect:
+        verdict = self._verdict(statement, effect.table)
+        if verdict.action is FilterAction.DO:
+            return effect
+        if verdict.action is FilterAction.ERROR:
+            raise ForbiddenStatementError(
+                f"the filter `{verdict.rule}` of the task file wants an error at this statement on"
+                f" {effect.table}"
+            )
+        self._tell(statement, effect.table, verdict)
+        return replace(effect, instead=(), filtered=True)
+
+    def _verdict(self, statement: Recognised, table: TableName) -> Verdict:
+        return self._filter.statement(
+            table.schema, table.table, event_kinds(statement), statement.sql
+        )
+
+    def _tell(self, statement: Recognised, table: TableName, verdict: Verdict) -> None:
+        self._log.info(
+            "ddl.filtered",
+            table=str(table),
+            rule=verdict.rule,
+            statement=statement.sql[:500],
+        )

@@ -1,0 +1,162 @@
+"""Event filters: which statements and which kinds of row events are left out.
+
+Source of the rules: the TiDB Data Migration page "Binlog Event Filter".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.routing.wildcards import NamePattern, PatternError
+
+ROW_EVENTS = frozenset({"insert", "update", "delete"})
+"""The kinds of row events, as filters name them."""
+
+
+class FilterAction(StrEnum):
+    """What becomes of an event that a rule matches."""
+
+    DO = "Do"
+    """It passes; other events of the rule's tables do not."""
+    IGNORE = "Ignore"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRule:
+    """A rule as it is written. Without ``tables`` it is about all events of its schemas.
+
+    ``events`` are in lower case; ``statements`` are regular expressions, found anywhere in a
+    statement's text in any case.
+    """
+
+    name: str
+    schemas: str
+    tables: str
+    events: tuple[str, ...]
+    statements: tuple[str, ...]
+    action: FilterAction
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of an event, and the name of the rule that says so (empty: none does)."""
+
+    action: FilterAction
+    rule: str = ""
+
+
+_PASSES = Verdict(FilterAction.DO)
+
+
+class EventFilter:
+    """The rules of one source. Raises PatternError for a rule that can't be used.
+
+    An event is ignored where any rule ignores it, an error where any wants one, and it passes
+    where a rule with ``Do`` matches it or there is no such rule for its table. What rules say
+    about a table goes before what others say about its schema, as far as ``Do`` is concerned.
+    """
+
+    def __init__(self, rules: Iterable[FilterRule], *, case_sensitive: bool) -> None:
+        self._rules = tuple(_Compiled(rule, case_sensitive) for rule in rules)
+
+    def rows_left_out(self, schema: str, table: str) -> frozenset[str]:
+        """The kinds of a table's row events (ROW_EVENTS) that do not pass."""
+        rules = self._of(schema, table)
+        return frozenset(
+            kind
+            for kind in ROW_EVENTS
+            if rules and _verdict(rules, {kind}, None).action is not FilterAction.DO
+        )
+
+    def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> Verdict:
+        """What becomes of a statement on a table, or (with an empty table) on a database."""
+        rules = self._of(schema, table)
+        return _verdict(rules, kinds, sql) if rules else _PASSES
+
+    def _of(self, schema: str, table: str) -> Sequence[_Compiled]:
+        found = [rule for rule in self._rules if rule.concerns(schema, table)]
+        if any(rule.of_tables and rule.action is FilterAction.DO for rule in found):
+            return [r for r in found if r.of_tables or r.action is not FilterAction.DO]
+        return found
+
+
+NO_FILTER = EventFilter((), case_sensitive=False)
+"""Everything passes."""
+
+
+def _verdict(rules: Sequence[_Compiled], kinds: Set[str], sql: str | None) -> Verdict:
+    for action in (FilterAction.IGNORE, FilterAction.ERROR):
+        for rule in rules:
+            if rule.action is action and rule.matches(kinds, sql):
+                return Verdict(action, rule.name)
+    passing = [rule for rule in rules if rule.action is FilterAction.DO]
+    if passing and not any(rule.lets_pass(kinds, sql) for rule in passing):
+        return Verdict(FilterAction.IGNORE, ", ".join(rule.name for rule in passing))
+    return _PASSES
+
+
+class _Compiled:
+    """A rule that is ready for use."""
+
+    def __init__(self, rule: FilterRule, case_sensitive: bool) -> None:
+        self.name = rule.name
+        self.action = rule.action
+        self.of_tables = bool(rule.tables)
+        self._schemas = NamePattern(rule.schemas, case_sensitive=case_sensitive)
+        self._tables = (
+            NamePattern(rule.tables, case_sensitive=case_sensitive) if rule.tables else None
+        )
+        self._named = bool(rule.events)
+        self._rows = frozenset(_expanded(rule.events, "dml")) & ROW_EVENTS
+        self._every_statement, self._statements = _statement_kinds(rule.events)
+        try:
+            self._texts = [re.compile(text, re.IGNORECASE) for text in rule.statements]
+        except re.error as error:
+            raise PatternError(
+                f"the sql-pattern of the filter {rule.name!r} is not valid: {error}. Correct it in"
+                " the task file."
+            ) from error
+
+    def concerns(self, schema: str, table: str) -> bool:
+        """Whether the rule is about this table, or (with an empty table) this database."""
+        if not self._schemas.matches(schema):
+            return False
+        return self._tables is None or (bool(table) and self._tables.matches(table))
+
+    def matches(self, kinds: Set[str], sql: str | None) -> bool:
+        """Whether the kind or the text of an event is one that the rule names."""
+        return self._has_kind(kinds, sql) or (sql is not None and self._has_text(sql))
+
+    def lets_pass(self, kinds: Set[str], sql: str | None) -> bool:
+        """Whether the event is one that the rule names, by all that it names."""
+        by_kind = not self._named or self._has_kind(kinds, sql)
+        return by_kind and (sql is None or not self._texts or self._has_text(sql))
+
+    def _has_kind(self, kinds: Set[str], sql: str | None) -> bool:
+        if sql is None:
+            return bool(self._rows & kinds)
+        return self._every_statement or bool(self._statements & kinds)
+
+    def _has_text(self, sql: str) -> bool:
+        return any(text.search(sql) for text in self._texts)
+
+
+def _statement_kinds(events: Sequence[str]) -> tuple[bool, frozenset[str]]:
+    """Whether each statement is named, and the kinds that are."""
+    named = frozenset(_expanded(events, "ddl"))
+    return "all" in named, named - ROW_EVENTS
+
+
+def _expanded(events: Sequence[str], part: str) -> Iterator[str]:
+    """What a list names of one part, ``dml`` or ``ddl``; behind a `none` nothing more counts."""
+    for event in events:
+        if event in ("none", f"none {part}"):
+            return
+        if event in ("all", f"all {part}"):
+            yield from ROW_EVENTS if part == "dml" else ("all",)
+        else:
+            yield event
