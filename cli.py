@@ -17,7 +17,7 @@ from actors.control.commands import pause, resume, status, stop
 from actors.control.exit_codes import exit_code, innermost
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
-from actors.task.commands import check, run
+from actors.task.commands import check, list_structures, run, set_structure
 from replicator.demo.commands import demo
 from replicator.terminal.consoles import err, out
 
@@ -84,6 +84,13 @@ binlog.command("replace")(with_messages(replace))
 binlog.command("inject")(with_messages(inject))
 binlog.command("list")(with_messages(list_overrides))
 app.add_typer(binlog, name="binlog")
+
+schema = typer.Typer(
+    no_args_is_help=True, help="The structures that rows of the shards are read by."
+)
+schema.command("list")(with_messages(list_structures))
+schema.command("set")(with_messages(set_structure))
+app.add_typer(schema, name="schema")
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicator.binlog.position import BinlogPosition
+from replicator.binlog.table_map import TableMap
+from replicator.mysql.names import Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +21,24 @@ class DdlEvent:
     actions: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadRows:
+    """The rows that a fault is about, for which the operator can tell another structure.
+
+    They are ``member``'s from the event group at ``at`` on, and their events have ``table_map``.
+    """
+
+    member: Member
+    at: int
+    table_map: TableMap
+
+
 class FatalError(Exception):
     """Fatal: going on would lose, double or falsify rows. The task pauses.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``ways_out`` are the things the operator can do, besides overriding ``ddl_event``.
+    ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
+    the structure of ``unread``.
     """
 
     def __init__(
@@ -34,6 +49,7 @@ class FatalError(Exception):
         where: str,
         ways_out: tuple[str, ...],
         ddl_event: DdlEvent | None = None,
+        unread: UnreadRows | None = None,
     ) -> None:
         super().__init__(message)
         self.event = event
@@ -41,6 +57,7 @@ class FatalError(Exception):
         self.where = where
         self.ways_out = ways_out
         self.ddl_event = ddl_event
+        self.unread = unread
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.ways_out)

@@ -1,19 +1,20 @@
-"""The commands that take a task file: run, check.
+"""The commands that take a task file: run, check; and `replicator schema`.
 
 What runs and checks is imported when it is used, so that the other commands are quick.
 """
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 from rich.text import Text
 
-from actors.control.arguments import AsJson, TaskFile
+from actors.control.arguments import AsJson, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
 from replicator.terminal.consoles import err, out
 
@@ -105,6 +106,71 @@ def _run(task: Task, *, exit_on_error: bool) -> int:
         if code is None:
             raise
         return code
+
+
+OfSource = Annotated[str, typer.Option(help="The source; else any.")]
+ShardTable = Annotated[
+    str,
+    typer.Option(
+        help="The shard, as schema.table; a part that has a dot or a backquote in backquotes."
+    ),
+]
+
+
+def list_structures(
+    task: TaskName, source: OfSource = "", table: ShardTable = "", as_json: AsJson = False
+) -> None:
+    """Show the structures that shards' rows are read by, from the saved position on."""
+    from actors.control.requests import command
+
+    wanted = {"action": "list", "source": source, "table": table}
+    reply = anyio.run(command, name_of(task), "schema", wanted)
+    if as_json:
+        typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
+    else:
+        _print_structures(reply.body["structures"])
+
+
+def set_structure(
+    task: TaskName,
+    table: ShardTable = "",
+    source: OfSource = "",
+    file: Annotated[
+        Path | None, typer.Option(help="The file with a CREATE TABLE; its name does not matter.")
+    ] = None,
+    sql: Annotated[str, typer.Option(help="The CREATE TABLE itself.")] = "",
+    from_source: Annotated[
+        bool, typer.Option("--from-source", help="As the table is at the source now.")
+    ] = False,
+    from_target: Annotated[
+        bool, typer.Option("--from-target", help="As the target is now.")
+    ] = False,
+) -> None:
+    """Tell a paused task the structure of the rows that it can't read, or of those to come."""
+    from actors.control.requests import command
+
+    if [file is not None, bool(sql), from_source, from_target].count(True) != 1:
+        raise typer.BadParameter("give one of --file, --sql, --from-source and --from-target")
+    if file is not None:
+        try:
+            sql = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"{file} can't be read: {error}") from error
+    given = "source" if from_source else "target" if from_target else "sql"
+    wanted = {"action": "set", "source": source, "table": table, "given": given, "sql": sql}
+    name = name_of(task)
+    reply = anyio.run(command, name, "schema", wanted)
+    _print_structures(reply.body["structures"])
+    out.print(f"the task is paused: replicator resume {name}", markup=False)
+
+
+def _print_structures(structures: list[dict[str, Any]]) -> None:
+    for held in structures:
+        since = f"since {held['since']}" if held["since"] else "from the start"
+        doubt = f": {held['doubt']}" if held["doubt"] else ""
+        place = f"-- {held['source']} {held['table']} -> {held['target']}"
+        typer.echo(f"{place}, {held['provenance']}, {since}{doubt}")
+        typer.echo(f"{held['create']};\n" if held["create"] else "-- no structure\n")
 
 
 async def _check(task: Task) -> list[CheckResult]:

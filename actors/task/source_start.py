@@ -27,6 +27,7 @@ from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.downstream.told_structures import ToldStructureStore, is_needed
 from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
 from replicator.mysql.identify import server_identity
@@ -67,6 +68,7 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         checkpoint = await _fitted(setup, checkpoint, meta)
     upstream = Connection(setup.address)
     try:
+        await _tell(setup, registry, meta, checkpoint)
         server = await server_identity(upstream)
         tables = await list_tables(upstream)
         _report_unused(setup, tables)
@@ -79,6 +81,23 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:
         upstream.close()
+
+
+async def _tell(
+    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
+) -> None:
+    """Note what the operator has told; what the checkpoint has by now is forgotten."""
+    store = ToldStructureStore(meta)
+    saved = (
+        BinlogPosition(checkpoint.file, checkpoint.offset).key
+        if checkpoint and checkpoint.file
+        else 0
+    )
+    for told in await store.load(setup.source):
+        if is_needed(told, checkpoint, saved):
+            registry.tell(told.member, told.since, told.structure)
+        else:
+            await store.forget(told)
 
 
 async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -> Checkpoint:

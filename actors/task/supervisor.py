@@ -18,8 +18,8 @@ from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import DdlEvent, FatalError, TransientError
-from actors.task import operator_commands
+from actors.faults import DdlEvent, FatalError, TransientError, UnreadRows
+from actors.task import operator_commands, structure_commands
 from actors.task.generation import Generation
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
@@ -44,13 +44,15 @@ RATE_INTERVAL = 1.0
 class Phase:
     """Where a task is in its life, since when, and what keeps it there.
 
-    ``ddl_event`` is the statement that ``fault`` is about, if it is about one.
+    ``ddl_event`` is the statement that ``fault`` is about, if it is about one; ``unread`` the
+    rows, if another structure may help them.
     """
 
     state: TaskState
     since: datetime
     fault: Fault | None = None
     ddl_event: DdlEvent | None = None
+    unread: UnreadRows | None = None
 
 
 class TaskSupervisor:
@@ -73,6 +75,7 @@ class TaskSupervisor:
         self._spark = TaskSpark(task)
         self._recurrence = Recurrence()
         self._prepared = False
+        self._still = anyio.Lock()
         self._log = structlog.get_logger().bind(task=task.name)
 
     def status(self) -> TaskStatus:
@@ -96,7 +99,7 @@ class TaskSupervisor:
         if self._wish == "stop" or (wish == "run" and self._phase.state == "running"):
             return
         if wish == "run":
-            self._phase = replace(self._phase, fault=None, ddl_event=None)
+            self._phase = replace(self._phase, fault=None, ddl_event=None, unread=None)
         self._wish = wish
         self._wished.set()
 
@@ -148,6 +151,9 @@ class TaskSupervisor:
             self._wished = anyio.Event()
             self._enter("paused")
             await self._wished.wait()
+            # What is being saved for the next start is there by then.
+            async with self._still:
+                pass
         return self._wish == "run"
 
     async def _run_once(self) -> Outcome:
@@ -189,7 +195,7 @@ class TaskSupervisor:
 
     async def _announce(self, started: anyio.Event) -> None:
         await started.wait()
-        self._phase = replace(self._phase, fault=None, ddl_event=None)
+        self._phase = replace(self._phase, fault=None, ddl_event=None, unread=None)
         self._enter("running")
         await self._wished.wait()
         self._enter("stopping" if self._wish == "stop" else "pausing")
@@ -221,6 +227,8 @@ class TaskSupervisor:
             )
         if request.command == "binlog":
             return await self._binlog(request.arguments)
+        if request.command == "schema":
+            return await self._schema(request.arguments)
         try:
             self.request(request.command)
         except ValueError as error:
@@ -240,6 +248,24 @@ class TaskSupervisor:
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"the target can't be written to: {error}")
 
+    async def _schema(self, arguments: Mapping[str, Any]) -> Reply:
+        registry = self._running.registry if self._running else None
+        unread = self._phase.unread
+        try:
+            if arguments.get("action") == "list":
+                return await structure_commands.list_structures(
+                    self._task, registry, unread, arguments
+                )
+            async with self._still:
+                if self._phase.state != "paused":
+                    error = f"the task is {self._phase.state}: pause it first"
+                    return Reply(ok=False, error=error)
+                return await structure_commands.tell_structure(
+                    self._task, registry, unread, arguments
+                )
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
+
     @property
     def _running(self) -> RunningTask | None:
         """What follows the sources, or did until the task paused."""
@@ -254,10 +280,13 @@ class TaskSupervisor:
     def _fail(self, error: FatalError) -> None:
         """Tell of a fault; what is wanted from now on is a pause, if not the end."""
         event = error.ddl_event
-        overrides = operator_commands.ways_of(self._task.name, event) if event else ()
-        ways_out = (*overrides, *error.ways_out)
+        unread = error.unread
+        answers = operator_commands.ways_of(self._task.name, event) if event else ()
+        if unread is not None:
+            answers = structure_commands.ways_of(self._task.name, unread)
+        ways_out = (*answers, *error.ways_out)
         fault = Fault(error.event, error.message, error.where, ways_out, now())
-        self._phase = replace(self._phase, fault=fault, ddl_event=event)
+        self._phase = replace(self._phase, fault=fault, ddl_event=event, unread=unread)
         self._log.error(error.event, error=error.message, where=error.where, ways_out=ways_out)
         if self._wish == "run":
             self._wish = "pause"

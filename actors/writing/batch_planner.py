@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from actors.faults import FatalError
+from actors.faults import FatalError, UnreadRows
 from actors.messages import Part
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
@@ -13,7 +13,7 @@ from replicator.mysql.connection import Connection
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import PlanError, UnfitTargetError, plan_table
+from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError, plan_table
 from replicator.schema.inspection import read_target
 from replicator.schema.provenance import Held
 from replicator.schema.registry import SchemaRegistry
@@ -61,8 +61,10 @@ class BatchPlanner:
         # Few table maps are shared by many events: comparing their identity is cheap.
         kinds = list(zip(rows.member, map(id, rows.table_map), strict=True))
         maps = dict(zip(kinds, rows.table_map, strict=True))
+        # By kind, where its first row stands.
+        firsts = dict(zip(reversed(kinds), reversed(rows.transaction), strict=True))
         numbers = {
-            kind: plans.setdefault(self._plan(part, kind[0], table_map), len(plans))
+            kind: plans.setdefault(self._plan(part, kind[0], firsts[kind], table_map), len(plans))
             for kind, table_map in maps.items()
         }
         batch.plan += [numbers[kind] for kind in kinds]
@@ -72,10 +74,9 @@ class BatchPlanner:
         batch.ordinal += rows.ordinal
         batch.event += rows.event
 
-    def _plan(self, part: Part, member: int, table_map: TableMap) -> TablePlan:
-        assert part.rows is not None
-        # A segment ends at a statement, so a member's structure is the same for all its rows.
-        at = part.rows.transaction[0]
+    def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
+        # A segment ends at a statement, so a member's structure is the same for all its rows; but
+        # where the operator has told another one for what stands behind an unseen change.
         key = (member, self._registry.since(member, at), table_map)
         plan = self._plans.get(key)
         if plan is None:
@@ -108,20 +109,27 @@ class BatchPlanner:
                 if isinstance(error, UnfitTargetError):
                     # The structure fits the rows; it must not be read with another one.
                     break
+        unread = UnreadRows(self._registry.member(member), at, table_map)
         if failure is None:
-            raise self._unknown(part, member, held)
+            raise self._unknown(part, unread, held)
+        misfit = isinstance(failure, MisfitError)
         raise FatalError(
             "rows.no-plan",
             str(failure),
-            where=f"{self._registry.member(member)}, target {target.schema}.{target.name}",
+            where=f"{unread.member}, target {target.schema}.{target.name}",
             ways_out=(
-                "make the target's structure fit the shard's (the message says what differs),"
+                "start behind the change (`stop`, meta: in the task file, `replicator run"
+                " --remove-meta`; rows before it must be in the target by then), or copy the"
+                " tables anew"
+                if misfit
+                else "make the target's structure fit the shard's (the message says what differs),"
                 " then `replicator resume`",
             ),
+            unread=unread if misfit else None,
         ) from failure
 
-    def _unknown(self, part: Part, member: int, held: Held) -> FatalError:
-        name = self._registry.member(member)
+    def _unknown(self, part: Part, unread: UnreadRows, held: Held) -> FatalError:
+        name = unread.member
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
             "rows.structure-unknown",
@@ -137,6 +145,7 @@ class BatchPlanner:
                 "with binlog_row_metadata=FULL at the source, rows tell their structure themselves;"
                 " that holds for what is written from then on, so start behind it",
             ),
+            unread=unread,
         )
 
     async def _read_target(self, part: Part) -> Table:

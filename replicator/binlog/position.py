@@ -38,6 +38,12 @@ class BinlogPosition:
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 
+    def with_key(self, key: int) -> BinlogPosition:
+        """The position with this key in the same binlog: its files have names like this one's."""
+        name, _, number = self.file.rpartition(".")
+        sequence, offset = key >> OFFSET_BITS, key & (1 << OFFSET_BITS) - 1
+        return BinlogPosition(f"{name}.{sequence:0{len(number)}d}", offset)
+
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:

@@ -41,6 +41,10 @@ class PlanError(Exception):
     """Rows of a shard cannot be written to its target: says which, why and what to do."""
 
 
+class MisfitError(PlanError):
+    """The structure is not that of the events: the table was changed unseen."""
+
+
 class UnfitTargetError(PlanError):
     """The target does not take the shard's values as they are, whatever the rows look like."""
 
@@ -112,9 +116,25 @@ def _until(member: str, structure: Table) -> int | None:
 
 
 def _check_structure(member: str, structure: Table, table_map: TableMap) -> None:
+    detail = misfit(member, structure, table_map)
+    if detail:
+        raise MisfitError(
+            f"{member}: the structure known for this table does not fit its row events: {detail}."
+            " The table was changed in a way that the task has not seen (a DDL that was skipped or"
+            " ran with sql_log_bin=0, or a start position older than the table's present"
+            " structure). Nothing was written"
+        )
+
+
+def misfit(member: str, structure: Table, table_map: TableMap) -> str:
+    """How a structure differs from what row events tell of theirs; empty where it fits them.
+
+    Raises PlanError for a type that is not known.
+    """
+    structure = with_hidden(structure, len(table_map.types))
     known, sent = len(structure.columns), len(table_map.types)
     if known != sent:
-        raise _misfit(member, f"the events have {sent} columns, the structure {known}")
+        return f"the events have {sent} columns, the structure {known}"
     optional = table_map.optional
     for index, column in enumerate(structure.columns):
         code = table_map.types[index]
@@ -125,29 +145,18 @@ def _check_structure(member: str, structure: Table, table_map: TableMap) -> None
                 " Leave the table out (block-allow-list), or change the column's type"
             )
         if code not in allowed:
-            raise _misfit(
-                member, f"column {column.name} is {column.type}, the events have type code {code}"
-            )
+            return f"column {column.name} is {column.type}, the events have type code {code}"
         if optional.names and optional.names[index].lower() != column.name.lower():
             name = optional.names[index]
-            raise _misfit(member, f"column {index + 1} is {column.name}, the events call it {name}")
+            return f"column {index + 1} is {column.name}, the events call it {name}"
         sign = optional.unsigned[index] if optional.unsigned else None
         if sign is not None and code != ColumnType.YEAR and sign != column.unsigned:
             words = "unsigned" if sign else "signed"
-            raise _misfit(member, f"column {column.name} is {column.type}, the events' is {words}")
+            return f"column {column.name} is {column.type}, the events' is {words}"
         labels = optional.labels[index] if optional.labels else None
         if labels is not None and labels != _labels(member, column, column.charset):
-            raise _misfit(member, f"column {column.name} has other labels in the events")
-
-
-def _misfit(member: str, detail: str) -> PlanError:
-    return PlanError(
-        f"{member}: the structure known for this table does not fit its row events: {detail}."
-        " The table was changed in a way that the task has not seen (a DDL that was skipped or"
-        " ran with sql_log_bin=0, or a start position older than the table's present structure)."
-        " Nothing was written. Start the task from a position after the change, or copy the"
-        " table anew with `run --remove-meta`"
-    )
+            return f"column {column.name} has other labels in the events"
+    return ""
 
 
 def match_columns(member: str, structure: Table, target: Table) -> dict[int, Column]:

@@ -55,6 +55,7 @@ class SchemaRegistry:
         self._target_of: dict[int, int] = {}
         self._present: set[int] = set()
         self._structures: dict[int, dict[int, Held | _Inherited]] = {}
+        self._told: dict[Member, dict[int, Held]] = {}
         self._copied: dict[int, int] = {}
         self._lock = threading.Lock()
 
@@ -85,6 +86,7 @@ class SchemaRegistry:
             if number is None:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
+                self._structures[number] = dict(self._told.get(member, {}))
             self._target_of[number] = self._target(target)
             self._present.add(number)
             return number
@@ -140,6 +142,17 @@ class SchemaRegistry:
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = held
 
+    def tell(self, member: Member, since: int, structure: Table) -> None:
+        """Note the structure that the operator gives a table from a place on.
+
+        It may become a member only later.
+        """
+        held = Held(structure, Provenance.TOLD)
+        self._told.setdefault(member, {})[since] = held
+        number = self.number(member)
+        if number is not None:
+            self.learn(number, since, held)
+
     def inherit(self, member: int, since: int, origin: int) -> None:
         """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
 
@@ -172,6 +185,10 @@ class SchemaRegistry:
             since=since or 0,
             held=self.held(member, at),
         )
+
+    def places(self, member: int) -> tuple[int, ...]:
+        """The places at which a member's structure was noted, in their order."""
+        return tuple(sorted(self._structures.get(member, {})))
 
     def since(self, member: int, at: int) -> int | None:
         """The place since which a member has its structure at ``at``; None if unknown."""
