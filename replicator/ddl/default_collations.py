@@ -59,12 +59,12 @@ class DefaultCollations:
             wanted = self._near(self._charsets.get(_text(charset), ""))
             if not wanted or charset_of(wanted) != _text(charset):
                 return None
-            return splice(statement.sql, [(Span(charset.end, charset.end), f" COLLATE {wanted}")])
+            return _inserted(statement.sql, charset.end, f"COLLATE {wanted}")
         if not default or statement.kind is StatementKind.ALTER_DATABASE:
             return None
         wanted = self._near(default)
-        clause = f" CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
-        return splice(statement.sql, [(Span(place, place), clause)])
+        clause = f"CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
+        return _inserted(statement.sql, place, clause)
 
     def _database(self, statement: Recognised, options: Sequence[Token], server: str) -> str:
         """Note and return the default that a database has behind a statement."""
@@ -88,6 +88,12 @@ class DefaultCollations:
         if self._available is None or not collation:
             return collation
         return nearest_collation(collation, self._available) or collation
+
+
+def _inserted(sql: str, place: int, clause: str) -> str:
+    """The text with a clause put in, apart from the words on both sides of it."""
+    apart = " " if sql[place : place + 1].strip() else ""
+    return splice(sql, [(Span(place, place), f" {clause}{apart}")])
 
 
 def _table_options(tokens: Sequence[Token], start: int) -> tuple[int, list[Token]]:

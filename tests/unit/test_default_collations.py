@@ -36,6 +36,21 @@ def test_a_table_takes_that_of_its_database(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("CREATE TABLE t (a INT)ENGINE=InnoDB", f"CREATE TABLE t (a INT){CLAUSE} ENGINE=InnoDB"),
+        ("CREATE TABLE t(SELECT 1)", f"CREATE TABLE t{CLAUSE} (SELECT 1)"),
+        (
+            "CREATE TABLE t (a INT) CHARSET='latin1'ENGINE=InnoDB",
+            "CREATE TABLE t (a INT) CHARSET='latin1' COLLATE latin1_swedish_ci ENGINE=InnoDB",
+        ),
+    ],
+)
+def test_it_stands_apart_from_what_follows(sql: str, expected: str) -> None:
+    assert written(known(), sql) == expected
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "CREATE TABLE t (a INT) COLLATE=latin1_bin",
