@@ -108,7 +108,9 @@ class Recognised:
     * ``discards_rows``: rows of the table go without row events (DROP PARTITION, TRUNCATE
       PARTITION, DISCARD TABLESPACE, EXCHANGE or CONVERT PARTITION, ENGINE = BLACKHOLE, CREATE OR
       REPLACE);
-    * ``imports_rows``: rows come without row events (IMPORT TABLESPACE).
+    * ``imports_rows``: rows come without row events (IMPORT TABLESPACE);
+    * ``only_if_there``: ALTER TABLE or RENAME TABLE with IF EXISTS, which is logged for tables that
+      do not exist, too (MariaDB).
     """
 
     kind: StatementKind
@@ -124,6 +126,7 @@ class Recognised:
     opens_transaction: bool = False
     discards_rows: bool = False
     imports_rows: bool = False
+    only_if_there: bool = False
 
     def named(self, role: TableRole) -> tuple[TableReference, ...]:
         """Return the tables that are named in this role."""

@@ -66,7 +66,7 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
 
 def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
     """Read ALTER TABLE after the word TABLE."""
-    cursor.accept(*_IF_EXISTS)
+    only_if_there = cursor.accept(*_IF_EXISTS)
     subject = cursor.table(TableRole.SUBJECT)
     cursor.wait()
     tables = [subject]
@@ -99,6 +99,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
         tables=tuple(sorted(tables, key=lambda table: table.span.start)),
         discards_rows=discards_rows,
         imports_rows=imports_rows,
+        only_if_there=only_if_there,
         omitted=base.omitted + _qualifiers(cursor, tables),
     )
 
@@ -124,7 +125,7 @@ def truncate_table(cursor: Cursor, base: Recognised) -> Recognised:
 
 def rename_table(cursor: Cursor, base: Recognised) -> Recognised:
     """Read RENAME TABLE after the word TABLE."""
-    cursor.accept(*_IF_EXISTS)
+    only_if_there = cursor.accept(*_IF_EXISTS)
     tables: list[TableReference] = []
     while True:
         tables.append(cursor.table(TableRole.SUBJECT))
@@ -134,7 +135,12 @@ def rename_table(cursor: Cursor, base: Recognised) -> Recognised:
         if not cursor.accept_text(","):
             break
     cursor.finish()
-    return replace(base, kind=StatementKind.RENAME_TABLE, tables=tuple(tables))
+    return replace(
+        base,
+        kind=StatementKind.RENAME_TABLE,
+        tables=tuple(tables),
+        only_if_there=only_if_there,
+    )
 
 
 def index(cursor: Cursor, base: Recognised, kind: StatementKind) -> Recognised:

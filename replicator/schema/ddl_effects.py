@@ -6,8 +6,9 @@ and the members. A group decides for itself what to do about an effect.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicator.ddl.normalise import normalise
@@ -97,6 +98,11 @@ class Effect:
         return TableName(*self.statement.origin(*pair))
 
 
+_ONLY_RENAMES = re.compile(
+    r"alter (online |offline )?table <table>( wait \S+| nowait)? rename( to| as| =)? <new name>"
+)
+"""An ALTER TABLE with no other action, as `normalise` writes it."""
+
 _CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
 
@@ -125,9 +131,28 @@ def effects_of(
         return tuple(_schema_effect(statement, route, members))
     if kind is StatementKind.DROP_DATABASE:
         return tuple(_drop_schema(statement, route, members))
+    if statement.only_if_there:
+        statement = _of_those_there(statement, route, set(members))
     if kind is StatementKind.RENAME_TABLE or statement.renames:
         return tuple(_renames(statement, route))
     return tuple(_table_effects(statement, route))
+
+
+def _of_those_there(statement: Recognised, route: Route, there: set[TableName]) -> Recognised:
+    """An ALTER or RENAME with IF EXISTS without the tables that are to be replicated and are not
+    there: on the target, it would find others."""
+    tables: list[TableReference] = []
+    if statement.kind is StatementKind.ALTER_TABLE:
+        (subject,) = statement.named(TableRole.SUBJECT)
+        if _name(subject) in there or route(_name(subject)) is None:
+            tables += statement.tables
+    else:
+        for old, new in statement.renames:
+            if _name(old) in there or route(_name(old)) is None:
+                there.discard(_name(old))
+                there.add(_name(new))
+                tables += (old, new)
+    return replace(statement, tables=tuple(tables))
 
 
 def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
@@ -172,7 +197,7 @@ def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
 
 def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
     alter = statement.kind is StatementKind.ALTER_TABLE
-    if alter and not normalise(statement).endswith("<new name>"):
+    if alter and not _ONLY_RENAMES.fullmatch(normalise(statement)):
         raise DdlError(
             "ALTER TABLE renames the table and changes it in one statement: use two statements"
         )

@@ -95,6 +95,27 @@ def brief(sql: str) -> list[tuple[str, str, str, str]]:
             ],
         ),
         ("RENAME TABLE x TO mid, mid TO x", []),
+        # MariaDB logs IF EXISTS for tables that are not there, too.
+        (
+            "RENAME TABLE IF EXISTS y TO z, x TO mid, mid TO v, t3 TO t1",
+            [
+                ("move out", "s.x", "m.x", ""),
+                (
+                    "move in",
+                    "s.v",
+                    "m.v",
+                    "RENAME TABLE `m`.`x` TO `m`.`mid`, `m`.`mid` TO `m`.`v`",
+                ),
+            ],
+        ),
+        ("RENAME TABLE IF EXISTS y TO z", []),
+        ("ALTER TABLE IF EXISTS y RENAME TO z", []),
+        ("ALTER TABLE IF EXISTS t3 ADD c INT", []),
+        (
+            "ALTER TABLE IF EXISTS x ADD c INT",
+            [("alter", "s.x", "m.x", "ALTER TABLE IF EXISTS `m`.`x` ADD c INT")],
+        ),
+        ("ALTER ONLINE TABLE t1 WAIT 5 RENAME = t9", [("rename", "s.t1", "m.t", "")]),
         (
             "RENAME TABLE t1 TO t9, t2 TO t1",
             [("rename", "s.t1", "m.t", ""), ("rename", "s.t2", "m.t", "")],
@@ -149,6 +170,9 @@ def test_a_rename_says_the_new_name() -> None:
         ("FROBNICATE t1", "not understood"),
         ("XA PREPARE 'x'", "not understood"),
         ("ALTER TABLE t1 RENAME TO t9, ADD c INT", "two statements"),
+        ("ALTER TABLE t1 MODIFY b BIGINT, RENAME t9", "two statements"),
+        ("ALTER TABLE t1 ENGINE = InnoDB, RENAME AS t9", "two statements"),
+        ("RENAME TABLE IF EXISTS s2.y TO t9", "not known here"),
         ("RENAME TABLE s2.y TO t9", "not known here"),
         ("RENAME TABLE x TO s2.tmp, y TO x, s2.tmp TO y", "not known here"),
         ("RENAME TABLE x TO y, t1 TO t9", "a statement for each"),
