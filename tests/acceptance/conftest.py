@@ -35,9 +35,18 @@ def estate_of(
     return make
 
 
-@pytest.fixture(params=[MARIADB, MYSQL_FIRST, MYSQL_SECOND], ids=" ".join)
+@pytest.fixture(
+    params=[
+        pytest.param(MARIADB, id=" ".join(MARIADB)),
+        pytest.param(MYSQL_FIRST, id=" ".join(MYSQL_FIRST)),
+        pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
+    ]
+)
 def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
-    """Two sources: MariaDB without and with row metadata, and MySQL 5.6 as either of them."""
+    """Two sources: MariaDB without and with row metadata, and MySQL 5.6 as either of them.
+
+    With MySQL as the second one they are slow tests.
+    """
     return estate_of(request.param)
 
 

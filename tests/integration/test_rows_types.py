@@ -68,6 +68,10 @@ def key_type(kind: str) -> str:
     return kind.replace(" NULL", "") + " NOT NULL" + default
 
 
+EVERY_KIND = ["mariadb_source", "mariadb_source_full", "mysql56_source"]
+
+
+@pytest.mark.parametrize("source", EVERY_KIND, indirect=True)
 @pytest.mark.also_tidb(only="mariadb_source_full")
 async def test_every_type_beside_the_key(merging: Merging) -> None:
     groups = groups_of(merging.source, merging.target)

@@ -135,7 +135,10 @@ def estates(
     return make
 
 
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
+MODES = ["", pytest.param("pessimistic", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_names_that_read_the_same_with_a_dot_between_are_two_tables(
     estates: Estates, database_name: str, mode: str
 ) -> None:
@@ -163,7 +166,7 @@ async def test_names_that_read_the_same_with_a_dot_between_are_two_tables(
         await estate.equal(generation, "id, v, c")
 
 
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_any_name_that_a_server_takes(
     estates: Estates, database_name: str, mode: str
 ) -> None:

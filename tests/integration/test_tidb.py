@@ -232,6 +232,7 @@ async def test_a_copy_over_the_limits_is_told_with_the_setting(
     assert merging.on(target, "SELECT COUNT(*) FROM bag") == ((0,),)
 
 
+@pytest.mark.slow
 async def test_a_copy_within_the_limits_of_memory_goes_on_where_they_are_raised(
     merging_to: MakeMerging, start_server: Callable[..., DatabaseServer]
 ) -> None:
