@@ -188,7 +188,7 @@ class SourceReader(Actor[Never]):
             raise
         except BinlogError as error:
             raise source_fault(self.settings.source, self._start, error) from error
-        self._statements.follow(server.session)
+        self._statements.follow(server)
         self.progress.state = "reading"
         self.progress.error = ""
         self._log.info("source.connected", position=str(self._start))
@@ -270,13 +270,13 @@ class SourceReader(Actor[Never]):
 
     def _route(self, schema: str, table: str) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""
-        name = TableName(schema, table)
+        name = self._statements.known_as(TableName(schema, table))
         target = self._statements.target(name)
         if target is None:
             return None
         self._statements.members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)
-        left_out = self.settings.event_filter.rows_left_out(schema, table)
+        left_out = self.settings.event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
     def _lost(self, error: StreamLostError) -> None:

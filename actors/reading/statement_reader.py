@@ -12,10 +12,11 @@ from actors.faults import DdlEvent, FatalError
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from replicator.binlog.segment import Segment, Statement
+from replicator.binlog.server import ServerInfo
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, folded
 from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.event_filter import EventFilter
 from replicator.routing.router import Router
@@ -56,16 +57,25 @@ class StatementReader:
         self._filter = StatementFilter(source, event_filter)
         self._collations = DefaultCollations(target_collations)
         self._defaults: SessionDefaults | None = None
+        self._folds_names = False
         self._source = source
         self._router = router
         self._registry = registry
         self._overrides = overrides
         self._log = structlog.get_logger().bind(source=source)
 
-    def follow(self, defaults: SessionDefaults) -> None:
-        """Take these as the source's, from the next statement on."""
-        self._defaults = defaults
-        self._collations.know(defaults.databases, defaults.charsets)
+    def follow(self, server: ServerInfo) -> None:
+        """Take this as the source, from the next statement on."""
+        self._folds_names = server.folds_names
+        self._defaults = defaults = server.session
+        databases = defaults.databases
+        if server.folds_names:
+            databases = {folded(name): collation for name, collation in databases.items()}
+        self._collations.know(databases, defaults.charsets)
+
+    def known_as(self, name: TableName) -> TableName:
+        """The name of a table of the source as the task knows it."""
+        return name.folded if self._folds_names else name
 
     def target(self, name: TableName) -> TableName | None:
         """The target of a table, or (with an empty table name) of a database."""
@@ -82,7 +92,7 @@ class StatementReader:
         """
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
-        recognised = self._written_out(statement, _recognised(statement, statement.sql))
+        recognised = self._written_out(statement, self._recognised(statement, statement.sql))
         override = self._overrides.find(self._source, statement)
         try:
             found: tuple[tuple[Effect, ...], ...]
@@ -92,7 +102,7 @@ class StatementReader:
                 subject = recognised.tables[0].schema if recognised.tables else statement.schema
                 session = replace(statement, schema=subject)
                 given = [
-                    self._written_out(session, _recognised(session, text))
+                    self._written_out(session, self._recognised(session, text))
                     for text in override.statements
                 ]
                 found = overridden_effects(
@@ -132,7 +142,8 @@ class StatementReader:
         try:
             effects = effects_of(recognised, self.target, self.members)
         except DdlError:
-            if self._filter.leaves_out(recognised, schema, self.target):
+            default = self.known_as(TableName(schema, "")).schema
+            if self._filter.leaves_out(recognised, default, self.target):
                 return ()
             raise
         return self._filter.apply(recognised, effects)
@@ -140,7 +151,17 @@ class StatementReader:
     def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
         """The same with the collation that it took from its server or database, if any."""
         sql = self._collations.written_out(recognised, statement.context.server_collation)
-        return recognised if sql is None else _recognised(statement, sql)
+        return recognised if sql is None else self._recognised(statement, sql)
+
+    def _recognised(self, statement: Statement, sql: str) -> Recognised:
+        """Recognise a text under the SQL mode of a statement's session."""
+        return recognise(
+            sql,
+            default_schema=statement.schema,
+            ansi_quotes=statement.context.ansi_quotes,
+            no_backslash_escapes=statement.context.no_backslash_escapes,
+            folds_names=self._folds_names,
+        )
 
     def _note(self, effect: Effect) -> None:
         """Add and remove members."""
@@ -157,16 +178,6 @@ class StatementReader:
             number = self._registry.target(effect.target)
             found[number] = (*found.get(number, ()), effect)
         return found
-
-
-def _recognised(statement: Statement, sql: str) -> Recognised:
-    """Recognise a text under the SQL mode of a statement's session."""
-    return recognise(
-        sql,
-        default_schema=statement.schema,
-        ansi_quotes=statement.context.ansi_quotes,
-        no_backslash_escapes=statement.context.no_backslash_escapes,
-    )
 
 
 def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError) -> FatalError:

@@ -73,20 +73,21 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
 
 def _read(stream: BinlogStream, end: BinlogPosition) -> list[PastChange]:
     found: list[PastChange] = []
-    stream.open()
+    server = stream.open()
     while True:
         segment = stream.read_segment()
         if segment.statement is not None:
-            found += _changes(segment.statement)
+            found += _changes(segment.statement, folds_names=server.folds_names)
         if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
             return found
 
 
-def _changes(statement: Statement) -> tuple[PastChange, ...]:
+def _changes(statement: Statement, *, folds_names: bool) -> tuple[PastChange, ...]:
     recognised = recognise(
         statement.sql,
         default_schema=statement.schema,
         ansi_quotes=statement.context.ansi_quotes,
         no_backslash_escapes=statement.context.no_backslash_escapes,
+        folds_names=folds_names,
     )
     return past_changes(recognised, statement.transaction)

@@ -15,7 +15,7 @@ from replicator.mysql.session_defaults import SessionDefaults, session_defaults
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
     "'log_bin', 'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_checksum', "
-    "'gtid_mode', 'server_uuid', 'binlog_row_value_options')"
+    "'gtid_mode', 'server_uuid', 'binlog_row_value_options', 'lower_case_table_names')"
 )
 """Names and values from which `parse_server_info` reads. Unknown names give no row."""
 
@@ -32,6 +32,7 @@ class ServerInfo:
     """A server and its global binlog settings; those it does not know are empty.
 
     ``version`` is (major, minor, patch). The values are as SHOW VARIABLES gives them, upper case.
+    ``folds_names``: names of tables and databases have no case (`replicator.mysql.name_case`).
     ``session``: what its sessions have where they do not say otherwise.
     """
 
@@ -46,6 +47,7 @@ class ServerInfo:
     row_value_options: str
     checksum: str
     gtid_mode: str
+    folds_names: bool
     session: SessionDefaults = field(default_factory=SessionDefaults)
 
     @property
@@ -84,4 +86,5 @@ def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
         row_value_options=variables.get("binlog_row_value_options", "").upper(),
         checksum=variables.get("binlog_checksum", "NONE").upper(),
         gtid_mode=variables.get("gtid_mode", "").upper(),
+        folds_names=int(variables.get("lower_case_table_names", "0")) != 0,
     )

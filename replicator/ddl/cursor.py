@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from replicator.ddl.statement import Span, TableReference, TableRole
 from replicator.ddl.tokens import Token, TokenKind
+from replicator.mysql.names import folded
 
 
 class NotUnderstoodError(Exception):
@@ -13,12 +14,22 @@ class NotUnderstoodError(Exception):
 
 
 class Cursor:
-    """A place in the tokens of one statement."""
+    """A place in the tokens of one statement.
 
-    def __init__(self, tokens: tuple[Token, ...], default_schema: str) -> None:
+    ``folds_names``: the server takes names of tables and databases without their case.
+    """
+
+    def __init__(
+        self, tokens: tuple[Token, ...], default_schema: str, *, folds_names: bool = False
+    ) -> None:
         self.tokens = tokens
-        self.default_schema = default_schema
+        self._folds_names = folds_names
+        self.default_schema = self.known_as(default_schema)
         self.index = 0
+
+    def known_as(self, name: str) -> str:
+        """The name of a table or database as the task knows it."""
+        return folded(name) if self._folds_names else name
 
     @property
     def at_end(self) -> bool:
@@ -87,9 +98,10 @@ class Cursor:
         leading_dot = self.accept_text(".")
         first = self.name("table")
         if leading_dot or not self.accept_text("."):
-            return TableReference(implied, first.name, role, Span(start, first.end))
+            return TableReference(implied, self.known_as(first.name), role, Span(start, first.end))
         second = self.name("table")
-        return TableReference(first.name, second.name, role, Span(start, second.end))
+        schema, table = self.known_as(first.name), self.known_as(second.name)
+        return TableReference(schema, table, role, Span(start, second.end))
 
     def finish(self) -> None:
         """Step over what may follow a list of tables. Raises `NotUnderstoodError` at more."""

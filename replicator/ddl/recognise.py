@@ -64,12 +64,15 @@ def recognise(
     default_schema: str,
     ansi_quotes: bool = False,
     no_backslash_escapes: bool = False,
+    folds_names: bool = False,
 ) -> Recognised:
     """Tell what a statement is and which tables it names. Never raises.
 
     ``default_schema`` is the schema of the session that ran the statement (it is in the binlog
-    event); the other two are parts of that session's ``sql_mode``. Whatever is not understood
-    wholly is `StatementKind.UNKNOWN` with the reason in ``detail``.
+    event); the next two are parts of that session's ``sql_mode``. ``folds_names``: its server takes
+    names of tables and databases without their case (`replicator.mysql.name_case`), and they are
+    given in lower case. Whatever is not understood wholly is `StatementKind.UNKNOWN` with the
+    reason in ``detail``.
     """
     tokens = tokenise(sql, ansi_quotes=ansi_quotes, no_backslash_escapes=no_backslash_escapes)
     base = Recognised(StatementKind.UNKNOWN, sql, tokens)
@@ -80,7 +83,8 @@ def recognise(
     if not base.tokens:
         return replace(base, kind=StatementKind.IGNORED, detail="no statement, comments only")
     try:
-        found = _by_first_word(Cursor(base.tokens, default_schema), base)
+        cursor = Cursor(base.tokens, default_schema, folds_names=folds_names)
+        found = _by_first_word(cursor, base)
     except NotUnderstoodError as error:
         return replace(base, detail=str(error))
     # A body of a routine may contain semicolons: it is among the ignored.

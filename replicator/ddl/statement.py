@@ -61,7 +61,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A table that a statement names. ``schema`` is the one in effect where none is written."""
+    """A table that a statement names. ``schema`` is the one in effect where none is written.
+
+    Both as the task knows them: in lower case where the server takes them without their case.
+    """
 
     schema: str
     table: str

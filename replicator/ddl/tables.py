@@ -192,7 +192,7 @@ def _option_word_is_name(cursor: Cursor) -> bool:
 
 def _schema(cursor: Cursor) -> SchemaReference:
     token = cursor.name("database")
-    return SchemaReference(token.name, Span(token.start, token.end))
+    return SchemaReference(cursor.known_as(token.name), Span(token.start, token.end))
 
 
 def _guard(cursor: Cursor, clause: tuple[str, ...], or_replace: Span | None = None) -> Guard | None:
@@ -263,7 +263,8 @@ def _qualifiers(cursor: Cursor, tables: list[TableReference]) -> tuple[Span, ...
             words = tokens[place : place + 2 * len(names) + 1]
             dotted = all(word.text == "." for word in words[1::2])
             parts = [word.name for word in words[::2] if word.is_name]
-            if dotted and parts[:-1] == names and len(parts) == len(names) + 1:
+            qualifier = [cursor.known_as(name) for name in parts[:-1]]
+            if dotted and qualifier == names and len(parts) == len(names) + 1:
                 found.append(Span(token.start, words[-1].start))
                 break
     return tuple(found)

@@ -24,6 +24,8 @@ from replicator.sandbox.server import (
 
 INSTALL_SECONDS = 120.0
 SHARED_PARTS = ("english", "charsets")
+FIRST_OPTIONS = ("lower_case_table_names",)
+"""What a data folder is made for: a server with another value does not take it (MySQL 8)."""
 
 
 class PackagedServer(BinlogServer):
@@ -56,7 +58,11 @@ class PackagedServer(BinlogServer):
         return loaded(self.package.root(), self._program())
 
     def _template(self) -> Path:
-        return cached_folder(f"{self.package.name}-{self.package.version()}-data", self._build_data)
+        key = "-".join([self.package.name, self.package.version(), "data", *self._fixed().values()])
+        return cached_folder(key, self._build_data)
+
+    def _fixed(self) -> dict[str, str]:
+        return {name: value for name in FIRST_OPTIONS if (value := self._wanted.get(name))}
 
     def _kind_options(self) -> Mapping[str, str | None]:
         return _places(self.folder)
@@ -74,6 +80,7 @@ class PackagedServer(BinlogServer):
             give_to_server(folder)
             options: dict[str, str | None] = {
                 **self._first_options(statements),
+                **self._fixed(),
                 **_places(folder),
                 "datadir": str(folder / "data"),
                 "tmpdir": str(folder),

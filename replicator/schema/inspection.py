@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from replicator.mysql.connection import Connection
+from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import TableName
 from replicator.mysql.settings import GENERATED_KEYS, SHOW_GENERATED_KEYS
 from replicator.schema.hidden_columns import without_period
@@ -33,8 +34,12 @@ AND TABLE_SCHEMA NOT IN (%s, %s, %s, %s, %s) ORDER BY 1, 2
 
 
 async def list_tables(connection: Connection) -> list[TableName]:
-    """All base tables of a server but those of its system schemas."""
-    return [TableName(*row) for row in await connection.fetch(_TABLES, SYSTEM_SCHEMAS)]
+    """All base tables of a server but those of its system schemas, as the task knows them.
+
+    That is by their `folded` names where the server takes them without their case.
+    """
+    found = [TableName(*row) for row in await connection.fetch(_TABLES, SYSTEM_SCHEMAS)]
+    return [name.folded for name in found] if await folds_names(connection) else found
 
 
 async def read_table(connection: Connection, name: TableName) -> Table | None:

@@ -29,3 +29,11 @@ def test_flavor_and_version_are_told_from_the_variables(
 def test_an_unreadable_version() -> None:
     with pytest.raises(BinlogError, match="unknown"):
         parse_server_info({"version": "unknown"})
+
+
+@pytest.mark.parametrize(
+    ("value", "folds"), [("0", False), ("1", True), ("2", True), (None, False)]
+)
+def test_whether_names_of_tables_have_a_case(value: str | None, folds: bool) -> None:
+    told = {} if value is None else {"lower_case_table_names": value}
+    assert parse_server_info({"version": "8.4.0", **told}).folds_names is folds
