@@ -20,6 +20,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, is_unavailable
+from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
@@ -283,7 +284,9 @@ async def read_sizes(
 ) -> dict[TableName, TableSize]:
     """The server's estimates of table sizes. Raises the server's error."""
     found: dict[TableName, TableSize] = {}
+    folds = await folds_names(upstream)
     for schema in sorted({member.name.schema for member in members}):
         for table, rows, size in await upstream.fetch(_SIZES, (schema,)):
-            found[TableName(schema, table)] = TableSize(int(rows or 0), int(size or 0))
+            name = TableName(schema, table)
+            found[name.folded if folds else name] = TableSize(int(rows or 0), int(size or 0))
     return found

@@ -10,6 +10,7 @@ from pymysql.err import MySQLError
 from actors.copying.start import CopyMember
 from actors.faults import FatalError
 from actors.refusals import refusal
+from actors.target_clash import refuse_clash
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
@@ -38,7 +39,9 @@ async def make_targets(
     first: dict[TableName, tuple[str, TableName]] = {}
     for source in setups:
         for member in members.get(source, []):
-            first.setdefault(member.target, (source, member.name))
+            if member.target not in first:
+                refuse_clash(registry, member.target, f"source {source}, {member.name}")
+                first[member.target] = (source, member.name)
     target = Connection(address_of(task.target_database))
     try:
         found = {}

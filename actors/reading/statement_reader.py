@@ -11,6 +11,7 @@ import structlog
 from actors.faults import DdlEvent, FatalError
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
+from actors.target_clash import refuse_clash
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.server import ServerInfo
 from replicator.ddl.default_collations import DefaultCollations
@@ -78,12 +79,19 @@ class StatementReader:
         return name.folded if self._folds_names else name
 
     def target(self, name: TableName) -> TableName | None:
-        """The target of a table, or (with an empty table name) of a database."""
-        if not name.table:
+        """The target of a table, or (with an empty table name) of a database.
+
+        Raises FatalError where that is another one's, spelled otherwise.
+        """
+        if name.table:
+            routed = self._router.route(name.schema, name.table)
+            target = None if routed is None else TableName(routed.schema, routed.table)
+        else:
             schema = self._router.route_schema(name.schema)
-            return None if schema is None else TableName(schema, "")
-        target = self._router.route(name.schema, name.table)
-        return None if target is None else TableName(target.schema, target.table)
+            target = None if schema is None else TableName(schema, "")
+        if target is not None:
+            refuse_clash(self._registry, target, f"source {self._source}, {name}")
+        return target
 
     def steps(self, segment: Segment, statement: Statement) -> list[Step]:
         """The statement that ends a segment, or the ones that override it.

@@ -61,7 +61,7 @@ class Generation:
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         task = self._task
-        with resources_of(task, self._session, self.counts) as resources:
+        async with resources_of(task, self._session, self.counts) as resources:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(

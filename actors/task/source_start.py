@@ -13,6 +13,7 @@ from actors.messages import GroupSaved
 from actors.reading.first_landmark import landmark_before
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
+from actors.target_clash import refuse_clash
 from actors.task.changed_task import (
     PESSIMISTIC,
     moved,
@@ -75,8 +76,11 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
         if checkpoint is not None:
             start = _from_checkpoint(setup, registry, checkpoint, server)
             await _settle(setup, registry, upstream, checkpoint, start)
-            return start
-        return await _fresh(setup, registry, upstream, server)
+        else:
+            start = await _fresh(setup, registry, upstream, server)
+        for _, target in registry.targets():
+            refuse_clash(registry, target, f"source {setup.source}")
+        return start
     except MySQLError as error:
         raise refusal(f"source {setup.source}", setup.address, error) from error
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,6 +42,7 @@ from replicator.downstream.meta_tables import scratch_table
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.name_case import folds_names
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
 from replicator.schema.registry import SchemaRegistry
@@ -70,9 +71,11 @@ class Resources:
     scratch: Connection
 
 
-@contextmanager
-def resources_of(task: Task, session: SparkSession, counts: TaskCounts) -> Iterator[Resources]:
-    """The resources of a new generation; closed in the end."""
+@asynccontextmanager
+async def resources_of(
+    task: Task, session: SparkSession, counts: TaskCounts
+) -> AsyncIterator[Resources]:
+    """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
     address = address_of(task.target_database)
     meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
     try:
@@ -81,7 +84,7 @@ def resources_of(task: Task, session: SparkSession, counts: TaskCounts) -> Itera
             session,
             counts,
             {setup.source: setup for setup in source_setups(task)},
-            SchemaRegistry(),
+            SchemaRegistry(folds_targets=await folds_names(ddl)),
             MetaStore(meta, task.meta_schema, task.name, shard_mode=task.shard_mode),
             ddl,
             scratch,

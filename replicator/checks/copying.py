@@ -13,6 +13,7 @@ from replicator.checks.task import SourceToCheck
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import TableName, quote
 
 _ENGINES = """
@@ -25,7 +26,11 @@ async def check_engines(
     source: SourceToCheck, connection: Connection, names: Sequence[TableName]
 ) -> list[CheckResult]:
     """Whether the tables can be read in a consistent snapshot."""
-    engines = {TableName(*row[:2]): str(row[2]) for row in await connection.fetch(_ENGINES)}
+    folds = await folds_names(connection)
+    engines = {}
+    for schema, table, engine in await connection.fetch(_ENGINES):
+        name = TableName(schema, table)
+        engines[name.folded if folds else name] = str(engine)
     others = [name for name in names if engines.get(name, "").upper() not in TRANSACTIONAL]
     place = Place(source.source_id)
     if not others:

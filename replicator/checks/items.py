@@ -30,6 +30,7 @@ CHECKS: dict[str, str] = {
     "dump_privilege": "the rows and structures of the tables can be read",
     "meta_position": "the binlog position that the task starts from still exists",
     "routes": "each source has tables to replicate, and each route matches some",
+    "lower_case_table_names": "names that a server does not tell apart by case are not two",
     "target_privilege": "tables can be made, changed and written in the target, by trying",
     "read_only": "the target takes writes",
     "local_infile": "the target takes the fast way to load rows",

@@ -9,6 +9,7 @@ import pymysql.err
 from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.connecting import check_login
 from replicator.checks.copying import check_engines
+from replicator.checks.name_case import check_source_names
 from replicator.checks.replication import (
     check_binlog_databases,
     check_replication,
@@ -21,6 +22,7 @@ from replicator.checks.task import SourceToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import TableName, quote
 from replicator.routing import RouteError
 from replicator.schema.inspection import list_tables
@@ -56,6 +58,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     results.append(check_version(place, version, as_source=True))
     tables = await list_tables(connection)
     results += check_routes(source, tables)
+    results += check_source_names(source, folds=await folds_names(connection))
     try:
         replicated = [name for name, _ in routed_tables(source, tables)]
     except RouteError:

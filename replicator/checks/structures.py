@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pymysql.err
@@ -17,6 +17,7 @@ from replicator.checks.agreement import (
 )
 from replicator.checks.copying import check_locking, needs_locks
 from replicator.checks.missing_target import check_missing
+from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
@@ -24,10 +25,11 @@ from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
+from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import Member, TableName, quote
 from replicator.routing import RouteError
 from replicator.schema.charsets import available_collations, default_collations
-from replicator.schema.inspection import list_tables, read_table
+from replicator.schema.inspection import list_tables, listed, read_table
 from replicator.schema.structure import Table
 
 SOURCES_AT_ONCE = 8
@@ -55,7 +57,8 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
             group.start_soon(_read_source, source, task.task_mode, estate, limit)
     connection = Connection(task.target.address)
     try:
-        results: list[CheckResult] = []
+        folds = await folds_names(connection)
+        results = check_target_names(sorted(estate.shards), folds=folds)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
             results += await _check_target(task, connection, name, shards, estate)
@@ -106,6 +109,7 @@ async def _check_target(
 ) -> list[CheckResult]:
     try:
         table = await read_table(connection, name)
+        there = await listed(connection, name)
     except pymysql.err.MySQLError as error:
         user = connection.address.user
         finding = f"{name} cannot be read: {error.args[-1]}"
@@ -119,12 +123,13 @@ async def _check_target(
         *check_versioning(shards, name),
         *(check_cascades(shards, name) if task.task_mode != "full" else ()),
     ]
-    if table is None:
+    if table is None or there is None:
         available = await available_collations(connection)
         results += check_missing(name, shards, available, copies=copies)
         return results
     results += _fit(shards, table)
-    results += await check_target_table(connection, table)
+    spelled = replace(table, schema=there.name.schema, name=there.name.table)
+    results += await check_target_table(connection, spelled)
     return results
 
 

@@ -14,6 +14,7 @@ from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import READ_ONLY
 from replicator.mysql.names import quote
+from replicator.schema.inspection import database_collation
 
 SMALLEST_PACKET = 4 << 20
 """Bytes; the default of MySQL 5.6, and about what batches and long values need."""
@@ -105,9 +106,7 @@ async def _privileges(target: TargetToCheck, connection: Connection) -> list[Che
     schema = quote(target.meta_schema)
     suffix = f"_check_{os.getpid():x}"
     table = f"{schema}.{quote(target.task_name[: _MAX_NAME - len(suffix)] + suffix)}"
-    existed = await connection.fetch(
-        "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (target.meta_schema,)
-    )
+    existed = await database_collation(connection, target.meta_schema) is not None
     statements = [
         f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT)",
         f"INSERT INTO {table} VALUES (1, 1)",
@@ -127,7 +126,7 @@ async def _privileges(target: TargetToCheck, connection: Connection) -> list[Che
             await connection.execute(statement)
             done += 1
     except pymysql.err.MySQLError as error:
-        leftover = await _clean(connection, schema, table, done=done, existed=bool(existed))
+        leftover = await _clean(connection, schema, table, done=done, existed=existed)
         return [_refused(target, connection, statements[done], error, leftover)]
     return [
         _PLACE.passed(

@@ -12,7 +12,7 @@ from replicator.ddl.target_table import Collations, TargetTable, target_table
 from replicator.mysql.connection import Connection, is_unavailable
 from replicator.mysql.names import TableName, quote
 from replicator.schema.charsets import available_collations, default_collations
-from replicator.schema.inspection import show_generated_keys
+from replicator.schema.inspection import database_collation, listed, show_generated_keys
 
 CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 """The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
@@ -85,14 +85,11 @@ async def read_pattern(source: Connection, name: TableName) -> Pattern:
     """
     await show_generated_keys(source)
     create = await source.fetch(f"SHOW CREATE TABLE {name.quoted}")
-    defaults = await source.fetch(
-        "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
-        (name.schema,),
-    )
+    default = await database_collation(source, name.schema)
     return Pattern(
         name=name,
         create_sql=str(create[0][1]),
-        collation=str(defaults[0][0]).lower() if defaults else "",
+        collation=(default or "").lower(),
         default_collations=await default_collations(source),
         key_collations=frozenset(
             str(row[0]).lower()
@@ -107,8 +104,8 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
     May be called again after a failure at any point. Raises TargetNotCreatedError, or
     DatabaseUnavailableError (then it may be tried again).
     """
-    kind = await _kind(target, name)
-    if kind == "VIEW":
+    there = await listed(target, name)
+    if there is not None and there.view:
         raise TargetNotCreatedError(
             f"{name} is a view on the target: rows can't be written to it",
             code=0,
@@ -118,7 +115,7 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
                 "give the shards another `target-table` in the task file, `stop` and `run`",
             ),
         )
-    if kind:
+    if there is not None:
         return CreatedTarget(created=False, database_created=False)
     collations = Collations(pattern.default_collations, await available_collations(target))
     try:
@@ -131,7 +128,8 @@ async def create_target(target: Connection, name: TableName, pattern: Pattern) -
             ways_out=(_by_hand(name),),
         ) from error
     _check_keys(name, pattern, made)
-    database_created = not await _has_database(target, name.schema)
+    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
+    database_created = await database_collation(target, name.schema) is None
     try:
         if database_created:
             collation = collations.stand_in(pattern.collation)
@@ -168,24 +166,6 @@ def _check_keys(name: TableName, pattern: Pattern, made: TargetTable) -> None:
                     " (with `on-duplicate-logical: error` you are told), then `replicator resume`",
                 ),
             )
-
-
-async def _kind(target: Connection, name: TableName) -> str:
-    rows = await target.fetch(
-        "SELECT TABLE_TYPE FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-        (name.schema, name.table),
-    )
-    return str(rows[0][0]) if rows else ""
-
-
-async def _has_database(target: Connection, schema: str) -> bool:
-    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
-    return bool(
-        await target.fetch(
-            "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (schema,)
-        )
-    )
 
 
 def _create_database(schema: str, collation: str) -> str:

@@ -25,7 +25,7 @@ from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
 from replicator.schema.carried_change import MemberChange, lacking
-from replicator.schema.inspection import read_table
+from replicator.schema.inspection import database_collation, read_table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
@@ -239,12 +239,7 @@ class DdlExecutor:
     async def _fingerprint(self, ddl: DdlExecution) -> str:
         target = self._meta.marker(ddl.target) if ddl.marked else ddl.target
         if not target.table:
-            rows = await self._connection.fetch(
-                "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
-                " WHERE SCHEMA_NAME = %s",
-                (target.schema,),
-            )
-            return str(rows[0][0]) if rows else "absent"
+            return await database_collation(self._connection, target.schema) or "absent"
         table = await read_table(self._connection, target)
         return table.fingerprint if table else "absent"
 
@@ -254,9 +249,10 @@ class DdlExecutor:
         session = Connection(self._connection.address)
         try:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
-            if ddl.target.table and await self._schema_exists(ddl.target.schema):
+            schema = ddl.target.schema
+            if ddl.target.table and await database_collation(self._connection, schema) is not None:
                 # A foreign key may name its parent without a schema.
-                await session.execute(f"USE {quote(ddl.target.schema)}")
+                await session.execute(f"USE {quote(schema)}")
             renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
@@ -288,13 +284,6 @@ class DdlExecutor:
             # The operator answers for what is executed in its place.
             return ()
         return lacking(change, present)
-
-    async def _schema_exists(self, schema: str) -> bool:
-        return bool(
-            await self._connection.fetch(
-                "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (schema,)
-            )
-        )
 
 
 def _step(state: str) -> int:

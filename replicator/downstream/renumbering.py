@@ -12,6 +12,7 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.sql_modes import NO_AUTO_VALUE_ON_ZERO
 from replicator.mysql.statement_context import StatementContext
+from replicator.schema.inspection import read_table
 
 
 async def renumbered_column(
@@ -43,10 +44,5 @@ async def renumbered_column(
 
 
 async def _has(connection: Connection, target: TableName, column: str) -> bool:
-    return bool(
-        await connection.fetch(
-            "SELECT 1 FROM information_schema.COLUMNS"
-            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLUMN_NAME = %s",
-            (target.schema, target.table, column),
-        )
-    )
+    table = await read_table(connection, target)
+    return table is not None and table.column(column) is not None

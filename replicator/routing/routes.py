@@ -49,13 +49,14 @@ class _Compiled(NamedTuple):
 
 
 class Routes:
-    """The route rules of one source.
+    """The route rules of one source. ``case_sensitive``: patterns count the case of names.
 
     Raises `RouteError` for a rule that is not complete or has a broken pattern.
     """
 
     def __init__(self, rules: Iterable[RouteRule], *, case_sensitive: bool) -> None:
         compiled = [_compiled(rule, case_sensitive) for rule in rules]
+        self.case_sensitive = case_sensitive
         self.rules = tuple(entry.rule for entry in compiled)
         self._of_tables = tuple(entry for entry in compiled if entry.table is not None)
         self._of_schemas = tuple(entry for entry in compiled if entry.table is None)

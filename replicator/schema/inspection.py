@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.mysql.connection import Connection
@@ -26,6 +26,19 @@ FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
 """
+_LISTED = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+_LISTED_OTHERWISE = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE @@lower_case_table_names = 2
+AND LOWER(TABLE_SCHEMA) = LOWER(%s) AND LOWER(TABLE_NAME) = LOWER(%s)
+"""
+_DATABASE = """
+SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s
+OR (@@lower_case_table_names = 2 AND LOWER(SCHEMA_NAME) = LOWER(%s))
+"""
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
 WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
@@ -45,15 +58,12 @@ async def list_tables(connection: Connection) -> list[TableName]:
 async def read_table(connection: Connection, name: TableName) -> Table | None:
     """The structure of a table; None when it does not exist."""
     await show_generated_keys(connection)
-    found = await connection.fetch(
-        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND TABLE_TYPE <> 'VIEW'",
-        (name.schema, name.table),
-    )
-    if not found:
+    found = await listed(connection, name)
+    if found is None or found.view:
         return None
-    columns = await connection.fetch(_COLUMNS, (name.schema, name.table))
-    keys = await connection.fetch(_KEYS, (name.schema, name.table))
+    place = (found.name.schema, found.name.table)
+    columns = await connection.fetch(_COLUMNS, place)
+    keys = await connection.fetch(_KEYS, place)
     create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
     return without_period(
         Table(
@@ -64,6 +74,32 @@ async def read_table(connection: Connection, name: TableName) -> Table | None:
             create_sql=str(create[0][1]),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A table or view as a server lists it."""
+
+    name: TableName
+    view: bool
+
+
+async def listed(connection: Connection, name: TableName) -> Listed | None:
+    """How a server lists what it takes a name for; None where there is nothing of that name.
+
+    TiDB keeps a name as it was given, and compares it without case; but not in the columns of its
+    information_schema, which are to be asked for by the name that is listed.
+    """
+    for query in (_LISTED, _LISTED_OTHERWISE):
+        for schema, table, kind in await connection.fetch(query, (name.schema, name.table)):
+            return Listed(TableName(schema, table), kind == "VIEW")
+    return None
+
+
+async def database_collation(connection: Connection, schema: str) -> str | None:
+    """The default collation of a database; None where there is none of that name."""
+    rows = await connection.fetch(_DATABASE, (schema, schema))
+    return str(rows[0][0]) if rows else None
 
 
 async def show_generated_keys(connection: Connection) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from replicator.mysql.names import Member, TableName
 from replicator.schema.provenance import UNSEEN, Held, Provenance
 from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.target_names import TargetNames
 
 _FIRST_HAND = frozenset({Provenance.READ, Provenance.TOLD})
 
@@ -44,10 +45,12 @@ class SchemaRegistry:
 
     Targets and members are numbered from 0, since row events carry numbers rather than names; no
     number is reused while the process runs. The readers' threads add members that they find;
-    everything else happens on the event loop.
+    everything else happens on the event loop. ``folds_targets``: the target's server takes names of
+    tables without their case.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, folds_targets: bool = False) -> None:
+        self._names = TargetNames(folds=folds_targets)
         self._targets: list[TableName] = []
         self._target_numbers: dict[TableName, int] = {}
         self._members: list[Member] = []
@@ -70,6 +73,10 @@ class SchemaRegistry:
             number = self._target_numbers[name] = len(self._targets)
             self._targets.append(name)
         return number
+
+    def clash(self, name: TableName) -> str | None:
+        """Another spelling of a target that its server takes for the same; as `TargetNames`."""
+        return self._names.clash(name)
 
     def target_name(self, number: int) -> TableName:
         """The name of the target with this number."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import anyio
+import pymysql.err
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.mysql.names import folded
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import started
+from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
 
 LOWERING = {"lower_case_table_names": "1"}
@@ -80,3 +85,106 @@ async def test_statements_in_another_case_are_about_the_same_shards(
         server.execute("ALTER TABLE T4 ADD C DECIMAL(9)", database=upper)
         estate.put("A4", "2, {}, 1, 5")
         await estate.settled()
+
+
+@pytest.fixture(params=["lowering", "tidb_target"])
+def caseless_estate(
+    request: pytest.FixtureRequest,
+    mariadb_source: DatabaseServer,
+    database_name: str,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> ShardedEstate:
+    """Shards on a server that counts the case of names, a target on one that does not."""
+    target = request.getfixturevalue(request.param)
+    return ShardedEstate({"a": mariadb_source}, target, database_name, spark, tmp_path)
+
+
+only_mariadb = pytest.mark.parametrize("lowering", [MariaDBServer], indirect=True)
+
+
+@only_mariadb
+async def test_a_target_may_be_there_in_another_case(
+    caseless_estate: ShardedEstate, lowering: DatabaseServer
+) -> None:
+    estate = caseless_estate
+    estate.create("A1", "A2", "uA1")
+    target, upper = estate.target, estate.db.upper()
+    target.execute(
+        f"DROP DATABASE {estate.db}",
+        f"CREATE DATABASE {upper}",
+        f"CREATE TABLE {upper}.T (ID INT PRIMARY KEY)",
+        f"CREATE TABLE {upper}.U (Id INT PRIMARY KEY)",
+    )
+    estate.task |= {"task-mode": "all", "shard-mode": "pessimistic", "name": upper}
+    for instance in estate.task["mysql-instances"]:  # type: ignore[attr-defined]
+        del instance["meta"]
+    for shard in estate.shards:
+        estate.put(shard, "{}")
+    async with estate.merging() as generation:
+        with anyio.fail_after(60):
+            while generation.running is None:
+                await anyio.sleep(0.02)
+        estate.ddl("A1", "ADD C INT")
+        estate.put("A1", "{}, 1")
+        estate.ddl("A2", "ADD c INT", "CHANGE ID Id INT")
+        estate.put("A2", "{}, 1")
+        estate.ddl("A1", "CHANGE id iD INT")
+        estate.ddl("uA1", "ADD n INT", "ADD UNIQUE Uk (N)", "DROP INDEX uK")
+        estate.put("uA1", "{}, 1")
+        await estate.has_rows(4)
+        await estate.has_rows(2, target="u")
+        await estate.caught_up()
+        assert estate.views() == []
+    assert sum(estate.rows("id, c").values()) == 4
+
+
+@only_mariadb
+async def test_two_targets_in_two_cases_are_refused_where_they_are_one_table(
+    caseless_estate: ShardedEstate, lowering: DatabaseServer
+) -> None:
+    estate = caseless_estate
+    estate.create("A1", "uA1")
+    routes = estate.task["routes"]
+    routes["second"]["target-table"] = "T"  # type: ignore[index]
+    found = await fault_of(_run(estate))
+    assert found.event == "target.same-table"
+    assert f"{estate.db}.T" in str(found)
+    routes["second"]["target-table"] = "u"  # type: ignore[index]
+    estate.task["case-sensitive"] = True
+    async with estate.merging():
+        await estate.caught_up()
+    # No pattern of the routes has a capital letter, so this one goes under its own name.
+    estate.run("A1", f"CREATE TABLE {estate.db}.T (id INT PRIMARY KEY)")
+    found = await fault_of(_run(estate))
+    assert found.event == "target.same-table"
+    assert f"{estate.db}.t" in str(found)
+
+
+async def _run(estate: ShardedEstate) -> None:
+    async with estate.merging() as generation:
+        await estate.caught_up()
+        assert generation.running is not None
+        await anyio.sleep(60)
+
+
+@pytest.mark.parametrize(
+    "kind", ["mariadb_source", "mariadb11_source", "mysql56_source", "mysql_source", "tidb_target"]
+)
+def test_columns_are_one_to_servers_as_they_are_here(
+    request: pytest.FixtureRequest, kind: str, database_name: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(kind)
+    server.execute(f"CREATE DATABASE {database_name}")
+    for one, other in (
+        *(("Id", "ID"), ("É", "é"), ("ΛΌΓΟΣ", "λόγο\N{GREEK SMALL LETTER SIGMA}"), ("Я", "я")),
+        *(("e", "é"), ("ß", "ss"), ("a", "å"), ("a", "á")),
+    ):
+        create = f"CREATE TABLE `{one}` (`{one}` INT, `{other}` INT)"
+        told_apart = folded(one) != folded(other)
+        refused: AbstractContextManager[object] = nullcontext()
+        if not told_apart:
+            refused = pytest.raises(pymysql.err.MySQLError, match="1060")
+        with refused:
+            server.execute(create, database=database_name)
+        server.execute(f"DROP TABLE IF EXISTS `{one}`", database=database_name)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.checks.name_case import check_source_names
+from replicator.checks.task import SourceToCheck
 from replicator.ddl.normalise import normalise
 from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import retarget
 from replicator.ddl.statement import Recognised
+from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.names import TableName, folded
+from replicator.routing import AllowList, Router, Routes
 from replicator.schema.ddl_effects import effects_of
 from replicator.schema.past_changes import past_changes
+from replicator.schema.target_names import TargetNames
 
 MEMBERS = [TableName("shop", "t1"), TableName("shop", "t2")]
 
@@ -107,3 +112,35 @@ def test_past_changes_are_those_of_the_shards() -> None:
     (altered,) = past_changes(recognised("ALTER TABLE T1 ADD C INT"), 4)
     (dropped,) = past_changes(recognised("DROP DATABASE SHOP"), 4)
     assert [c.concerns(MEMBERS[0]) for c in (altered, dropped)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        (TableName("shop", "Orders"), "shop.orders"),
+        (TableName("Shop", "bills"), "shop"),
+        (TableName("SHOP", ""), "shop"),
+        (TableName("shop", "orders"), None),
+        (TableName("shop", "bills"), None),
+        (TableName("shop", ""), None),
+    ],
+)
+def test_targets_that_are_one_to_their_server(name: TableName, other: str | None) -> None:
+    for folds, expected in ((True, other), (False, None)):
+        names = TargetNames(folds=folds)
+        assert names.clash(TableName("shop", "orders")) is None
+        assert names.clash(name) == expected
+        # Told again as often as it is asked.
+        assert names.clash(name) == expected
+
+
+def test_case_sensitive_is_warned_of_where_names_have_no_case() -> None:
+    for folds, sensitive, states in (
+        (True, True, ["warning"]),
+        (True, False, []),
+        (False, True, []),
+    ):
+        routes = Routes([], case_sensitive=sensitive)
+        router = Router(AllowList(case_sensitive=sensitive), routes)
+        source = SourceToCheck("a", DatabaseAddress("h", 1, "u"), router, routes, 1)
+        assert [r.state for r in check_source_names(source, folds=folds)] == states
