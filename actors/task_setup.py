@@ -12,6 +12,7 @@ from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
+from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
 
@@ -113,13 +114,19 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         server_id=source.server_id or _server_id(task.name, source.source_id),
         use_gtid=source.enable_gtid,
         meta=instance.meta,
-        router=Router(allow_list, routes),
+        router=Router(allow_list, routes, _online_names(task)),
         routes=routes,
         event_filter=EventFilter(
             (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
             case_sensitive=case_sensitive,
         ),
     )
+
+
+def _online_names(task: Task) -> OnlineNames:
+    if not task.follows_online_ddl:
+        return NO_ONLINE_NAMES
+    return OnlineNames(task.shadow_table_rules, task.trash_table_rules)
 
 
 def _filter_rule(name: str, rule: config.rules.EventFilter) -> FilterRule:

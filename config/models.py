@@ -11,7 +11,7 @@ from config.endpoints import TargetDatabase
 from config.processing import Copy, Loader, Mydumper, Spark, Syncer, Writer
 from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
 from config.sources import Source
-from config.values import Flag, Timezone, Whole
+from config.values import Flag, TableRule, Timezone, Whole
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""
@@ -88,14 +88,14 @@ class Task(Section):
     """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
     case_sensitive: Flag = False
     """Routes, filters and allow lists are matched by case."""
-    online_ddl: Flag = False
-    """Follow gh-ost and pt-online-schema-change. Until that is supported the default is false,
-    where DM's is true."""
+    online_ddl: Flag = True
+    """Follow gh-ost and pt-online-schema-change: their ghost and trash tables go nowhere, and what
+    a ghost went through is done when it takes the place of the real table."""
     online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
     """Old spelling: turns `online-ddl` on."""
-    shadow_table_rules: tuple[str, ...] = (r"^_(.+)_(?:new|gho)$",)
+    shadow_table_rules: tuple[TableRule, ...] = (r"^_(.+)_(?:new|gho)$",)
     """Names of ghost tables; one group, the real table."""
-    trash_table_rules: tuple[str, ...] = (r"^_(.+)_(?:ghc|del|old)$",)
+    trash_table_rules: tuple[TableRule, ...] = (r"^_(.+)_(?:ghc|del|old)$",)
     """Names of trash tables; one group, the real table."""
     ignore_checking_items: tuple[str, ...] = ()
     """Prechecks that are left out."""
@@ -152,6 +152,11 @@ class Task(Section):
         task = self.model_copy()
         task._warnings = warnings
         return task
+
+    @property
+    def follows_online_ddl(self) -> bool:
+        """Whether gh-ost and pt-online-schema-change are followed, by any spelling."""
+        return self.online_ddl or bool(self.online_ddl_scheme)
 
     @property
     def pool_size(self) -> int:

@@ -31,8 +31,6 @@ class Unsupported:
         return value in self.values if self.values else bool(value)
 
 
-_ONLINE_DDL = "online schema changes by rules of its own (gh-ost, pt-online-schema-change)"
-
 _COPIES = ("full", "all")
 _WHERE = (
     "copying only the rows that meet a condition",
@@ -46,15 +44,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "use `pessimistic`, or leave `shard-mode` empty",
         ("optimistic",),
     ),
-    Unsupported(
-        "online-ddl",
-        "following gh-ost and pt-online-schema-change",
-        "set it to false, and leave their tables out by the block-allow-list",
-        (True,),
-    ),
-    Unsupported("online-ddl-scheme", _ONLINE_DDL, "delete the key"),
-    Unsupported("shadow-table-rules", _ONLINE_DDL, "delete the key"),
-    Unsupported("trash-table-rules", _ONLINE_DDL, "delete the key"),
     Unsupported(
         "mysql-instances.*.expression-filters.*",
         "filtering rows by expression",

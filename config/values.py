@@ -104,3 +104,17 @@ Scalar = Annotated[
     WithJsonSchema({"type": ["string", "number", "boolean"]}),
 ]
 """Text, a number, true or false, in the type that YAML gives it."""
+
+
+def _with_one_group(rule: str) -> str:
+    try:
+        groups = re.compile(rule).groups
+    except re.error as error:
+        raise ValueError(f"`{rule}` is not a valid regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(f"`{rule}` needs exactly one group `(...)`: the real table's name")
+    return rule
+
+
+TableRule = Annotated[str, AfterValidator(_with_one_group)]
+"""A regular expression for names of tables, with a group for another table's name."""

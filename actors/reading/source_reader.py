@@ -17,6 +17,7 @@ from actors.counts import SourceCounts
 from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.online_ddl import OnlineDdl
 from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.sharding.group import GroupActor
@@ -93,6 +94,7 @@ class SourceReader(Actor[Never]):
         router: Router,
         registry: SchemaRegistry,
         overrides: DdlOverrides,
+        online: OnlineDdl,
         writer: Mailbox[WriterMessage],
         group_of: Callable[[int], GroupActor],
         members: Iterable[TableName],
@@ -111,6 +113,7 @@ class SourceReader(Actor[Never]):
             overrides,
             members,
             settings.event_filter,
+            online,
             settings.target_collations,
         )
         self._registry = registry
@@ -221,6 +224,7 @@ class SourceReader(Actor[Never]):
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
             steps = self._statements.steps(segment, statement)
+            await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
                 await self._deal_step(step, segment, {}, complete=segment.complete and last)
@@ -273,6 +277,7 @@ class SourceReader(Actor[Never]):
         name = self._statements.known_as(TableName(schema, table))
         target = self._statements.target(name)
         if target is None:
+            self._statements.online.tell_left_out(name)
             return None
         self._statements.members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import structlog
 
 from actors.faults import DdlEvent, FatalError
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.online_ddl import OnlineDdl
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.target_clash import refuse_clash
 from replicator.binlog.segment import Segment, Statement
@@ -17,6 +17,7 @@ from replicator.binlog.server import ServerInfo
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised
+from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName, folded
 from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.event_filter import EventFilter
@@ -40,6 +41,7 @@ NOTHING = Step()
 class StatementReader:
     """Turns the statements of one source into effects.
 
+    ``online`` must be saved before what follows its steps is handed on.
     ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
     registry, may lag.
     """
@@ -52,9 +54,11 @@ class StatementReader:
         overrides: DdlOverrides,
         members: Iterable[TableName],
         event_filter: EventFilter,
+        online: OnlineDdl,
         target_collations: Set[str] | None = None,
     ) -> None:
         self.members = set(members)
+        self.online = online
         self._filter = StatementFilter(source, event_filter)
         self._collations = DefaultCollations(target_collations)
         self._defaults: SessionDefaults | None = None
@@ -103,47 +107,63 @@ class StatementReader:
         recognised = self._written_out(statement, self._recognised(statement, statement.sql))
         override = self._overrides.find(self._source, statement)
         try:
-            found: tuple[tuple[Effect, ...], ...]
             if override is None:
-                found = (self._effects(recognised, statement.schema),)
+                found = self._own(statement, recognised)
             else:
-                subject = recognised.tables[0].schema if recognised.tables else statement.schema
-                session = replace(statement, schema=subject)
-                given = [
-                    self._written_out(session, self._recognised(session, text))
-                    for text in override.statements
-                ]
-                found = overridden_effects(
-                    override.action, recognised, given, self.target, self.members
-                )
+                found = [(statement, e) for e in self._overridden(statement, recognised, override)]
         except DdlError as error:
             raise _unsupported(self._source, segment, statement, error) from error
         except ForbiddenStatementError as error:
             raise _forbidden(self._source, statement, error) from error
-        if override is not None:
-            self._log.warning(
-                "ddl.override",
-                position=str(statement.position),
-                action=override.action.value,
-                statement=statement.sql[:500],
-                given=override.statements,
-            )
-        for effect in chain.from_iterable(found):
-            self._note(effect)
-        if not any(found):
+        for _, effects in found:
+            for effect in effects:
+                self._note(effect)
+        if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
         # The event group spans enough bytes to give each step a place before the next group.
         return [
             Step(
                 replace(
-                    statement,
-                    sql=effects[0].statement.sql if effects else statement.sql,
+                    processed,
+                    sql=effects[0].statement.sql if effects else processed.sql,
                     transaction=statement.transaction + number,
                 ),
                 self._by_target(effects),
             )
-            for number, effects in enumerate(found)
+            for number, (processed, effects) in enumerate(found)
         ] or [Step(statement)]
+
+    def _own(
+        self, statement: Statement, recognised: Recognised
+    ) -> list[tuple[Statement, tuple[Effect, ...]]]:
+        """The statement with its effects, or those that it stands for."""
+        replayed = self.online.take(recognised, statement, self._recognised)
+        if replayed is None:
+            replayed = [(statement, recognised)]
+        found = []
+        for processed, one in replayed:
+            written_out = self._written_out(processed, one) if processed is not statement else one
+            found.append((processed, self._effects(written_out, processed.schema)))
+        return found
+
+    def _overridden(
+        self, statement: Statement, recognised: Recognised, override: DdlOverride
+    ) -> tuple[tuple[Effect, ...], ...]:
+        subject = recognised.tables[0].schema if recognised.tables else statement.schema
+        session = replace(statement, schema=subject)
+        given = [
+            self._written_out(session, self._recognised(session, text))
+            for text in override.statements
+        ]
+        found = overridden_effects(override.action, recognised, given, self.target, self.members)
+        self._log.warning(
+            "ddl.override",
+            position=str(statement.position),
+            action=override.action.value,
+            statement=statement.sql[:500],
+            given=override.statements,
+        )
+        return found
 
     def _effects(self, recognised: Recognised, schema: str) -> tuple[Effect, ...]:
         """What the filters let pass. Raises DdlError, ForbiddenStatementError."""

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from actors.counts import TaskCounts
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.schema_tracker import SchemaTracker
@@ -35,10 +36,12 @@ from config.models import Task
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
+from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import scratch_table
+from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity
@@ -146,6 +149,7 @@ async def wire(
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     for source, start in starts.items():
+        online = await _load_online(meta, resources.setups[source], start)
         units[source] = SourceUnit(
             source,
             start,
@@ -158,6 +162,7 @@ async def wire(
                 registry,
                 resources.counts,
                 overrides,
+                online,
                 writer,
                 collations,
             ),
@@ -175,6 +180,14 @@ async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) ->
         if start.resume is not None:
             await store.forget(source, start.resume.binlog.key)
     return DdlOverrides(await store.load())
+
+
+async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) -> OnlineDdl:
+    store = OnlineDdlStore(meta)
+    history = GhostHistory(await store.load(setup.source))
+    if start.resume is not None:
+        await store.forget(setup.source, history.outdated(start.resume.binlog.key))
+    return OnlineDdl(setup.source, setup.router, history, store)
 
 
 def _writer(
@@ -218,6 +231,7 @@ def _reader(
     registry: SchemaRegistry,
     counts: TaskCounts,
     overrides: DdlOverrides,
+    online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
     unit: SourceUnit,
@@ -237,6 +251,7 @@ def _reader(
         setup.router,
         registry,
         overrides,
+        online,
         writer.mailbox,
         unit.group,
         [

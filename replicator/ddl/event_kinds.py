@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from replicator.ddl.alter_actions import alter_actions
 from replicator.ddl.statement import Recognised, StatementKind
 from replicator.ddl.tokens import Token
+from replicator.mysql.names import folded
 
 _DROPPED = {
     "INDEX": "drop index",
@@ -67,4 +68,4 @@ def _of_action(words: list[str], action: Sequence[Token]) -> Iterator[str]:
 
 def _renames(action: Sequence[Token]) -> bool:
     names = [token for token in action[1:] if token.keyword not in ("COLUMN", "IF", "EXISTS")]
-    return len(names) > 1 and names[0].name.lower() != names[1].name.lower()
+    return len(names) > 1 and folded(names[0].name) != folded(names[1].name)

@@ -6,6 +6,7 @@ from replicator.downstream.chunks import CHUNK_TABLE, COPY_TABLE
 from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
+from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
@@ -19,6 +20,7 @@ META_TABLES = (
     DDL_TABLE,
     DDL_OVERRIDE_TABLE,
     TOLD_STRUCTURE_TABLE,
+    ONLINE_DDL_TABLE,
     COPY_TABLE,
     CHUNK_TABLE,
 )

@@ -55,13 +55,16 @@ def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
     if kind is StatementKind.UNKNOWN:
         return (PastChange(None, Past.OTHER, at, sql),)
     found: list[PastChange] = []
-    for old, new in statement.renames:
-        found.append(PastChange(TableName(old.schema, old.table), Past.OTHER_NAME, at, sql))
-        found.append(PastChange(TableName(new.schema, new.table), Past.MISSING, at, sql))
-    past = None if found else _past(statement)
-    if past is not None:
+    left = {TableName(old.schema, old.table) for old, _ in statement.renames}
+    taken = {TableName(new.schema, new.table) for _, new in statement.renames}
+    for name in sorted(left | taken):
+        # A name that one table leaves and another takes was there all the time.
+        past = Past.OTHER_NAME if name not in taken else Past.MISSING
+        found.append(PastChange(name, Past.OTHER if name in left & taken else past, at, sql))
+    own = None if found else _past(statement)
+    if own is not None:
         found += [
-            PastChange(TableName(table.schema, table.table), past, at, sql)
+            PastChange(TableName(table.schema, table.table), own, at, sql)
             for table in statement.named(TableRole.SUBJECT)
         ]
     return tuple(found)

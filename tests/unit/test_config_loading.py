@@ -54,7 +54,7 @@ def test_keys_that_are_left_out_have_their_defaults(tmp_path: Path) -> None:
     task = load(tmp_path, TASK)
     instance = task.mysql_instances[0]
     assert (task.shard_mode, task.meta_schema, task.remove_meta) == ("", "dm_meta", False)
-    assert (task.online_ddl, task.timezone, task.case_sensitive) == (False, None, False)
+    assert (task.online_ddl, task.timezone, task.case_sensitive) == (True, None, False)
     assert (task.spark.master, task.spark.conf) == ("local[*]", {})
     assert task.writer.buckets == 4
     assert task.writer.batch_bytes == 16 * 1024 * 1024

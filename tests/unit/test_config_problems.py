@@ -236,6 +236,16 @@ REFERENCES = [
     ),
 ]
 
+ONLINE_DDL = [
+    Case(
+        "name:", "shadow-table-rules: [a]\nname:", 1, "shadow-table-rules[0]", "exactly one group"
+    ),
+    Case(
+        "name:", "trash-table-rules: [(]\nname:", 1, "trash-table-rules[0]", "not a valid regular"
+    ),
+    Case("name:", "online-ddl-scheme: both\nname:", 1, "online-ddl-scheme", "gh-ost"),
+]
+
 FILTERS = [
     Case(
         "    from:",
@@ -256,10 +266,6 @@ FILTERS = [
 
 NOT_SUPPORTED = [
     Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
-    Case("name:", "online-ddl: true\nname:", 1, "online-ddl", "set it to false"),
-    Case("name:", "online-ddl-scheme: gh-ost\nname:", 1, "online-ddl-scheme", "delete the key"),
-    Case("name:", "shadow-table-rules: [a]\nname:", 1, "shadow-table-rules", "delete the key"),
-    Case("name:", "trash-table-rules: [a]\nname:", 1, "trash-table-rules", "delete the key"),
     Case(
         "    route-rules:",
         "    expression-filters: [f]\n    route-rules:",
@@ -320,7 +326,7 @@ YAML = [
 
 @pytest.mark.parametrize(
     "case",
-    UNKNOWN_KEYS + WRONG_VALUES + FILTERS + NOT_SUPPORTED,
+    UNKNOWN_KEYS + WRONG_VALUES + ONLINE_DDL + FILTERS + NOT_SUPPORTED,
     ids=lambda c: f"{c.old} -> {c.new}",
 )
 def test_one_wrong_value(tmp_path: Path, case: Case) -> None:

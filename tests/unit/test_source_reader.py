@@ -12,6 +12,7 @@ from actors.counts import SourceCounts
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.online_ddl import OnlineDdl
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
@@ -20,6 +21,7 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import ServerInfo, parse_server_info
+from replicator.ddl.online_ddl import GhostHistory
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
 
@@ -68,6 +70,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         ROUTER,
         SchemaRegistry(),
         DdlOverrides(),
+        OnlineDdl("a", ROUTER, GhostHistory(), None),
         writer,
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
         (),

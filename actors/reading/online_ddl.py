@@ -1,0 +1,119 @@
+"""Following a source's online schema changes: recorded at the ghost, replayed at the exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from replicator.binlog.segment import Statement
+from replicator.ddl.online_ddl import (
+    Beside,
+    GhostAct,
+    GhostEntry,
+    GhostHistory,
+    OnlineDdlError,
+    read_online,
+)
+from replicator.ddl.retarget import retarget
+from replicator.ddl.statement import Recognised
+from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.mysql.names import TableName
+from replicator.routing.online_tables import OnlineUse
+from replicator.routing.router import Router
+from replicator.schema.ddl_effects import DdlError
+
+Recogniser = Callable[[Statement, str], Recognised]
+"""Recognises a text as if it were that of a statement of the source."""
+
+
+class OnlineDdl:
+    """Knows the ghosts of one source. What it learns is to be saved before reading goes on."""
+
+    def __init__(
+        self, source: str, router: Router, history: GhostHistory, store: OnlineDdlStore | None
+    ) -> None:
+        self._source = source
+        self._router = router
+        self._history = history
+        self._store = store
+        self._unsaved: list[GhostEntry] = []
+        self._told: set[TableName] = set()
+        self._log = structlog.get_logger().bind(source=source)
+
+    def take(
+        self, recognised: Recognised, statement: Statement, recognise: Recogniser
+    ) -> list[tuple[Statement, Recognised]] | None:
+        """The statements to process in place of one that exchanges a ghost and its table.
+
+        None for any other one, which is to be processed itself. Raises DdlError.
+        """
+        event = GhostEntry(
+            TableName("", ""),
+            statement.transaction,
+            GhostAct.CHANGED,
+            statement.sql,
+            statement.schema,
+            statement.timestamp,
+            statement.context,
+        )
+        try:
+            step = read_online(recognised, event, self._beside, self._history)
+        except OnlineDdlError as error:
+            raise DdlError(str(error)) from error
+        self._unsaved += [entry for entry in step.entries if self._history.add(entry)]
+        for entry in step.entries:
+            self._log.info(
+                f"online-ddl.{entry.act.value}", table=str(entry.table), statement=entry.sql[:500]
+            )
+        if step.replayed is None:
+            return None
+        self._log.info(
+            "online-ddl.exchanged",
+            statement=statement.sql[:500],
+            replayed=[entry.sql[:500] for entry in step.replayed],
+        )
+        return [self._replay(entry, statement, recognise) for entry in step.replayed]
+
+    async def save(self) -> None:
+        """Save what was learned since the last call."""
+        while self._unsaved:
+            assert self._store is not None
+            await self._store.put(self._source, self._unsaved[0])
+            del self._unsaved[0]
+
+    def tell_left_out(self, table: TableName) -> None:
+        """Say once that the rows of a ghost or trash table are left out, if it is one."""
+        beside = self._beside(table)
+        if beside is not None and table not in self._told:
+            self._told.add(table)
+            self._log.info("online-ddl.left-out", table=str(table), real=str(beside.real))
+
+    def _beside(self, table: TableName) -> Beside | None:
+        found = self._router.online(table.schema, table.table)
+        if found is None:
+            return None
+        return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
+
+    def _replay(
+        self, entry: GhostEntry, exchange: Statement, recognise: Recogniser
+    ) -> tuple[Statement, Recognised]:
+        """A ghost's statement, told for its real table and with the place of the exchange."""
+        beside = self._beside(entry.table)
+        assert beside is not None
+        real = beside.real
+        ghost = (entry.table.schema, entry.table.table)
+
+        def renamed(schema: str, table: str) -> tuple[str, str]:
+            return (real.schema, real.table) if (schema, table) == ghost else (schema, table)
+
+        own = replace(
+            exchange,
+            schema=entry.schema,
+            sql=entry.sql,
+            timestamp=entry.timestamp,
+            context=entry.context,
+        )
+        told = replace(own, sql=retarget(recognise(own, own.sql), renamed))
+        return told, recognise(told, told.sql)

@@ -1,0 +1,235 @@
+"""Online schema changes by gh-ost and pt-online-schema-change: what their statements come to. Pure.
+
+Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
+table by RENAME (gh-ost's and Percona Toolkit's manuals). So for the real table the RENAME is the
+moment of all that the ghost went through: that is recorded, and replayed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from replicator.ddl.alter_actions import alter_actions
+from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
+from replicator.mysql.names import TableName
+from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
+
+
+class OnlineDdlError(Exception):
+    """A step of an online schema change that can't be followed; the text says why."""
+
+
+class GhostAct(StrEnum):
+    """What happened to a ghost table, or (the last two) to a real one."""
+
+    BEGUN = "begun"
+    CHANGED = "changed"
+    ENDED = "ended"
+    AWAY = "away"
+    """The real table became a trash table, and nothing took its place in that statement."""
+    BACK = "back"
+
+
+@dataclass(frozen=True, slots=True)
+class GhostEntry:
+    """One thing that happened to a table, at the event group that begins at ``at``.
+
+    ``sql`` is the statement as it was written, with the schema in effect, its moment (seconds) and
+    its context.
+    """
+
+    table: TableName
+    at: int
+    act: GhostAct
+    sql: str = ""
+    schema: str = ""
+    timestamp: int = 0
+    context: StatementContext = NO_CONTEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A table that a tool made: a ghost or (``trash``) a trash table of the table ``real``."""
+
+    real: TableName
+    trash: bool
+
+
+Online = Callable[[TableName], Beside | None]
+"""What a table is to an online schema change; None for ordinary ones and those of tables that are
+not replicated."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineStep:
+    """What a statement means for online schema changes.
+
+    ``entries`` are to be recorded. ``replayed``: None where the statement is to be processed like
+    any other; else it is the exchange of a ghost, and these are to be processed in its place: what
+    the ghost went through, told for the table ``real``.
+    """
+
+    entries: tuple[GhostEntry, ...] = ()
+    replayed: tuple[GhostEntry, ...] | None = None
+
+
+class GhostHistory:
+    """What is recorded of one source, in the order of its binlog. Reading again adds nothing."""
+
+    def __init__(self, entries: Iterable[GhostEntry] = ()) -> None:
+        self._entries: dict[tuple[TableName, int], GhostEntry] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: GhostEntry) -> bool:
+        """Record an entry; whether it was not there yet."""
+        key = (entry.table, entry.at)
+        new = self._entries.get(key) != entry
+        self._entries[key] = entry
+        return new
+
+    def last(self, table: TableName, before: int, *acts: GhostAct) -> GhostEntry | None:
+        """The last entry of a table before a place that is one of these acts."""
+        return max(
+            (e for e in self._of(table, before) if e.act in acts), key=lambda e: e.at, default=None
+        )
+
+    def changes(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...] | None:
+        """All that a ghost went through up to a place; None where its beginning was not seen."""
+        begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.ENDED)
+        if begun is None or begun.act is GhostAct.ENDED:
+            return None
+        found = [e for e in self._of(ghost, before) if e.at > begun.at]
+        return tuple(sorted(found, key=lambda entry: entry.at))
+
+    def outdated(self, position: int) -> tuple[GhostEntry, ...]:
+        """The entries that no reading from this place of the binlog on can need."""
+        found = []
+        for entry in self._entries.values():
+            acts = (GhostAct.BEGUN, GhostAct.ENDED, GhostAct.AWAY, GhostAct.BACK)
+            newer = self.last(entry.table, position, *acts)
+            if newer is not None and entry.at < newer.at:
+                found.append(entry)
+        return tuple(found)
+
+    def _of(self, table: TableName, before: int) -> Iterator[GhostEntry]:
+        for (name, at), entry in self._entries.items():
+            if name == table and at < before:
+                yield entry
+
+
+def read_online(
+    statement: Recognised, event: GhostEntry, online: Online, history: GhostHistory
+) -> OnlineStep:
+    """What a statement means; ``event`` is a draft of its entries: place, text, context.
+
+    Raises OnlineDdlError.
+    """
+    if statement.temporary:
+        return OnlineStep()
+    if statement.renames:
+        return _renames(statement, event, online, history)
+    return OnlineStep(tuple(_entries(statement, event, online)))
+
+
+def _entries(statement: Recognised, event: GhostEntry, online: Online) -> Iterator[GhostEntry]:
+    for reference in statement.named(TableRole.SUBJECT):
+        table = _name(reference)
+        beside = online(table)
+        if beside is None or beside.trash:
+            continue
+        match statement.kind:
+            case StatementKind.CREATE_TABLE if not statement.only_if_missing:
+                yield replace(event, table=table, act=GhostAct.BEGUN)
+            case StatementKind.CREATE_TABLE:
+                raise OnlineDdlError(
+                    f"{table}, the ghost of {beside.real}, is created only if it is not there:"
+                    " whether it was is not known"
+                )
+            case StatementKind.DROP_TABLE:
+                yield replace(event, table=table, act=GhostAct.ENDED, sql="")
+            case StatementKind.ALTER_TABLE if _only_counts(statement):
+                # Where a table's counter goes on is each table's own.
+                pass
+            case StatementKind.ALTER_TABLE | StatementKind.CREATE_INDEX | StatementKind.DROP_INDEX:
+                yield replace(event, table=table, act=GhostAct.CHANGED)
+
+
+def _only_counts(statement: Recognised) -> bool:
+    actions = alter_actions(statement)
+    return all(action[0].keyword == "AUTO_INCREMENT" and len(action) <= 3 for action in actions)
+
+
+def _renames(
+    statement: Recognised, event: GhostEntry, online: Online, history: GhostHistory
+) -> OnlineStep:
+    pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+    known = {name: online(name) for pair in pairs for name in pair}
+    if not any(known.values()):
+        return OnlineStep()
+    if statement.kind is StatementKind.ALTER_TABLE and len(alter_actions(statement)) > 1:
+        raise OnlineDdlError("ALTER TABLE renames a ghost table and changes it in one statement")
+    entries: list[GhostEntry] = []
+    replayed: list[GhostEntry] = []
+    taken = 0
+    gone: set[TableName] = set()
+    for old, new in pairs:
+        ghost, target = known[old], known[new]
+        if target is not None and not target.trash:
+            raise OnlineDdlError(
+                f"{old} is renamed to {new}, which is the ghost of {target.real} by its name"
+            )
+        if ghost is not None and not ghost.trash:
+            entries.append(replace(event, table=old, act=GhostAct.ENDED, sql=""))
+            if target is None and new == ghost.real:
+                replayed += _replayed(old, new, event.at, history)
+                gone.discard(new)
+                taken += 1
+        elif ghost is not None:
+            taken += _comes_back(old, new, ghost, event, history, entries)
+        elif target is not None and target.real == old:
+            gone.add(old)
+            taken += 1
+    entries += [replace(event, table=name, act=GhostAct.AWAY, sql="") for name in sorted(gone)]
+    if taken and taken < len(pairs):
+        raise OnlineDdlError("one RENAME exchanges a ghost table and renames other tables, too")
+    return OnlineStep(tuple(entries), tuple(replayed) if taken else None)
+
+
+def _comes_back(
+    old: TableName,
+    new: TableName,
+    trash: Beside,
+    event: GhostEntry,
+    history: GhostHistory,
+    entries: list[GhostEntry],
+) -> bool:
+    """A trash table gets another name: whether it becomes the real table again, as it was."""
+    if new != trash.real:
+        return False
+    last = history.last(new, event.at, GhostAct.AWAY, GhostAct.BACK)
+    if last is None or last.act is GhostAct.BACK:
+        raise OnlineDdlError(
+            f"{old} becomes {new} without having been that before: its rows are not known here"
+        )
+    entries.append(replace(event, table=new, act=GhostAct.BACK, sql=""))
+    return True
+
+
+def _replayed(
+    ghost: TableName, real: TableName, at: int, history: GhostHistory
+) -> tuple[GhostEntry, ...]:
+    changes = history.changes(ghost, at)
+    if changes is None:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}, and what was changed on it is not known: it was made before"
+            " the place that this task began to read at. Replace the statement by the ALTER TABLE"
+            f" of {real.table} that the tool was told to make"
+        )
+    return changes
+
+
+def _name(reference: TableReference) -> TableName:
+    return TableName(reference.schema, reference.table)

@@ -1,0 +1,161 @@
+"""Online schema changes, step by step as gh-ost and pt-online-schema-change make them."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+
+COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
+
+
+def gh_ost(table: str, change: str, counter: int = 1) -> list[str]:
+    ghost, trash, log = f"_{table}_gho", f"_{table}_del", f"_{table}_ghc"
+    return [
+        f"DROP TABLE IF EXISTS {ghost}, {trash}, {log}",
+        f"CREATE TABLE {log} (id BIGINT AUTO_INCREMENT PRIMARY KEY, hint VARCHAR(64))",
+        f"CREATE TABLE {ghost} LIKE {table}",
+        f"ALTER /* gh-ost */ TABLE {ghost} {change}",
+        f"ALTER /* gh-ost */ TABLE {ghost} AUTO_INCREMENT={counter}",
+        f"INSERT INTO {log} VALUES (1, 'state')",
+        f"INSERT IGNORE INTO {ghost} (id, v) SELECT id, v FROM {table}",
+        f"CREATE TABLE {trash} (id INT PRIMARY KEY) COMMENT='ghost-cut-over-sentry'",
+        f"DROP TABLE {trash}",
+        f"RENAME TABLE {table} TO {trash}, {ghost} TO {table}",
+        f"DROP TABLE {log}",
+        f"DROP TABLE {trash}",
+    ]
+
+
+def pt_osc(table: str, change: str) -> list[str]:
+    ghost, trash = f"_{table}_new", f"_{table}_old"
+    return [
+        f"CREATE TABLE {ghost} {COLUMNS}",
+        f"ALTER TABLE {ghost} {change}",
+        f"CREATE TRIGGER pt_osc_{table} AFTER INSERT ON {table} FOR EACH ROW"
+        f" REPLACE INTO {ghost} (id, v) VALUES (NEW.id, NEW.v)",
+        f"INSERT INTO {table} VALUES (1{table[-1]}, 'new')",
+        f"INSERT IGNORE INTO {ghost} (id, v) SELECT id, v FROM {table}",
+        f"RENAME TABLE {table} TO {trash}, {ghost} TO {table}",
+        f"DROP TABLE IF EXISTS {trash}",
+    ]
+
+
+def plain(table: str, change: str) -> list[str]:
+    return [f"ALTER TABLE {table} {change}"]
+
+
+async def equal(merging: Merging) -> None:
+    """Wait until the target equals the shards: with coordination that is not at the first end."""
+    with anyio.move_on_after(PATIENCE):
+        while not same(merging):
+            await anyio.sleep(LOOK_SECONDS)
+    assert merging.differences() == {}
+
+
+def same(merging: Merging) -> bool:
+    names = [
+        {row[0] for row in merging.on(server, f"SHOW COLUMNS FROM {table}")}
+        for server, table in ((merging.source, "x_1"), (merging.target, "x"))
+    ]
+    return names[0] == names[1] and merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source", "mysql56_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: str) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", COLUMNS, shards=3)
+    change = "ADD COLUMN c INT DEFAULT 7"
+    async with merging.running() as generation:
+        merging.do(*(f"INSERT INTO x_{n} VALUES ({n}, 'a')" for n in (1, 2, 3)))
+        merging.do(*gh_ost("x_1", change))
+        merging.do("INSERT INTO x_1 VALUES (21, 'b', 1)", "INSERT INTO x_2 VALUES (22, 'b')")
+        merging.do(*pt_osc("x_2", change))
+        merging.do(
+            "UPDATE x_1 SET c = 5 WHERE id = 1",
+            "DELETE FROM x_3",
+            "INSERT INTO x_2 VALUES (32, 'c', 9)",
+        )
+        merging.do(*plain("x_3", change))
+        merging.do("INSERT INTO x_3 VALUES (43, 'd', 4)")
+        await equal(merging)
+        await merging.caught_up(generation)
+    tables = {row[0] for row in merging.on(merging.target, "SHOW TABLES")}
+    assert tables == {"x"}
+
+
+STEPS = len(gh_ost("x_1", ""))
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
+async def test_a_restart_before_each_step(merging: Merging, mode: str) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", COLUMNS, shards=2)
+    merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (2, 'a')")
+    merging.on(merging.target, "INSERT INTO x VALUES (1, 'a'), (2, 'a')")
+    change = "ADD COLUMN c INT, ADD INDEX i (v)"
+    for number, steps in enumerate(zip(*(gh_ost(t, change) for t in ("x_1", "x_2")), strict=True)):
+        async with merging.running() as generation:
+            merging.do(*steps)
+            if number < STEPS - 3:
+                merging.do(f"INSERT INTO x_1 VALUES ({10 + number}, 'b')")
+                merging.do(
+                    f"INSERT INTO _x_1_gho (id, v) VALUES ({10 + number}, 'b')"
+                ) if number > 2 else None
+            await merging.caught_up(generation)
+    async with merging.running():
+        merging.do("INSERT INTO x_1 VALUES (90, 'z', 1)", "INSERT INTO x_2 VALUES (91, 'z', 2)")
+        await equal(merging)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_ghost_of_before_the_start_is_a_fault_with_a_way_out(
+    merging: Merging, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", COLUMNS)
+    *before, exchange, _, _ = gh_ost("x_1", "ADD COLUMN c INT")
+    merging.do(*before)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO _x_1_gho VALUES (1, 'a', NULL)")
+    merging.do(exchange)
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.not-supported"
+    assert "was made before the place that this task began to read at" in fault.message
+    assert fault.ddl_event is not None
+    assert "replace" in fault.ddl_event.actions
+    assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_ghosts_are_not_copied(merging: Merging, mariadb_source: DatabaseServer) -> None:
+    merging.mode = "all"
+    merging.more_schemas()
+    merging.create("x", COLUMNS)
+    *before, exchange, _, _ = gh_ost("x_1", "ADD COLUMN c INT")
+    merging.do("INSERT INTO x_1 VALUES (1, 'a')")
+    merging.do(*pt_osc("x_1", "ADD COLUMN d INT")[:2])
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(*before, exchange)
+        await equal(merging)
+    assert {row[0] for row in merging.on(merging.target, "SHOW TABLES")} == {"x"}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_without_it_they_are_tables_like_any(merging: Merging) -> None:
+    merging.more["online-ddl"] = False
+    merging.more_schemas()
+    merging.create("x", COLUMNS)
+    async with merging.running() as generation:
+        merging.do(f"CREATE TABLE _x_1_gho {COLUMNS}", "INSERT INTO _x_1_gho VALUES (1, 'a')")
+        await merging.caught_up(generation)
+    assert merging.on(merging.target, "SELECT * FROM _x_1_gho") == ((1, "a"),)
