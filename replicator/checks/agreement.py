@@ -10,7 +10,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.table_fit import colliding_column
 from replicator.ddl import tokenise
 from replicator.ddl.target_table import Collations, target_table
-from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.schema.structure import Column, Table
 
 _PLACE = Place("target")
@@ -72,7 +72,7 @@ def member_disagreements(first: Table, other: Table) -> list[str]:
         if its is None:
             found.append(f"{quote(column.name)} is missing")
             continue
-        by_collation = column.name.lower() in keyed
+        by_collation = folded(column.name) in keyed
         if _shape(its, by_collation) != _shape(column, by_collation):
             mine, theirs = _described(column, by_collation), _described(its, by_collation)
             found.append(f"{quote(column.name)} is {theirs}, not {mine}")
@@ -87,7 +87,7 @@ def member_disagreements(first: Table, other: Table) -> list[str]:
 
 
 def _lower(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in names)
+    return tuple(map(folded, names))
 
 
 def _shape(column: Column, by_collation: bool) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, null_in_not_null, type_misfit
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
@@ -52,7 +52,7 @@ def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
     found = [type_misfit(column, its), charset_misfit(column, its), null_in_not_null(column, its)]
     if its.generated and not column.generated:
         found.append(Misfit("warning", "the target computes this column, the shard stores it"))
-    in_key = any(column.name.lower() in map(str.lower, key.columns) for key in target.keys)
+    in_key = any(folded(column.name) in map(folded, key.columns) for key in target.keys)
     if in_key and column.collation and its.collation and column.collation != its.collation:
         found.append(
             Misfit(
@@ -88,7 +88,7 @@ def definition_of(table: Table, column: str) -> str:
     """A column's definition as SHOW CREATE TABLE writes it; its name and type when not found."""
     for line in table.create_sql.splitlines():
         match = re.match(r"\s*`((?:[^`]|``)*)`", line)
-        if match and match.group(1).replace("``", "`").lower() == column.lower():
+        if match and folded(match.group(1).replace("``", "`")) == folded(column):
             return line.strip().removesuffix(",")
     found = table.column(column)
     return f"{quote(column)} {found.type if found else ''}"
@@ -109,7 +109,7 @@ def colliding_column(members: Sequence[Table], target: Table | None) -> str:
     column = next((c.name for c in member.columns if c.auto_increment), "")
     keys = (target or member).keys
     for key in keys:
-        names = {name.lower() for name in key.columns}
-        if column.lower() in names and all(member.column(name) for name in names):
+        names = set(map(folded, key.columns))
+        if folded(column) in names and all(member.column(name) for name in names):
             return column
     return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from replicator.ddl.retarget import TableMapping
 from replicator.ddl.statement import Recognised, TableRole
 from replicator.ddl.tokens import Token, TokenKind
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
 
 _PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
 # Words that are values where a column may stand as well: `true` (a column) is not TRUE.
@@ -80,7 +80,7 @@ def _without_guards(tokens: list[Token]) -> Iterator[Token]:
 
 def _text(token: Token) -> str:
     if token.kind is TokenKind.QUOTED:
-        name = token.name.lower()
+        name = folded(token.name)
         if _PLAIN_NAME.fullmatch(name) and name not in _VALUES:
             return name
         return quote(name) if name else token.text
@@ -88,7 +88,7 @@ def _text(token: Token) -> str:
         return _string_text(token.text)
     if token.kind is TokenKind.VARIABLE:
         return token.text
-    return token.text.lower()
+    return folded(token.text)
 
 
 def _string_text(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from replicator.downstream.columns import TargetColumn
 from replicator.mysql.errors import ErrorCode
+from replicator.mysql.names import folded
 
 _VALUE_REFUSED = frozenset(
     {
@@ -41,8 +42,8 @@ def explained(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
         )
     found = _COLUMN.search(text)
     if code in _VALUE_REFUSED and found:
-        name = found[1].lower()
-        if all(column.name.lower() != name for column in columns):
+        name = folded(found[1])
+        if all(folded(column.name) != name for column in columns):
             return (
                 f"{text}: the target fills {found[1]} in itself, in strict mode, and the shard did"
                 " so under another sql_mode. Mend the row in the shard, or make the column an"

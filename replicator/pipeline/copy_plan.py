@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.downstream.literals import key_predicate
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.column_types import WIRE_TYPES
 from replicator.pipeline.planning import (
     PlanError,
@@ -100,10 +100,10 @@ def plan_copy(
         if codecs:
             transcodes.append((place, *codecs))
     row_key = structure.row_key
-    written = {counterpart.name.lower() for counterpart in pairs.values()}
+    written = {folded(counterpart.name) for counterpart in pairs.values()}
     own_key = target.row_key.columns if target.row_key else ()
     # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
-    keyed = bool(own_key) and written.issuperset(name.lower() for name in own_key)
+    keyed = bool(own_key) and written.issuperset(map(folded, own_key))
     key = _cutting_columns(structure) if keyed else ()
     return TableCopy(
         source=source,

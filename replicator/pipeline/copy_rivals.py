@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from replicator.downstream.literals import key_predicate
 from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy_plan import TableCopy
 from replicator.pipeline.source_stream import SourceStream
 from replicator.schema.structure import Table, UniqueKey
@@ -28,13 +28,13 @@ def find_holders(
     key = _key(message, target)
     if key is None:
         return []
-    names = [column.name.lower() for column in copy.columns]
+    names = [folded(column.name) for column in copy.columns]
     fields = line.split(b"\t")
     conditions = []
     for name in key.columns:
-        if name.lower() not in names:
+        if folded(name) not in names:
             return []
-        place = names.index(name.lower())
+        place = names.index(folded(name))
         column = copy.columns[place]
         conditions.append(quote(name).encode() + b"=" + key_predicate(column, fields[place]))
     found = []
@@ -55,4 +55,4 @@ def _key(message: str, target: Table) -> UniqueKey | None:
     match = re.search(r"for key '(?:[^']*\.)?([^'.]+)'\s*$", message)
     if match is None:
         return None
-    return next((key for key in target.keys if key.name.lower() == match[1].lower()), None)
+    return next((key for key in target.keys if folded(key.name) == folded(match[1])), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
+from replicator.mysql.names import folded
 from replicator.pipeline.column_types import OLD_TEMPORAL
 from replicator.rows.collation_ids import charset_of
 from replicator.schema.column_text import binary_length
@@ -45,7 +46,7 @@ def told_by_event(structure: Table, table_map: TableMap) -> bool:
 
 def _told(column: Column, table_map: TableMap, place: int) -> bool:
     optional, code = table_map.optional, table_map.types[place]
-    if not optional.names or optional.names[place].lower() != column.name.lower():
+    if not optional.names or folded(optional.names[place]) != folded(column.name):
         return False
     if column.generated or column.base_type in _UNTOLD or code in OLD_TEMPORAL:
         return False

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
-from replicator.mysql.names import Member, quote
+from replicator.mysql.names import Member, folded, quote
 from replicator.pipeline.column_types import (
     EXACT_LITERALS,
     OLD_TEMPORAL,
@@ -102,10 +102,10 @@ def plan_table(
 def _until(member: str, structure: Table) -> int | None:
     """The index of the column with the end of a row's time, where the events have it."""
     period = system_period(structure.create_sql)
-    names = [column.name.lower() for column in structure.columns]
-    if period is None or period.end.lower() not in names:
+    names = [folded(column.name) for column in structure.columns]
+    if period is None or folded(period.end) not in names:
         return None
-    index = names.index(period.end.lower())
+    index = names.index(folded(period.end))
     if structure.columns[index].base_type != "timestamp":
         raise PlanError(
             f"{member} keeps its former rows by transactions ({period.end} is"
@@ -146,7 +146,7 @@ def misfit(member: str, structure: Table, table_map: TableMap) -> str:
             )
         if code not in allowed:
             return f"column {column.name} is {column.type}, the events have type code {code}"
-        if optional.names and optional.names[index].lower() != column.name.lower():
+        if optional.names and folded(optional.names[index]) != folded(column.name):
             name = optional.names[index]
             return f"column {index + 1} is {column.name}, the events call it {name}"
         sign = optional.unsigned[index] if optional.unsigned else None
@@ -290,8 +290,8 @@ def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[i
     """The row key as indexes into the row image; empty where a column of it is not written."""
     if row_key is None:
         return ()
-    by_name = {column.name.lower(): index for index, column in pairs.items()}
-    key = tuple(by_name.get(name.lower(), -1) for name in row_key.columns)
+    by_name = {folded(column.name): index for index, column in pairs.items()}
+    key = tuple(by_name.get(folded(name), -1) for name in row_key.columns)
     return () if -1 in key else key
 
 

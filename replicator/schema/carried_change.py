@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from replicator.mysql.names import folded
 from replicator.schema.structure import Table
 
 
@@ -61,7 +62,7 @@ def _columns(before: Table, after: Table, present: Table) -> Iterator[str]:
 
 def _keys(before: Table, after: Table, present: Table) -> Iterator[str]:
     former, latter, there = (
-        {key.name.lower(): tuple(map(str.lower, key.columns)) for key in table.keys}
+        {folded(key.name): tuple(map(folded, key.columns)) for key in table.keys}
         for table in (before, after, present)
     )
     for name, columns in latter.items():

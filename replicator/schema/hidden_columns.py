@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from replicator.ddl.tokens import Token, tokenise
+from replicator.mysql.names import folded
 from replicator.schema.structure import Column, Table
 
 _HASHING = frozenset({"MEMORY", "HEAP"})
@@ -84,9 +85,9 @@ def without_period(table: Table) -> Table:
     period = system_period(table.create_sql)
     if period is None:
         return table
-    end = period.end.lower()
+    end = folded(period.end)
     keys = (
-        replace(key, columns=tuple(name for name in key.columns if name.lower() != end))
+        replace(key, columns=tuple(name for name in key.columns if folded(name) != end))
         for key in table.keys
     )
     return replace(table, keys=tuple(key for key in keys if key.columns or key.prefix))

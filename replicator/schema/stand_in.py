@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from replicator.mysql.names import quote
+from replicator.mysql.names import folded, quote
 from replicator.schema.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
@@ -75,11 +75,11 @@ def taken_over(
 
     A column that is the same in ``base`` and ``after`` is in the result as in ``before``.
     """
-    renamed = {_bare(new).lower(): _bare(old).lower() for old, new in _RENAMED.findall(statement)}
+    renamed = {folded(_bare(new)): _bare(old) for old, new in _RENAMED.findall(statement)}
     default = text_default(before.create_sql)
     columns = []
     for column in after.columns:
-        old = renamed.get(column.name.lower(), column.name)
+        old = renamed.get(folded(column.name), column.name)
         known, stood = before.column(old), base.column(old)
         if known is not None and stood is not None and replace(stood, name=column.name) == column:
             columns.append(replace(known, name=column.name))

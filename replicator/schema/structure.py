@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from replicator.ddl.target_table import TRANSACTIONAL
+from replicator.mysql.names import folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column of that name, compared without case as the servers do; None if missing."""
-        wanted = name.lower()
-        return next((c for c in self.columns if c.name.lower() == wanted), None)
+        wanted = folded(name)
+        return next((c for c in self.columns if folded(c.name) == wanted), None)
 
 
 def fingerprint_of(create_sql: str) -> str:
@@ -110,7 +111,7 @@ def differences(one: Table, other: Table) -> list[str]:
 def _shape(column: Column) -> tuple[object, ...]:
     # MySQL 8 leaves out the display width that older servers show: int(11) is int.
     kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
-    return column.name.lower(), kind, column.nullable, column.generated
+    return folded(column.name), kind, column.nullable, column.generated
 
 
 def _shown(column: Column | None) -> str:
