@@ -19,7 +19,8 @@ from replicator.checks.versions import parse_version
 from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
-from replicator.mysql.names import TableName
+from replicator.mysql.name_case import folds_names
+from replicator.mysql.names import TableName, folded
 from replicator.mysql.spellings import SHOW_REPLICAS, fetch_understood
 
 _POSITION_REFUSED = frozenset(
@@ -68,7 +69,11 @@ async def check_binlog_databases(
         return []  # told by check_replication
     assert end is not None, "check_binlog_settings has seen that there is a binlog"
     schemas = {name.schema for name in tables}
-    missing = sorted((schemas - end.only if end.only else set()) | schemas & end.ignored)
+    ignored = end.ignored
+    if await folds_names(connection):
+        # There a MySQL takes these without their case, and a MariaDB with it.
+        ignored |= frozenset(map(folded, ignored))
+    missing = sorted((schemas - end.only if end.only else set()) | schemas & ignored)
     if not missing:
         return []
     return [

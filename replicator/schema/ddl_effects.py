@@ -201,7 +201,9 @@ def _renames(statement: Recognised, route: Route) -> Iterator[Effect]:
         raise DdlError(
             "ALTER TABLE renames the table and changes it in one statement: use two statements"
         )
-    pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+    named = [(_name(old), _name(new)) for old, new in statement.renames]
+    # Servers let an ALTER rename a table to itself, do nothing, and log it.
+    pairs = [(name, renamed) for name, renamed in named if name != renamed]
     for name, renamed in pairs:
         if route(name) is None and route(renamed) is not None:
             raise DdlError(

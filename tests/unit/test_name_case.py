@@ -108,6 +108,12 @@ def test_effects_are_those_on_the_shards(sql: str, expected: str) -> None:
     assert ", ".join(f"{effect.kind.value} {effect.table}" for effect in found) == expected
 
 
+def test_a_table_that_is_renamed_to_itself_stays() -> None:
+    assert effects_of(recognised("ALTER TABLE T1 RENAME TO t1"), route, MEMBERS) == ()
+    assert effects_of(recognised("ALTER TABLE t1 RENAME t1"), route, MEMBERS) == ()
+    assert effects_of(recognised("ALTER TABLE T3 RENAME TO t4"), route, MEMBERS) != ()
+
+
 def test_past_changes_are_those_of_the_shards() -> None:
     (altered,) = past_changes(recognised("ALTER TABLE T1 ADD C INT"), 4)
     (dropped,) = past_changes(recognised("DROP DATABASE SHOP"), 4)

@@ -99,7 +99,16 @@ async def test_nothing_is_replicated(mariadb: DatabaseServer) -> None:
     assert "routes" in failures(results)
 
 
-async def test_schemas_kept_out_of_the_binlog(start_server: StartServer) -> None:
-    server = start_server(MariaDBServer, {"binlog_ignore_db": "shop"})
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (MariaDBServer, {"binlog_ignore_db": "shop"}),
+        (MySQL56Server, {"binlog_ignore_db": "Shop", "lower_case_table_names": "1"}),
+    ],
+)
+async def test_schemas_kept_out_of_the_binlog(
+    start_server: StartServer, kind: type[DatabaseServer], options: dict[str, str]
+) -> None:
+    server = start_server(kind, options)
     server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t1 (id INT PRIMARY KEY)")
     assert failures(await check_source(routed(address(server)))) == {"binlog_db"}
