@@ -60,6 +60,11 @@ class UncoordinatedGroup(GroupActor):
                 if ddl is not None:
                     raise self._ambiguous(effect, message.statement)
                 ddl = item
+        renames = [e for e in message.effects if e.kind is EffectKind.RENAME]
+        if renames and message.statement is not None:
+            # Executes nothing: the history of the target follows its members by name.
+            effect = replace(renames[0], instead=())
+            ddl = DdlItem(self.source, self.target, self.version, effect, message.statement)
         return Part(
             source=self.source,
             epoch=message.epoch,
@@ -69,7 +74,7 @@ class UncoordinatedGroup(GroupActor):
             version=version,
             ddl=ddl,
             saved=self._saved() if message.effects else None,
-            renamed=any(e.kind is EffectKind.RENAME for e in message.effects),
+            renamed=bool(renames),
         )
 
     def _decide(self, effect: Effect, statement: Statement) -> DdlItem | None:

@@ -11,6 +11,7 @@ from actors.faults import DdlEvent, FatalError
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
+from actors.writing.brought_changes import BroughtChanges
 from replicator.binlog.segment import Statement
 from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
@@ -47,6 +48,7 @@ class DdlRunner:
         self._executor = executor
         self._learner = learner
         self._time_zone = time_zone
+        self._brought = BroughtChanges(registry, executor)
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -119,6 +121,8 @@ class DdlRunner:
             recorded=item.recorded,
             instead=item.effect.instead,
         )
+        if item.recorded:
+            execution = await self._brought.ruled(item, change, execution)
         self._report_moment(item)
         await self._run(execution, item.version, item.statement)
 

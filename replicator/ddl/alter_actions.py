@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from replicator.ddl.statement import Recognised, TableRole
 from replicator.ddl.tokens import Token
 
@@ -13,14 +15,17 @@ def alter_actions(statement: Recognised) -> tuple[tuple[Token, ...], ...]:
     follows an action without one (PARTITION BY …). None of the actions is empty.
     """
     (subject, *_) = statement.named(TableRole.SUBJECT)
+    return split_at_commas([t for t in statement.tokens if t.start >= subject.span.end])
+
+
+def split_at_commas(tokens: Iterable[Token]) -> tuple[tuple[Token, ...], ...]:
+    """The tokens, cut at the commas outside of brackets; none of the pieces is empty."""
     found: list[list[Token]] = [[]]
     depth = 0
-    for token in statement.tokens:
-        if token.start < subject.span.end:
-            continue
+    for token in tokens:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if token.text == "," and depth == 0:
             found.append([])
         else:
             found[-1].append(token)
-    return tuple(tuple(action) for action in found if action)
+    return tuple(tuple(piece) for piece in found if piece)

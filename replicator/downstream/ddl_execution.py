@@ -26,6 +26,7 @@ from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
 from replicator.schema.carried_change import MemberChange, lacking
 from replicator.schema.inspection import database_collation, read_table
+from replicator.schema.structure import Table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
@@ -83,6 +84,7 @@ class DdlExecution:
     (seconds), which gives defaults such as now() the value that they had there; ``context`` is what
     else the statement ran with. ``instead``: what the operator wants to be run in place of ``sql``,
     nothing where it is empty. ``marked``: a RENAME TABLE that is to rename the marker, too.
+    ``entry``: what the event is in the history of the target, as text; its record keeps it.
     """
 
     target: TableName
@@ -95,6 +97,7 @@ class DdlExecution:
     recorded: bool = True
     instead: tuple[str, ...] | None = None
     marked: bool = False
+    entry: str = ""
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -121,7 +124,7 @@ class DdlExecutor:
         record = await self._record(ddl)
         first, begun, before = 0, False, ""
         if record is not None:
-            version, state, before = record
+            version, state, before, _ = record
             if state == "done":
                 return False
             if state != DECIDED:
@@ -152,9 +155,27 @@ class DdlExecutor:
         reach(CrashPoint.DDL_FINISHED)
         return True
 
-    async def _record(self, ddl: DdlExecution) -> tuple[int, str, str] | None:
+    async def entry(self, ddl: DdlExecution) -> str | None:
+        """What the record of an event keeps of it; None where it has no record."""
+        record = await self._record(ddl)
+        return None if record is None else record[3]
+
+    async def entries(self, target: TableName) -> list[tuple[int, str]]:
+        """The entries of a target's history with their numbers, in their order."""
         rows = await self._connection.fetch(
-            f"SELECT version, state, fingerprint FROM {self._meta.table(DDL_TABLE)}"
+            f"SELECT version, entry FROM {self._meta.table(DDL_TABLE)}"
+            " WHERE target_schema = %s AND target_table = %s AND entry <> '' ORDER BY version",
+            (target.schema, target.table),
+        )
+        return [(version, entry) for version, entry in rows]
+
+    async def present(self, target: TableName) -> Table | None:
+        """The structure that a target has now."""
+        return await read_table(self._connection, target)
+
+    async def _record(self, ddl: DdlExecution) -> tuple[int, str, str, str] | None:
+        rows = await self._connection.fetch(
+            f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND owner = %s"
             " AND schema_name = %s AND table_name = %s AND transaction_key = %s",
             (
@@ -166,7 +187,7 @@ class DdlExecutor:
                 ddl.transaction,
             ),
         )
-        return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+        return (rows[0][0], rows[0][1], rows[0][2], rows[0][3]) if rows else None
 
     async def _open_record(self, ddl: DdlExecution) -> int:
         if ddl.marked:
@@ -184,7 +205,7 @@ class DdlExecutor:
         await self._connection.execute(
             f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
             " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-            " decision) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '')",
+            " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
             (
                 ddl.target.schema,
                 ddl.target.table,
@@ -195,6 +216,7 @@ class DdlExecutor:
                 ddl.member.name.table,
                 ddl.transaction,
                 await self._fingerprint(ddl),
+                ddl.entry,
             ),
         )
         return version

@@ -1,6 +1,7 @@
 """The decided items of the targets: the lock, the write-ahead record and the history in one.
 
-What was decided (`decision`) is text here: its meaning is known where it is made.
+What was decided (`decision`), and what a statement is in the history of a target whose DDL is not
+coordinated (`entry`), is text here: its meaning is known where it is made.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ DDL_TABLE = MetaTable(
     " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL,"
     " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
     " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
+    " entry LONGTEXT NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
     " PRIMARY KEY (target_schema, target_table, version)",
 )
@@ -82,7 +84,7 @@ class DecisionStore:
         await self._meta.connection.execute(
             f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
             " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-            " decision) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s)",
+            " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
             (
                 record.target.schema,
                 record.target.table,

@@ -1,0 +1,130 @@
+"""What a shard's DDL is to its target where it is not coordinated: new, or brought already.
+
+What is decided (`actors.writing.change_entries`) goes into the write-ahead record of the event, so
+that every later reading finds the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import structlog
+from pydantic import TypeAdapter
+
+from actors.faults import DdlEvent, FatalError
+from actors.messages import DdlItem
+from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
+from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
+from replicator.mysql.names import Member
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.ddl_effects import EffectKind
+from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
+from replicator.schema.touched_parts import columns_of
+from replicator.sharding.change_history import ChangeHistory, Entry, Reading, Verdict
+
+_ENTRY = TypeAdapter(Entry[Member])
+_AT_LAST = 1 << 62
+"""Behind every place of a binlog."""
+
+
+class BroughtChanges:
+    """Says of each event whether it is to be executed on its target."""
+
+    def __init__(self, registry: SchemaRegistry, executor: DdlExecutor) -> None:
+        self._registry = registry
+        self._executor = executor
+        self._log = structlog.get_logger()
+
+    async def ruled(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> DdlExecution:
+        """The execution with its entry in the target's history; nothing is run of what it has had.
+
+        Raises FatalError where that can't be told.
+        """
+        if not execution.target.table:
+            return execution
+        saved = await self._executor.entry(execution)
+        if saved is None:
+            entry = plain_entry(execution.member, item.effect)
+            if item.effect.kind in (EffectKind.ALTER, EffectKind.CREATE):
+                entry = await self._looked_at(item, change, execution)
+            if entry is None:
+                return execution
+            execution = replace(execution, entry=_ENTRY.dump_json(entry).decode())
+        elif not saved:
+            return execution
+        else:
+            entry = _ENTRY.validate_json(saved)
+        return execution if entry.ran else replace(execution, instead=())
+
+    async def _looked_at(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> Entry[Member] | None:
+        """The entry of an event that has no record yet and changes columns or brings some."""
+        member, effect = execution.member, item.effect
+        entries = await self._executor.entries(execution.target)
+        history = ChangeHistory((n, _ENTRY.validate_json(text)) for n, text in entries)
+        present = await self._executor.present(execution.target)
+        scene = Scene(history, present, self._others(item, member))
+        if effect.kind is EffectKind.CREATE:
+            entry = created_entry(member, effect, change, scene)
+        else:
+            entry, verdict = altered_entry(member, effect, change, scene)
+            if verdict is not None and verdict.reading is Reading.UNCLEAR:
+                raise _unclear(item, member, history, verdict)
+            if verdict is not None and verdict.reading is Reading.BROUGHT:
+                same = history.change(verdict.same or 0)
+                self._log.info(
+                    "ddl.brought",
+                    source=member.source,
+                    target=str(effect.target),
+                    member=str(member.name),
+                    statement=effect.sql[:2000],
+                    first=str(same.member) if same else "",
+                )
+        if entry is None or history.first is not None:
+            return entry
+        return replace(entry, first=columns_of(present))
+
+    def _others(self, item: DdlItem, member: Member) -> list[Table]:
+        """The structures of the target's other members, as far as they have been followed."""
+        registry = self._registry
+        held = (
+            registry.held(number, _AT_LAST).certain
+            for number in registry.members_of(item.target)
+            if registry.member(number) != member
+        )
+        return [table for table in held if table is not None]
+
+
+def _unclear(
+    item: DdlItem, member: Member, history: ChangeHistory[Member], verdict: Verdict
+) -> FatalError:
+    last = history.last(verdict.part)
+    newer = (
+        f"{last.member} has changed it on the target ({last.text[:300]}), and {member} has not"
+        " brought that change"
+        if last
+        else f"other shards have it as the target has it, and {member} has it otherwise"
+    )
+    return FatalError(
+        "ddl.unclear",
+        f"a statement takes away, exchanges or converts {verdict.part} of the target, which is not"
+        f" the one that this shard has: {newer}. It may be a change of its own, which the target is"
+        " to have. Or it may be what others have brought in other words: then it would take newer"
+        f" values away\n  statement: {item.effect.sql[:2000]}",
+        where=f"{member}, target {item.effect.target}",
+        ways_out=(
+            "where the target has had it, or is not to have it: `replicator binlog skip`",
+            "where it is a change of its own: `replicator binlog replace` by the statement itself,"
+            " which is then executed for the rows of all shards",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            item.statement.position,
+            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+        ),
+    )

@@ -1,0 +1,122 @@
+"""What an event of a shard is in the history of its target: the structures put to the rule. Pure.
+
+The rule is `replicator.sharding.change_history`; it knows parts and levels, no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from replicator.ddl.normalise import normalise
+from replicator.ddl.statement import TableReference
+from replicator.mysql.names import Member, TableName
+from replicator.schema.carried_change import MemberChange, lacking
+from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.structure import Table
+from replicator.schema.touched_parts import (
+    Touched,
+    columns_of,
+    fitting_parts,
+    foreign_parts,
+    touched_parts,
+)
+from replicator.sharding.change_history import (
+    Change,
+    ChangeHistory,
+    Comparison,
+    Entry,
+    Reading,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What an event meets: the history of its target, the target's structure (None: there is no
+    table), and the structures of its other members, as far as they are known."""
+
+    history: ChangeHistory[Member]
+    present: Table | None
+    others: Sequence[Table] = ()
+
+
+def plain_entry(member: Member, effect: Effect) -> Entry[Member] | None:
+    """The entry of an event that no structure is needed for; None where there is none."""
+    match effect.kind:
+        case EffectKind.RENAME:
+            pairs = tuple(
+                (_member(member.source, old), _member(member.source, new))
+                for old, new in effect.statement.renames
+            )
+            return Entry(member, ran=False, renamed=pairs)
+        case EffectKind.MOVE_IN:
+            return Entry(member, reset=True)
+        case EffectKind.DROP if effect.discards_rows:
+            return Entry(member, reset=True)
+    return None
+
+
+def created_entry(
+    member: Member, effect: Effect, change: MemberChange, scene: Scene
+) -> Entry[Member] | None:
+    """The entry of a CREATE TABLE; None where the table was there."""
+    if effect.statement.only_if_missing and change.before is not None:
+        return None
+    replaced = bool(effect.clears) and effect.clears in (effect.instead or ())
+    mine = columns_of(change.after)
+    if replaced or scene.present is None:
+        levels = scene.history.levels_of_new(mine, frozenset())
+    else:
+        theirs = columns_of(scene.present)
+        unlike = (mine ^ theirs) | foreign_parts(change.after, scene.present, scene.others)
+        levels = scene.history.levels_of_new(mine & theirs, unlike)
+    return Entry(member, ran=not effect.skipped, levels=levels, joined=True, reset=replaced)
+
+
+def altered_entry(
+    member: Member, effect: Effect, change: MemberChange, scene: Scene
+) -> tuple[Entry[Member], Verdict | None]:
+    """The entry of an ALTER, and how it was read where the operator has not said what to run.
+
+    Where that is UNCLEAR there is no entry to be saved.
+    """
+    text = normalise(effect.statement)
+    touched = touched_parts(effect.statement, change)
+    parts = touched.all or frozenset({f"statement {text}"})
+    entry = Entry(member, text, parts)
+    if effect.skipped:
+        # The operator says that it is settled, or it would take rows of others away.
+        return replace(entry, ran=False, levels=scene.history.tops(parts)), None
+    if effect.instead is not None or scene.present is None:
+        return replace(entry, changed=True), None
+    takes = frozenset(touched.gone | touched.converted)
+    verdict = scene.history.read(
+        member,
+        Change(text, parts, takes, frozenset(touched.added)),
+        _compared(change, scene, scene.present, touched),
+    )
+    if verdict.reading is Reading.NEW:
+        return replace(entry, changed=True), verdict
+    ran = verdict.reading is not Reading.BROUGHT
+    return replace(entry, ran=ran, levels=verdict.levels), verdict
+
+
+def _compared(change: MemberChange, scene: Scene, present: Table, touched: Touched) -> Comparison:
+    before, after = change.before, change.after
+    first = columns_of(present) if scene.history.first is None else scene.history.first
+    fitting = fitting_parts(touched, after, present)
+    if before is None or after is None:
+        return Comparison(present=columns_of(present), fitting=fitting)
+    return Comparison(
+        lacking=bool(lacking(change, present)),
+        telling=(before.columns, before.keys) != (after.columns, after.keys),
+        present=columns_of(present),
+        missing=first - columns_of(before),
+        foreign=foreign_parts(before, present, scene.others),
+        fitting=fitting,
+    )
+
+
+def _member(source: str, table: TableReference) -> Member:
+    return Member(source, TableName(table.schema, table.table))
