@@ -10,6 +10,7 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, Uncoordinated, Unit
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.writing.batched_writer import BatchedWriter
+from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import MetaStore
@@ -27,11 +28,13 @@ class StrategyTools:
     tracker: SchemaTracker
     target: Connection
     runner: DdlRunner
+    histories: ChangeHistories
     meta: MetaStore
     units: Mapping[str, Unit]
 
 
 async def _uncoordinated(tools: StrategyTools) -> Coordination:
+    await tools.histories.join()
     return Uncoordinated(tools.registry, tools.writer.mailbox)
 
 

@@ -29,6 +29,7 @@ from actors.task_setup import (
 )
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
+from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
 from actors.writing.segment_tracker import SegmentTracker, SourceState
@@ -126,7 +127,10 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     tracker = SchemaTracker(registry, resources.scratch, scratch_table(task.meta_schema, task.name))
-    runner = DdlRunner(registry, DdlExecutor(resources.ddl, meta), tracker, task.timezone)
+    histories = ChangeHistories(registry, meta, resources.ddl)
+    runner = DdlRunner(
+        registry, DdlExecutor(resources.ddl, meta), tracker, histories, task.timezone
+    )
     coordination: Coordination
 
     def open_items(source: str) -> Collection[Place]:
@@ -140,11 +144,11 @@ async def wire(
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
     )
-    writer = _writer(resources, starts, settings, runner, open_items)
+    writer = _writer(resources, starts, settings, runner, histories, open_items)
     collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
-        StrategyTools(registry, writer, tracker, resources.scratch, runner, meta, units)
+        StrategyTools(registry, writer, tracker, resources.scratch, runner, histories, meta, units)
     )
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
@@ -195,6 +199,7 @@ def _writer(
     starts: Mapping[str, SourceStart],
     settings: ApplySettings,
     runner: DdlRunner,
+    histories: ChangeHistories,
     open_items: Callable[[str], Collection[Place]],
 ) -> BatchedWriter:
     task, registry, meta = resources.task, resources.registry, resources.meta
@@ -218,7 +223,7 @@ def _writer(
         trackers,
         {source: start.server for source, start in starts.items()},
         meta,
-        BatchPlanner(registry, meta.connection, meta.buckets),
+        BatchPlanner(registry, meta.connection, histories, meta.buckets),
         JobRunner(resources.session, settings, registry),
         runner,
         resources.counts,

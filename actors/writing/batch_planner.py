@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from actors.faults import FatalError, UnreadRows
 from actors.messages import Part
+from actors.writing.change_histories import ChangeHistories
+from actors.writing.former_columns import FormerColumns
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
@@ -26,9 +29,16 @@ class BatchPlanner:
     The cache of a target must be dropped (`forget`) when its structure changes.
     """
 
-    def __init__(self, registry: SchemaRegistry, target: Connection, buckets: int) -> None:
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        target: Connection,
+        histories: ChangeHistories,
+        buckets: int,
+    ) -> None:
         self._registry = registry
         self._target = target
+        self._former = FormerColumns(histories)
         self._buckets = buckets
         self._tables: dict[int, Table] = {}
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
@@ -36,6 +46,7 @@ class BatchPlanner:
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
         self._tables.pop(target, None)
+        self._former.forget(target)
         registry = self._registry
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
 
@@ -58,6 +69,8 @@ class BatchPlanner:
     ) -> None:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
+            name = self._registry.target_name(part.target)
+            await self._former.load(part.target, name)
         # Few table maps are shared by many events: comparing their identity is cheap.
         kinds = list(zip(rows.member, map(id, rows.table_map), strict=True))
         maps = dict(zip(kinds, rows.table_map, strict=True))
@@ -95,15 +108,11 @@ class BatchPlanner:
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
         for structure in (*known, *guesses):
+            name = self._registry.member(member)
+            taking = self._former.without(part.target, name, structure, target)
             try:
-                return plan_table(
-                    self._registry.member(member),
-                    structure,
-                    table_map,
-                    target,
-                    part.target,
-                    self._buckets,
-                )
+                plan = plan_table(name, structure, table_map, taking, part.target, self._buckets)
+                return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
                 failure = failure or error
                 if isinstance(error, UnfitTargetError):

@@ -9,32 +9,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 import structlog
-from pydantic import TypeAdapter
 
 from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
-from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
+from actors.writing.change_entries import altered_entry, created_entry, plain_entry
+from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
 from replicator.schema.carried_change import MemberChange
 from replicator.schema.ddl_effects import EffectKind
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
 from replicator.schema.touched_parts import columns_of
 from replicator.sharding.change_history import ChangeHistory, Entry, Reading, Verdict
-
-_ENTRY = TypeAdapter(Entry[Member])
-_AT_LAST = 1 << 62
-"""Behind every place of a binlog."""
 
 
 class BroughtChanges:
     """Says of each event whether it is to be executed on its target."""
 
-    def __init__(self, registry: SchemaRegistry, executor: DdlExecutor) -> None:
+    def __init__(
+        self, registry: SchemaRegistry, executor: DdlExecutor, histories: ChangeHistories
+    ) -> None:
         self._registry = registry
         self._executor = executor
+        self._histories = histories
         self._log = structlog.get_logger()
 
     async def ruled(
@@ -53,11 +51,11 @@ class BroughtChanges:
                 entry = await self._looked_at(item, change, execution)
             if entry is None:
                 return execution
-            execution = replace(execution, entry=_ENTRY.dump_json(entry).decode())
+            execution = replace(execution, entry=dump_entry(entry))
         elif not saved:
             return execution
         else:
-            entry = _ENTRY.validate_json(saved)
+            entry = load_entry(saved)
         return execution if entry.ran else replace(execution, instead=())
 
     async def _looked_at(
@@ -65,10 +63,8 @@ class BroughtChanges:
     ) -> Entry[Member] | None:
         """The entry of an event that has no record yet and changes columns or brings some."""
         member, effect = execution.member, item.effect
-        entries = await self._executor.entries(execution.target)
-        history = ChangeHistory((n, _ENTRY.validate_json(text)) for n, text in entries)
-        present = await self._executor.present(execution.target)
-        scene = Scene(history, present, self._others(item, member))
+        scene = await self._histories.scene(execution.target, member)
+        history = scene.history
         if effect.kind is EffectKind.CREATE:
             entry = created_entry(member, effect, change, scene)
         else:
@@ -87,17 +83,9 @@ class BroughtChanges:
                 )
         if entry is None or history.first is not None:
             return entry
-        return replace(entry, first=columns_of(present))
-
-    def _others(self, item: DdlItem, member: Member) -> list[Table]:
-        """The structures of the target's other members, as far as they have been followed."""
         registry = self._registry
-        held = (
-            registry.held(number, _AT_LAST).certain
-            for number in registry.members_of(item.target)
-            if registry.member(number) != member
-        )
-        return [table for table in held if table is not None]
+        members = map(registry.member, registry.members_of(item.target))
+        return replace(entry, first=columns_of(scene.present), members=frozenset(members))
 
 
 def _unclear(

@@ -64,14 +64,22 @@ def created_entry(
     if effect.statement.only_if_missing and change.before is not None:
         return None
     replaced = bool(effect.clears) and effect.clears in (effect.instead or ())
-    mine = columns_of(change.after)
-    if replaced or scene.present is None:
+    if replaced:
+        scene = Scene(ChangeHistory(()), None)
+    entry = joined_entry(member, change.after, scene)
+    return replace(entry, ran=not effect.skipped, reset=replaced)
+
+
+def joined_entry(member: Member, structure: Table | None, scene: Scene) -> Entry[Member]:
+    """The entry of a member that is new: it has brought what its structure shows."""
+    mine = columns_of(structure)
+    if scene.present is None:
         levels = scene.history.levels_of_new(mine, frozenset())
     else:
         theirs = columns_of(scene.present)
-        unlike = (mine ^ theirs) | foreign_parts(change.after, scene.present, scene.others)
+        unlike = (mine ^ theirs) | foreign_parts(structure, scene.present, scene.others)
         levels = scene.history.levels_of_new(mine & theirs, unlike)
-    return Entry(member, ran=not effect.skipped, levels=levels, joined=True, reset=replaced)
+    return Entry(member, levels=levels, joined=True)
 
 
 def altered_entry(
@@ -84,16 +92,21 @@ def altered_entry(
     text = normalise(effect.statement)
     touched = touched_parts(effect.statement, change)
     parts = touched.all or frozenset({f"statement {text}"})
-    entry = Entry(member, text, parts)
+    entry = Entry(
+        member,
+        text,
+        parts,
+        dropped=frozenset(touched.dropped),
+        exchanged=frozenset(touched.renamed | touched.named),
+    )
     if effect.skipped:
         # The operator says that it is settled, or it would take rows of others away.
         return replace(entry, ran=False, levels=scene.history.tops(parts)), None
     if effect.instead is not None or scene.present is None:
         return replace(entry, changed=True), None
-    takes = frozenset(touched.gone | touched.converted)
     verdict = scene.history.read(
         member,
-        Change(text, parts, takes, frozenset(touched.added)),
+        Change(text, parts, touched.taken, frozenset(touched.added)),
         _compared(change, scene, scene.present, touched),
     )
     if verdict.reading is Reading.NEW:

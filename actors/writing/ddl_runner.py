@@ -12,6 +12,7 @@ from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from actors.writing.brought_changes import BroughtChanges
+from actors.writing.change_histories import ChangeHistories
 from replicator.binlog.segment import Statement
 from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
@@ -42,13 +43,14 @@ class DdlRunner:
         registry: SchemaRegistry,
         executor: DdlExecutor,
         learner: SchemaTracker,
+        histories: ChangeHistories,
         time_zone: str | None,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
         self._time_zone = time_zone
-        self._brought = BroughtChanges(registry, executor)
+        self._brought = BroughtChanges(registry, executor, histories)
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:

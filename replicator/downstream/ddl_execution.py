@@ -26,7 +26,6 @@ from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
 from replicator.schema.carried_change import MemberChange, lacking
 from replicator.schema.inspection import database_collation, read_table
-from replicator.schema.structure import Table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
@@ -159,19 +158,6 @@ class DdlExecutor:
         """What the record of an event keeps of it; None where it has no record."""
         record = await self._record(ddl)
         return None if record is None else record[3]
-
-    async def entries(self, target: TableName) -> list[tuple[int, str]]:
-        """The entries of a target's history with their numbers, in their order."""
-        rows = await self._connection.fetch(
-            f"SELECT version, entry FROM {self._meta.table(DDL_TABLE)}"
-            " WHERE target_schema = %s AND target_table = %s AND entry <> '' ORDER BY version",
-            (target.schema, target.table),
-        )
-        return [(version, entry) for version, entry in rows]
-
-    async def present(self, target: TableName) -> Table | None:
-        """The structure that a target has now."""
-        return await read_table(self._connection, target)
 
     async def _record(self, ddl: DdlExecution) -> tuple[int, str, str, str] | None:
         rows = await self._connection.fetch(

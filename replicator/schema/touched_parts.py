@@ -30,11 +30,14 @@ _SAME_TYPE = {"json": "longtext", "year(4)": "year"}
 class Touched:
     """The parts that a statement touches, by `column_part` and `index_part`.
 
-    ``gone``: columns whose values leave their name; ``converted``: those that are changed in place;
-    ``added``: columns that come; ``other``: indexes and defaults.
+    ``dropped``: columns whose values go; ``renamed``: those that lose their name, and
+    ``named`` the names that they get; ``converted``: those that are changed in place; ``added``:
+    columns that come, also by a new name; ``other``: indexes and defaults.
     """
 
-    gone: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
     converted: set[str] = field(default_factory=set)
     added: set[str] = field(default_factory=set)
     other: set[str] = field(default_factory=set)
@@ -42,7 +45,12 @@ class Touched:
     @property
     def all(self) -> frozenset[str]:
         """All of them."""
-        return frozenset(self.gone | self.converted | self.added | self.other)
+        return self.taken | self.added | self.other
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The columns that are dropped, renamed or converted."""
+        return frozenset(self.dropped | self.renamed | self.converted)
 
 
 def column_part(name: str) -> str:
@@ -83,7 +91,7 @@ def touched_parts(statement: Recognised, change: MemberChange) -> Touched:
         found.other.update(map(index_part, _name(words[place + 1 :])))
     if change.before is not None and change.after is not None:
         _compare(change.before, change.after, found)
-    found.converted -= found.gone | found.added
+    found.converted -= found.dropped | found.renamed | found.added
     return found
 
 
@@ -95,7 +103,7 @@ def _read(action: Sequence[Token], found: Touched) -> None:
     elif word == "ADD":
         found.added.update(map(column_part, _added(rest)))
     elif word == "DROP":
-        found.gone.update(map(column_part, _name(rest)))
+        found.dropped.update(map(column_part, _name(rest)))
     elif word == "MODIFY":
         found.converted.update(map(column_part, _name(rest)))
     elif word == "CHANGE":
@@ -114,7 +122,8 @@ def _renamed(names: list[str], found: Touched) -> None:
     if old == new:
         found.converted.add(old)
     else:
-        found.gone.add(old)
+        found.renamed.add(old)
+        found.named.add(new)
         found.added.add(new)
 
 
@@ -155,7 +164,7 @@ def _index(rest: Sequence[Token]) -> Iterator[str]:
 def _compare(before: Table, after: Table, found: Touched) -> None:
     """Add what the structures tell."""
     were, are = columns_of(before), columns_of(after)
-    found.gone |= were - are
+    found.dropped |= were - are - found.renamed
     found.added |= are - were
     for column in after.columns:
         former = before.column(column.name)

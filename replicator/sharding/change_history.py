@@ -66,10 +66,11 @@ class Entry(Generic[Name]):
     """What one event of a member was to its target, as it is saved; what it was not, is empty.
 
     ``changed``: it is a change of the target, whose number is the entry's. ``ran``: something was
-    executed. ``levels``: the member's in these parts from here on, unless ``changed``. ``joined``:
-    the member is new, and has these levels alone. ``renamed``: members got other names, in this
-    order. ``reset``: the target is another table from here on. ``first``: the target's parts before
-    the first entry.
+    executed. ``levels``: the member's in these parts from here on, unless ``changed``. ``dropped``:
+    parts whose values it removes; ``exchanged``: names of parts whose values get another name, or
+    come from one. ``joined``: the member is new, and has these levels alone. ``renamed``: members
+    got other names, in this order. ``reset``: the target is another table from here on. ``first``:
+    the target's parts before the first entry, and ``members`` those that it had then.
     """
 
     member: Name
@@ -78,10 +79,13 @@ class Entry(Generic[Name]):
     changed: bool = False
     ran: bool = True
     levels: tuple[tuple[str, int], ...] = ()
+    dropped: frozenset[str] = _NOTHING
+    exchanged: frozenset[str] = _NOTHING
     joined: bool = False
     renamed: tuple[tuple[Name, Name], ...] = ()
     reset: bool = False
     first: frozenset[str] | None = None
+    members: frozenset[Name] = frozenset()
 
 
 class Reading(StrEnum):
@@ -113,6 +117,18 @@ class Verdict:
     part: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A part that a member has as the target had it before its change ``number``.
+
+    ``exchanged``: what the member has in it, the target may have under another name.
+    """
+
+    part: str
+    number: int
+    exchanged: bool
+
+
 @dataclass(slots=True)
 class _Standing:
     """The levels of a member; ``otherwise`` in parts that it has no level of its own in."""
@@ -129,6 +145,7 @@ class ChangeHistory(Generic[Name]):
         """The parts of the target before its first entry; None where there is no entry."""
         self._changes: dict[int, Entry[Name]] = {}
         self._members: dict[Name, _Standing] = {}
+        self._known: set[Name] = set()
         self._tops: dict[str, int] = {}
         for number, entry in entries:
             self._take(number, entry)
@@ -160,6 +177,25 @@ class ChangeHistory(Generic[Name]):
         behind.
         """
         return self.tops(({*self._tops} | {*alike}) - unlike)
+
+    def former(self, member: Name, parts: Iterable[str]) -> list[Former]:
+        """Those of a member's parts that the target has dropped or renamed since it had them so.
+
+        Where it has parts of these names, they are other ones: the member's values are not theirs.
+        """
+        found = []
+        for part in parts:
+            level = self.level(member, part)
+            later = [n for n, entry in self._changes.items() if n > level and part in entry.touches]
+            entries = [self._changes[n] for n in later]
+            exchanged = any(part in entry.exchanged for entry in entries)
+            if exchanged or any(part in entry.dropped for entry in entries):
+                found.append(Former(part, later[0], exchanged))
+        return found
+
+    def knows(self, member: Name) -> bool:
+        """Whether a member's levels are known: it was there first, or has joined since."""
+        return self.first is None or member in self._known
 
     def read(self, member: Name, change: Change, found: Comparison) -> Verdict:
         """What a statement is."""
@@ -202,11 +238,16 @@ class ChangeHistory(Generic[Name]):
     def _take(self, number: int, entry: Entry[Name]) -> None:
         if entry.reset:
             self.first = None
-            self._changes, self._members, self._tops = {}, {}, {}
+            self._changes, self._members, self._known, self._tops = {}, {}, set(), {}
         if entry.first is not None and self.first is None:
             self.first = entry.first
+            self._known |= entry.members
         for old, new in entry.renamed:
             self._members[new] = self._members.pop(old, _Standing())
+            self._known.discard(old)
+            self._known.add(new)
+        if not entry.renamed:
+            self._known.add(entry.member)
         if entry.joined:
             self._members[entry.member] = _Standing(dict(entry.levels), BEFORE_FIRST)
             return

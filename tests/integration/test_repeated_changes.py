@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import anyio
 import pytest
 
+from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.overridden_effects import OverrideAction
 from tests.support.merging import Merging
+from tests.support.running import PATIENCE, fault_of
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT, c INT, v INT)"
 WALK = (
@@ -30,6 +36,7 @@ def shards_of(merging: Merging) -> Iterator[tuple[DatabaseServer, str]]:
             yield server, table
 
 
+@pytest.mark.slow
 @pytest.mark.not_on_tidb("it refuses two CHANGEs of one column, and ADD d, ADD INDEX (d)")
 async def test_each_change_is_made_once(
     merging_from: Callable[..., Merging],
@@ -61,3 +68,78 @@ async def test_each_change_is_made_once(
         await merging.caught_up(generation)
         walk(*last)
         await merging.check(generation, {"t": "id, a, b, c, v, d"})
+
+
+@pytest.mark.slow
+@pytest.mark.not_on_tidb("it refuses to drop and add a column in one statement")
+async def test_rows_of_shards_that_lag_behind(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=3)
+    key = count(1)
+    shards = ("t_1", "t_2", "t_3")
+
+    def rows() -> None:
+        for shard in shards:
+            merging.do(
+                f"INSERT INTO {shard} (id, a, c, v) VALUES ({next(key)}, 1, 30, 4)",
+                f"UPDATE {shard} SET c = c + 1, v = v + 1",
+            )
+
+    async with merging.running() as generation:
+        rows()
+        for change in ("DROP c, ADD c INT DEFAULT 7", "MODIFY v BIGINT", "DROP c, ADD c BIGINT"):
+            for shard in shards:
+                await merging.caught_up(generation)
+                merging.do(f"ALTER TABLE {shard} {change}")
+                rows()
+        await merging.check(generation, {"t": "id, a, b, c, v"})
+        # What it writes would come to stand under another name.
+        merging.do("ALTER TABLE t_1 CHANGE a b INT, CHANGE b a INT")
+        await merging.caught_up(generation)
+    merging.do("INSERT INTO t_2 (id, a) VALUES (999, 1)")
+    with anyio.fail_after(PATIENCE):
+        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert found.event == "rows.former-column"
+
+
+async def test_what_cannot_be_told_waits_for_the_operator(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        merging.do(
+            "ALTER TABLE t_1 MODIFY v BIGINT",
+            "ALTER TABLE t_1 MODIFY v VARCHAR(40)",
+            "INSERT INTO t_1 VALUES (1, 1, 2, 3, '12')",
+        )
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE t_2 CHANGE v v BIGINT")
+    with anyio.fail_after(PATIENCE):
+        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert found.event == "ddl.unclear"
+    assert "modify v varchar" in found.message
+    assert found.ddl_event is not None
+    place = found.ddl_event.position
+    await answer(
+        merging,
+        DdlOverride(
+            found.ddl_event.source, place.file, place.offset, place.key, OverrideAction.SKIP
+        ),
+    )
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        merging.do(
+            "ALTER TABLE t_2 MODIFY v VARCHAR(40)", "INSERT INTO t_2 VALUES (2, 1, 2, 3, 'v')"
+        )
+        await merging.check(generation)
+
+
+async def answer(merging: Merging, override: DdlOverride) -> None:
+    """What `replicator binlog` does."""
+    server, name = merging.target, merging.database
+    connection = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
+    await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name)).put(override)
+    connection.close()

@@ -24,10 +24,10 @@ _fresh = count()
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column: its type, and which values it holds. Those of one that is added are new."""
+    """A column: its type, and the change that its values come from."""
 
     type: str
-    made: int = field(default_factory=lambda: next(_fresh))
+    made: object = field(default_factory=lambda: next(_fresh))
 
 
 Columns = dict[str, Values]
@@ -43,8 +43,11 @@ def table(found: Columns) -> Table:
     return Table("s", "t", tuple(Column(n, v.type) for n, v in found.items()), (), "")
 
 
-def altered(found: Columns, actions: str) -> Columns | None:
-    """The columns behind an ALTER; None where a server would refuse it."""
+def altered(found: Columns, actions: str, at: object = None) -> Columns | None:
+    """The columns behind an ALTER; None where a server would refuse it.
+
+    What is added has the values of the change that is called ``at``, if one is given.
+    """
     kept, came = dict(found), Columns()
     for action in actions.split(", "):
         verb, *words = action.split()
@@ -52,7 +55,7 @@ def altered(found: Columns, actions: str) -> Columns | None:
             case "ADD" | "DROP", ["INDEX", *_]:
                 continue
             case "ADD", [name, kind]:
-                came[name] = Values(kind)
+                came[name] = Values(kind) if at is None else Values(kind, (at, name))
             case "DROP", [name] if name in kept:
                 del kept[name]
             case "MODIFY", [name, kind] if name in kept:
@@ -96,10 +99,12 @@ class Followed:
         self.members[new] = self.members.pop(member)
         return new
 
-    def alter(self, member: Member, actions: str, instead: str | None = None) -> Reading | None:
+    def alter(
+        self, member: Member, actions: str, instead: str | None = None, at: object = None
+    ) -> Reading | None:
         """A shard's statement; what the operator wants in its place may be given."""
         before = self.members[member]
-        after = altered(before, actions)
+        after = altered(before, actions, at)
         assert after is not None, f"{member} can't {actions}"
         effect = self._effect(f"ALTER TABLE {member.name.table} {actions}")
         if instead is not None:
@@ -111,11 +116,17 @@ class Followed:
         self._save(entry)
         self.members[member] = after
         run = actions if instead is None else instead
-        changed = altered(self.target, run) if entry.ran and run else None
+        changed = altered(self.target, run, at) if entry.ran and run else None
         if changed is not None:
             self.target = changed
             self.executed.append(run)
         return verdict.reading if verdict else None
+
+    def former(self, member: Member) -> dict[str, bool]:
+        """Columns that are other ones in the target, and whether a rename made them so."""
+        parts = columns_of(table(self.members[member])) & columns_of(table(self.target))
+        found = self._history().former(member, parts)
+        return {former.part.removeprefix("column "): former.exchanged for former in found}
 
     def _scene(self, member: Member) -> Scene:
         others = [table(found) for other, found in self.members.items() if other != member]

@@ -168,6 +168,18 @@ def test_a_target_that_is_wider_than_all_its_shards_is_changed_with_them() -> No
     assert walk(followed, two, "DROP a") == [Reading.BROUGHT]
 
 
+def test_rows_of_a_member_that_lags_are_not_written_into_other_columns() -> None:
+    followed = Followed(FIRST)
+    one, two = followed.member("t1"), followed.member("t2")
+    walk(followed, one, "DROP c, ADD c int", "CHANGE a b int, CHANGE b a int", "MODIFY b bigint")
+    assert followed.former(one) == {}
+    assert followed.former(two) == {"a": True, "b": True, "c": False}
+    walk(followed, two, "DROP c, ADD c int")
+    assert followed.former(two) == {"a": True, "b": True}
+    walk(followed, two, "CHANGE a b int, CHANGE b a int")
+    assert followed.former(two) == {}, "a narrower type is no other column"
+
+
 def test_a_skipped_statement_is_no_change_of_the_target() -> None:
     followed = Followed(FIRST)
     one, two = followed.member("t1"), followed.member("t2")
@@ -220,8 +232,21 @@ def test_in_any_interleaving_the_target_has_each_change_once(seed: int, members:
             new = followed.create(f"x.n{random.getrandbits(64)}")
             done[new] = max(done.values())
             continue
-        reading = followed.alter(member, changes[done[member]])
+        reading = followed.alter(member, changes[done[member]], at=done[member])
         ahead = done[member] == max(done.values())
         assert reading is (Reading.NEW if ahead else Reading.BROUGHT), (changes, done, member)
         done[member] += 1
         assert followed.executed == changes[: max(done.values())]
+        assert_rows_find_their_columns(followed)
+
+
+def assert_rows_find_their_columns(followed: Followed) -> None:
+    """Whoever writes a column of another making is found, and nothing that lives on is left out."""
+    there = {values.made for values in followed.target.values()}
+    for member, found in followed.members.items():
+        former = followed.former(member)
+        for name in found.keys() & followed.target.keys():
+            if name not in former:
+                assert found[name].made == followed.target[name].made, (member, name)
+            elif not former[name]:
+                assert found[name].made not in there, (member, name)
