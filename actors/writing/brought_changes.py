@@ -16,10 +16,12 @@ from actors.writing.change_entries import altered_entry, created_entry, plain_en
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
+from replicator.pipeline.planning import PlanError, match_columns
 from replicator.schema.carried_change import MemberChange
 from replicator.schema.ddl_effects import EffectKind
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.structure import Table
 from replicator.schema.touched_parts import columns_of
 from replicator.sharding.change_history import ChangeHistory, Entry, Reading, Verdict
 
@@ -66,6 +68,8 @@ class BroughtChanges:
         scene = await self._histories.scene(execution.target, member)
         history = scene.history
         if effect.kind is EffectKind.CREATE:
+            if effect.clears and effect.instead is None and scene.present is not None:
+                _refuse_unlike(item, member, change, scene.present)
             entry = created_entry(member, effect, change, scene)
         else:
             entry, verdict = altered_entry(member, effect, change, scene)
@@ -86,6 +90,27 @@ class BroughtChanges:
         registry = self._registry
         members = map(registry.member, registry.members_of(item.target))
         return replace(entry, first=columns_of(scene.present), members=frozenset(members))
+
+
+def _refuse_unlike(item: DdlItem, member: Member, change: MemberChange, present: Table) -> None:
+    """Raise FatalError where a replaced shard's rows would not fit the target that it shares."""
+    if change.after is None:
+        return
+    try:
+        match_columns(str(member), change.after, present)
+    except PlanError as error:
+        raise FatalError(
+            "ddl.create-differs",
+            f"a shard is replaced by a table of another structure, and other shards share its"
+            f" target, which is not replaced: {error}\n  statement: {item.effect.sql[:2000]}",
+            where=f"{member}, target {item.effect.target}",
+            ways_out=("make the target fit, then `replicator resume`",),
+            ddl_event=DdlEvent(
+                member.source,
+                item.statement.position,
+                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+            ),
+        ) from error
 
 
 def _unclear(

@@ -100,8 +100,10 @@ def altered_entry(
         exchanged=frozenset(touched.renamed | touched.named),
     )
     if effect.skipped:
-        # The operator says that it is settled, or it would take rows of others away.
-        return replace(entry, ran=False, levels=scene.history.tops(parts)), None
+        # The operator says that it is settled, or it would take rows of others away. What the task
+        # file filters is the same for all members: nobody comes to be elsewhere by it.
+        levels = () if effect.filtered else scene.history.tops(parts)
+        return replace(entry, ran=False, levels=levels), None
     if effect.instead is not None or scene.present is None:
         return replace(entry, changed=True), None
     verdict = scene.history.read(

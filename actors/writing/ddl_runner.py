@@ -117,7 +117,7 @@ class DdlRunner:
             transaction=item.statement.transaction,
             sql=item.effect.sql,
             change=None if moves else change,
-            marked=moves and item.effect.instead is None,
+            marked=moves and item.effect.instead in (None, (item.effect.clears, item.effect.sql)),
             timestamp=item.statement.timestamp,
             context=self._context(item.statement),
             recorded=item.recorded,

@@ -264,7 +264,7 @@ class DdlExecutor:
             renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
-            if ddl.marked:
+            if ddl.marked and sql == ddl.sql:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)

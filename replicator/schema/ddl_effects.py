@@ -56,8 +56,8 @@ class Effect:
     MOVE_IN. ``instead``: what the operator wants
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
-    replaces. ``filtered``: a rule of the task file leaves the statement out, so that it is no
-    change of the target's at all.
+    replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
+    file leaves the statement out, so that it is no change of the target's at all.
     """
 
     kind: EffectKind
@@ -225,7 +225,8 @@ def _moves(
     """Tables that get other targets, all at one moment.
 
     Each comes from the name that it had before the statement, whatever names are used on the way.
-    The whole statement is the ``sql`` of the first that moves in.
+    The whole statement is the ``sql`` of the first that moves in. Where a table comes to the target
+    of one that is replicated no longer, that one's rows are dropped before it (``clears``).
     """
     origins: dict[TableName, TableName] = {}
     steps = []
@@ -245,10 +246,15 @@ def _moves(
             to = None if gained is None else new
             yield Effect(EffectKind.MOVE_OUT, old, left, "", statement, to)
     sql = f"RENAME TABLE {', '.join(steps)}"
+    given_up = {left for _, _, left, gained in moved if gained is None}
+    taken = [
+        gained.quoted for _, _, _, gained in moved if gained is not None and gained in given_up
+    ]
+    clears = f"DROP TABLE IF EXISTS {', '.join(taken)}" if taken else ""
     for old, new, left, gained in moved:
         if left is not None and gained is not None:
-            yield Effect(EffectKind.MOVE_IN, new, gained, sql, statement, old)
-            sql = ""
+            yield Effect(EffectKind.MOVE_IN, new, gained, sql, statement, old, clears=clears)
+            sql = clears = ""
 
 
 def _schema_effect(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
+from tests.support.running import PATIENCE, fault_of
 
 
 def columns_of(server: DatabaseServer, database: str, table: str) -> list[str]:
@@ -173,6 +175,29 @@ async def test_tables_that_are_replaced(
     assert (columns_of(merging.target, merging.database, "t") == ["v", "id"]) == (shards == 1)
 
 
+async def test_a_shard_replaced_by_another_structure_is_found_at_once(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1, 1)")
+        await merging.check(generation)
+    merging.do("CREATE OR REPLACE TABLE t_1 (id INT PRIMARY KEY, other INT)")
+    with anyio.fail_after(PATIENCE):
+        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert found.event == "ddl.create-differs"
+    assert "column other does not exist" in found.message
+    merging.on(merging.target, "ALTER TABLE t ADD other INT")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (2, 20)")
+        await merging.caught_up(generation)
+    assert merging.on(merging.target, "SELECT id, v, other FROM t ORDER BY id") == (
+        (1, 1, None),
+        (2, None, 20),
+    )
+
+
 async def test_a_database_that_is_replaced(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:
@@ -221,11 +246,25 @@ async def test_tables_that_change_places(
             "UPDATE x SET v = 12",
         )
         await merging.check(generation)
-    assert tables_of(merging.target, db) >= {"x", "z"}
-    assert "y" not in tables_of(merging.target, db)
-    for table in ("x", "z"):
-        shard = merging.source.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
-        assert shard == merging.target.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
+        assert tables_of(merging.target, db) >= {"x", "z"}
+        assert "y" not in tables_of(merging.target, db)
+
+        def assert_equal(*tables: str) -> None:
+            for table in tables:
+                shard = merging.source.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
+                assert shard == merging.target.execute(f"SELECT * FROM {db}.{table} ORDER BY id")
+
+        assert_equal("x", "z")
+        # One makes room for the other, and is replicated no longer.
+        merging.do(
+            f"CREATE DATABASE {db}2",
+            f"RENAME TABLE x TO {db}2.x, z TO x",
+            "INSERT INTO x (id, v) VALUES (5, 50)",
+        )
+        await merging.check(generation)
+        assert_equal("x")
+        assert "z" not in tables_of(merging.target, db)
+    merging.source.execute(f"DROP DATABASE {db}2")
 
 
 PARTS = (

@@ -158,6 +158,18 @@ def test_tables_that_change_places_say_where_each_was_before() -> None:
     ]
 
 
+def test_a_table_that_takes_the_place_of_one_given_up_takes_its_target() -> None:
+    moved = effects("RENAME TABLE x TO s2.old, w TO z, y TO x")
+    assert [(e.kind.value, e.table.table, e.clears) for e in moved] == [
+        ("move out", "x", ""),
+        ("move out", "w", ""),
+        ("move out", "y", ""),
+        ("move in", "z", "DROP TABLE IF EXISTS `m`.`x`"),
+        ("move in", "x", ""),
+    ]
+    assert not any(e.clears for e in effects("RENAME TABLE x TO mid, y TO x, mid TO y"))
+
+
 def test_a_rename_says_the_new_name() -> None:
     assert effects("RENAME TABLE t1 TO t9")[0].renamed_to == TableName("s", "t9")
 
