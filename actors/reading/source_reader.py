@@ -18,6 +18,7 @@ from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
+from actors.reading.side_effects import SideEffects
 from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.sharding.group import GroupActor
@@ -99,6 +100,7 @@ class SourceReader(Actor[Never]):
         group_of: Callable[[int], GroupActor],
         members: Iterable[TableName],
         counts: SourceCounts,
+        side_effects: SideEffects,
         *,
         epoch: int,
     ) -> None:
@@ -120,6 +122,7 @@ class SourceReader(Actor[Never]):
         self._writer = writer
         self._group_of = group_of
         self._counts = counts
+        self._side_effects = side_effects
         self._epoch = epoch
         self._next_segment = 0
         self._resume_after: Place | None = None
@@ -159,6 +162,7 @@ class SourceReader(Actor[Never]):
     async def on_stop(self) -> None:
         """Close the connection, which also ends a read in progress in the thread."""
         self.progress.state = "stopped"
+        self._side_effects.close()
         if self._stream is not None:
             self._stream.close()
 
@@ -210,9 +214,27 @@ class SourceReader(Actor[Never]):
             if segment is None:
                 return
             reach(CrashPoint.SEGMENT_READ)
-            await self._deal(segment)
+            readings = self._side_effects.readings
+            doubt = await self._doubt(segment)
+            await self._deal(segment, doubt)
+            if self._side_effects.readings > readings:
+                # The server lets one of us read at a time.
+                return
 
-    async def _deal(self, segment: Segment) -> None:
+    async def _doubt(self, segment: Segment) -> str:
+        """Why the statement that ends a segment may have written to tables unseen; else empty.
+
+        Found out before anything of the segment is dealt out, since the connection may be lost.
+        """
+        statement = segment.statement
+        if statement is None or statement == self._unfinished:
+            return ""
+        writer = self._statements.unseen_writer(statement)
+        if writer is None:
+            return ""
+        return await self._side_effects.doubt(statement, writer, segment.end)
+
+    async def _deal(self, segment: Segment, doubt: str) -> None:
         statement = segment.statement
         if statement == self._unfinished:
             # Sent before the connection was lost inside its transaction: it counts once.
@@ -223,7 +245,7 @@ class SourceReader(Actor[Never]):
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = self._statements.steps(segment, statement)
+            steps = self._statements.steps(segment, statement, doubt)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]

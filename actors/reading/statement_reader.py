@@ -16,7 +16,7 @@ from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.server import ServerInfo
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName, folded
 from replicator.mysql.session_defaults import SessionDefaults
@@ -97,11 +97,31 @@ class StatementReader:
             refuse_clash(self._registry, target, f"source {self._source}, {name}")
         return target
 
-    def steps(self, segment: Segment, statement: Statement) -> list[Step]:
+    def unseen_writer(self, statement: Statement) -> Recognised | None:
+        """The statement where it changes rows of a table that is not replicated, as far as is said.
+
+        None for any other, and where the operator has decided about it.
+        """
+        recognised = self._recognised(statement, statement.sql)
+        named = recognised.named(TableRole.SUBJECT)
+        if recognised.kind is not StatementKind.DML or not named:
+            return None
+        routed = any(self.target(TableName(table.schema, table.table)) for table in named)
+        overridden = self._overrides.find(self._source, statement) is not None
+        return None if routed or overridden else recognised
+
+    def steps(self, segment: Segment, statement: Statement, doubt: str = "") -> list[Step]:
         """The statement that ends a segment, or the ones that override it.
 
-        At least one step. Raises FatalError for what cannot be replicated.
+        ``doubt``: why an `unseen_writer` may have written to other tables, too. At least one step.
+        Raises FatalError for what cannot be replicated.
         """
+        if doubt:
+            error = DdlError(
+                "a change of a table that is not replicated was logged as a statement, and may have"
+                f" written to replicated tables, of which the binlog does not tell: {doubt}"
+            )
+            raise _unsupported(self._source, segment, statement, error)
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         recognised = self._written_out(statement, self._recognised(statement, statement.sql))

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import anyio.to_thread
-
 from actors.faults import FatalError, TransientError
 from actors.reading.source_faults import source_fault
-from actors.task_setup import (
-    SEGMENT_MAX_BYTES,
-    SEGMENT_TARGET_BYTES,
-    SourceSetup,
-    source_address,
-)
+from actors.reading.statements_between import statements_between
+from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
 from replicator.ddl.recognise import recognise
 from replicator.mysql.identity import ServerIdentity
 from replicator.schema.past_changes import PastChange, past_changes
@@ -33,24 +25,12 @@ async def changes_between(
 
     Raises FatalError, TransientError.
     """
-    if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
-        return []
-    stream = BinlogStream(
-        source_address(setup),
-        start,
-        server_id=setup.server_id,
-        route=lambda _schema, _table: None,
-        limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
-        expected=server,
-    )
     try:
-        return await anyio.to_thread.run_sync(_read, stream, end, abandon_on_cancel=True)
+        return await statements_between(setup, server, start, end, _changes)
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
         raise _unreadable(setup.source, start, error) from error
-    finally:
-        stream.close()
 
 
 def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogError) -> FatalError:
@@ -71,18 +51,7 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
     )
 
 
-def _read(stream: BinlogStream, end: BinlogPosition) -> list[PastChange]:
-    found: list[PastChange] = []
-    server = stream.open()
-    while True:
-        segment = stream.read_segment()
-        if segment.statement is not None:
-            found += _changes(segment.statement, folds_names=server.folds_names)
-        if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
-            return found
-
-
-def _changes(statement: Statement, *, folds_names: bool) -> tuple[PastChange, ...]:
+def _changes(statement: Statement, folds_names: bool) -> tuple[PastChange, ...]:
     recognised = recognise(
         statement.sql,
         default_schema=statement.schema,

@@ -13,6 +13,7 @@ from actors.counts import TaskCounts
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination
@@ -265,6 +266,7 @@ def _reader(
             for number, _ in group.members
         ],
         counts.sources[unit.source],
+        SideEffects(setup, upstream),
         epoch=unit.epoch,
     )
 

@@ -13,6 +13,7 @@ from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
+from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
@@ -75,6 +76,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
         (),
         SourceCounts(),
+        cast(SideEffects, SimpleNamespace(readings=0, close=lambda: None)),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):

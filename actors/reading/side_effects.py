@@ -1,0 +1,162 @@
+"""Proof that a statement which changes a table of no interest changes nothing else.
+
+Where a session logs statements, the binlog does not show what they write by triggers, stored
+functions and views (`replicator.ddl.side_effects`). The source tells what there is now; the
+statements from there back to the one in question, that it was so then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pymysql.err import MySQLError
+
+from actors.reading.statements_between import statements_between
+from actors.refusals import refusal
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Statement
+from replicator.ddl.recognise import recognise
+from replicator.ddl.side_effects import may_change_side_effects, mentioned, stored_functions
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import TableName, quote
+from replicator.schema.inspection import SYSTEM_SCHEMAS
+
+_TRIGGER_PRIVILEGES = (
+    "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
+    " AND GRANTEE = {me} UNION ALL "
+    "SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
+    " AND GRANTEE = {me} AND %s LIKE TABLE_SCHEMA UNION ALL "
+    "SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
+    " AND GRANTEE = {me} AND TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+).format(
+    me="(SELECT CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''',"
+    " SUBSTRING_INDEX(CURRENT_USER(), '@', -1), ''''))"
+)
+_TABLE = (
+    "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES"
+    " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+)
+_TRIGGERS = (
+    "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS"
+    " WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s"
+)
+_VIEWS = (
+    "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN (%s, %s, %s, %s, %s)"
+)
+_PLAIN_TABLES = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
+_OTHERS_TABLES = frozenset({"MRG_MYISAM", "MRG_MyISAM", "FEDERATED", "SPIDER", "CONNECT"})
+"""Engines whose rows are those of other tables."""
+
+
+class SideEffects:
+    """Looks for what statements of one source may have written unseen.
+
+    ``readings`` counts how often the binlog was read ahead: that cuts off whoever follows it.
+    """
+
+    def __init__(self, setup: SourceSetup, server: ServerIdentity) -> None:
+        self._setup = setup
+        self._server = server
+        self._connection = Connection(setup.address)
+        self.readings = 0
+        self._read_to = 0
+        self._changes: list[tuple[int, Recognised]] = []
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._connection.close()
+
+    async def doubt(
+        self, statement: Statement, recognised: Recognised, behind: SourcePosition
+    ) -> str:
+        """Why a statement may have written more than its table; empty where it has not.
+
+        ``behind``: a boundary at or before its end. For DML that names its table. Raises
+        StreamLostError, DatabaseUnavailableError or FatalError.
+        """
+        try:
+            return await self._doubt(statement, recognised, behind)
+        except StreamLostError:
+            raise
+        except BinlogError as error:
+            return (
+                f"whether its table had triggers is not known: what follows is unreadable: {error}"
+            )
+        except MySQLError as error:
+            raise refusal(f"source {self._setup.source}", self._setup.address, error) from error
+
+    async def _doubt(
+        self, statement: Statement, recognised: Recognised, behind: SourcePosition
+    ) -> str:
+        functions = stored_functions(recognised)
+        if functions:
+            return f"it may call stored functions: {', '.join(functions)}"
+        (reference,) = recognised.named(TableRole.SUBJECT)
+        name = TableName(reference.schema, reference.table)
+        found = await self._present(name, recognised)
+        if found:
+            return found
+        for at, change in await self._since(statement, behind):
+            concerned = may_change_side_effects(change, name.schema, name.table)
+            if at > statement.transaction and concerned:
+                return (
+                    "a later statement has changed triggers, views or the table, so what there"
+                    f" was is not known: {change.sql[:200]}"
+                )
+        return ""
+
+    async def _present(self, name: TableName, recognised: Recognised) -> str:
+        """What the source has now that the statement may have written by."""
+        fetch, parts = self._connection.fetch, (name.schema, name.table)
+        if not await fetch(_TRIGGER_PRIVILEGES, (name.schema, *parts)):
+            return (
+                f"the source does not show the triggers of {name} to this account: GRANT SELECT,"
+                f" TRIGGER ON {quote(name.schema)}.* would let it"
+            )
+        tables = await fetch(_TABLE, parts)
+        if tables and tables[0][0] not in _PLAIN_TABLES:
+            return f"{name} is a {str(tables[0][0]).lower()}: the rows go to other tables"
+        if tables and tables[0][1] in _OTHERS_TABLES:
+            return f"{name} has the engine {tables[0][1]}: the rows go to other tables"
+        triggers = await fetch(_TRIGGERS, parts)
+        if triggers:
+            return f"{name} has triggers: {', '.join(str(row[0]) for row in triggers)}"
+        if any(token.keyword in ("FROM", "JOIN") for token in recognised.tokens):
+            views = {str(row[0]).lower() for row in await fetch(_VIEWS, SYSTEM_SCHEMAS)}
+            read = mentioned(recognised, views)
+            if read:
+                return f"it may read views, which may call stored functions: {', '.join(read)}"
+        return ""
+
+    async def _since(
+        self, statement: Statement, behind: SourcePosition
+    ) -> list[tuple[int, Recognised]]:
+        """What has changed such things up to now, from the statement on or from before it."""
+        end = await binlog_end(self._connection)
+        if end is None:
+            return []
+        place = BinlogPosition(end.file, end.offset)
+        if place.key > max(self._read_to, behind.binlog.key):
+            self.readings += 1
+            self._changes = await statements_between(
+                self._setup, self._server, behind, place, _changing
+            )
+            self._read_to = place.key
+        return self._changes
+
+
+def _changing(statement: Statement, folds_names: bool) -> Iterable[tuple[int, Recognised]]:
+    recognised = recognise(
+        statement.sql,
+        default_schema=statement.schema,
+        ansi_quotes=statement.context.ansi_quotes,
+        no_backslash_escapes=statement.context.no_backslash_escapes,
+        folds_names=folds_names,
+    )
+    if recognised.kind is not StatementKind.DML:
+        yield statement.transaction, recognised

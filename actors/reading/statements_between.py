@@ -1,0 +1,64 @@
+"""The statements of a stretch of a source's binlog, read apart from following it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import anyio.to_thread
+
+from actors.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SourceSetup,
+    source_address,
+)
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Statement
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.stream import BinlogStream
+from replicator.mysql.identity import ServerIdentity
+
+Found = TypeVar("Found")
+Pick = Callable[[Statement, bool], Iterable[Found]]
+
+
+async def statements_between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+    pick: Pick[Found],
+) -> list[Found]:
+    """What ``pick`` finds in the statements from ``start`` to ``end``, in their order.
+
+    It is given a statement, and whether the server takes names of tables without their case. A
+    server lets one replica with our id read at a time: whoever follows it is cut off. Raises
+    BinlogError.
+    """
+    if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
+        return []
+    stream = BinlogStream(
+        source_address(setup),
+        start,
+        server_id=setup.server_id,
+        route=lambda _schema, _table: None,
+        limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+        expected=server,
+    )
+    try:
+        return await anyio.to_thread.run_sync(_read, stream, end, pick, abandon_on_cancel=True)
+    finally:
+        stream.close()
+
+
+def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[Found]:
+    found: list[Found] = []
+    server = stream.open()
+    while True:
+        segment = stream.read_segment()
+        if segment.statement is not None:
+            found += pick(segment.statement, server.folds_names)
+        if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
+            return found
