@@ -6,6 +6,7 @@ import anyio
 
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import TableRole
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.statement_context import StatementContext
@@ -45,7 +46,7 @@ class SchemaTracker:
                 # MySQL logs it for a table that is there, too, where it does nothing.
                 return before
             case EffectKind.CREATE if is_like(effect.statement):
-                template = effect.statement.tables[1]
+                (template,) = effect.statement.named(TableRole.LIKE)
                 pattern = TableName(template.schema, template.table)
                 after = self._copy(source, pattern, effect.table, at)
             case EffectKind.CREATE:

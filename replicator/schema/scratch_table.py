@@ -15,7 +15,7 @@ from dataclasses import replace
 import pymysql.err
 
 from replicator.ddl.retarget import retarget
-from replicator.ddl.statement import Recognised, StatementKind
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
 from replicator.mysql.sql_modes import UnknownModeError
@@ -133,4 +133,4 @@ def named(table: Table, name: TableName) -> Table:
 
 def is_like(statement: Recognised) -> bool:
     """Whether a CREATE TABLE takes its structure from another table that exists already."""
-    return statement.kind is StatementKind.CREATE_TABLE and len(statement.tables) > 1
+    return statement.kind is StatementKind.CREATE_TABLE and bool(statement.named(TableRole.LIKE))
