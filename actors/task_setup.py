@@ -9,6 +9,7 @@ import config.rules
 from config.endpoints import Endpoint, TargetDatabase
 from config.models import Instance, Meta, Task
 from replicator.binlog.connection import SourceAddress, TlsFiles
+from replicator.checks.items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
@@ -25,7 +26,10 @@ SEGMENT_MAX_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """One source of a task: where it is, what is read from it and how."""
+    """One source of a task: where it is, what is read from it and how.
+
+    ``accepts_cascades``: the operator knows that foreign keys change rows unlogged.
+    """
 
     source: str
     address: DatabaseAddress
@@ -35,6 +39,7 @@ class SourceSetup:
     router: Router
     routes: Routes
     event_filter: EventFilter
+    accepts_cascades: bool
 
 
 def address_of(endpoint: Endpoint) -> DatabaseAddress:
@@ -120,6 +125,7 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
             (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
             case_sensitive=case_sensitive,
         ),
+        accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
     )
 
 

@@ -48,6 +48,7 @@ class SourceSettings:
 
     ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
+    ``accepts_cascades`` as in `StatementReader`.
     """
 
     source: str
@@ -57,6 +58,7 @@ class SourceSettings:
     event_filter: EventFilter = NO_FILTER
     target_collations: Set[str] | None = None
     upstream: ServerIdentity | None = None
+    accepts_cascades: bool = False
 
 
 @dataclass(slots=True)
@@ -117,6 +119,7 @@ class SourceReader(Actor[Never]):
             settings.event_filter,
             online,
             settings.target_collations,
+            accepts_cascades=settings.accepts_cascades,
         )
         self._registry = registry
         self._writer = writer

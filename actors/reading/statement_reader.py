@@ -14,6 +14,7 @@ from actors.reading.statement_filter import ForbiddenStatementError, StatementFi
 from actors.target_clash import refuse_clash
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.server import ServerInfo
+from replicator.ddl.cascades import acts_on_rows
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
@@ -37,13 +38,16 @@ class Step:
 
 NOTHING = Step()
 
+_DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
+
 
 class StatementReader:
     """Turns the statements of one source into effects.
 
     ``online`` must be saved before what follows its steps is handed on.
     ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
-    registry, may lag.
+    registry, may lag. ``accepts_cascades``: foreign keys may change rows that the source does not
+    log, the application takes care.
     """
 
     def __init__(
@@ -56,11 +60,14 @@ class StatementReader:
         event_filter: EventFilter,
         online: OnlineDdl,
         target_collations: Set[str] | None = None,
+        *,
+        accepts_cascades: bool,
     ) -> None:
         self.members = set(members)
         self.online = online
         self._filter = StatementFilter(source, event_filter)
         self._collations = DefaultCollations(target_collations)
+        self._accepts_cascades = accepts_cascades
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
         self._source = source
@@ -107,8 +114,11 @@ class StatementReader:
         if recognised.kind is not StatementKind.DML or not named:
             return None
         routed = any(self.target(TableName(table.schema, table.table)) for table in named)
-        overridden = self._overrides.find(self._source, statement) is not None
-        return None if routed or overridden else recognised
+        if routed or self._overrides.find(self._source, statement) is not None:
+            return None
+        default = self.known_as(TableName(statement.schema, "")).schema
+        ignored = self._filter.leaves_out(recognised, default, self.target)
+        return None if ignored else recognised
 
     def steps(self, segment: Segment, statement: Statement, doubt: str = "") -> list[Step]:
         """The statement that ends a segment, or the ones that override it.
@@ -194,7 +204,20 @@ class StatementReader:
             if self._filter.leaves_out(recognised, default, self.target):
                 return ()
             raise
-        return self._filter.apply(recognised, effects)
+        kept = self._filter.apply(recognised, effects)
+        self._refuse_cascades(recognised, kept)
+        return kept
+
+    def _refuse_cascades(self, recognised: Recognised, effects: tuple[Effect, ...]) -> None:
+        changed = [e.table for e in effects if e.kind in _DEFINING and not e.skipped]
+        logged = self._defaults is not None and self._defaults.logs_cascades
+        if changed and not (logged or self._accepts_cascades) and acts_on_rows(recognised.tokens):
+            raise DdlError(
+                f"{changed[0]} gets a foreign key that deletes or changes its rows along with those"
+                " of the parent (ON DELETE, ON UPDATE), which this server does not write to its"
+                " binlog. Where the application changes the rows of the child itself, before those"
+                " of the parent, ignore-checking-items: [foreign_keys] lets the statement pass"
+            )
 
     def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
         """The same with the collation that it took from its server or database, if any."""

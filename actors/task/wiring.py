@@ -252,6 +252,7 @@ def _reader(
             event_filter=setup.event_filter,
             target_collations=collations,
             upstream=upstream,
+            accepts_cascades=setup.accepts_cascades,
         ),
         start,
         setup.router,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.table_fit import colliding_column
 from replicator.ddl import tokenise
+from replicator.ddl.cascades import acts_on_rows
 from replicator.ddl.target_table import Collations, target_table
 from replicator.mysql.names import Member, TableName, folded, quote
 from replicator.schema.structure import Column, Table
@@ -23,13 +24,14 @@ class Shard:
     """A member and its structure.
 
     ``later_ddl``: the stream may still change it before its rows. ``collations``: the defaults of
-    its server, by charset.
+    its server, by charset. ``logs_cascades``: its server logs what foreign keys do.
     """
 
     member: Member
     table: Table
     later_ddl: bool
     collations: Mapping[str, str] = field(default_factory=dict)
+    logs_cascades: bool = False
 
 
 def check_agreement(
@@ -143,29 +145,30 @@ def check_counters(
 def check_cascades(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
     """Whether rows of members change with those of a parent, of which no binlog tells."""
     found = [shard for shard in shards if "FOREIGN KEY" in shard.table.create_sql]
-    acting = [shard for shard in found if any(map(acts_unseen, _foreign_keys(shard)))]
+    acting = [
+        shard
+        for shard in found
+        if not shard.logs_cascades and any(map(acts_unseen, _foreign_keys(shard)))
+    ]
     if not acting:
         return []
     return [
-        _PLACE.warning(
+        _PLACE.failed(
             "foreign_keys",
             f"foreign keys of {members_listed(acting)} change or delete rows along with those of "
             f"the parent (ON DELETE, ON UPDATE): the server does that without writing it to its "
             f"binlog, so {name} keeps the old rows",
-            "Let the application delete and change the rows of the child itself, before those of "
-            "the parent",
+            "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
+            "and change the rows of the child itself, before those of the parent",
+            "Where it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
+            "changes all the same are lost then",
         )
     ]
 
 
 def acts_unseen(foreign_key: str) -> bool:
     """Whether a foreign key changes rows of its table when those of its parent change."""
-    words = [token.keyword for token in tokenise(foreign_key)]
-    return any(
-        words[at : at + 2] in (["ON", "DELETE"], ["ON", "UPDATE"])
-        and words[at + 2 : at + 3] in (["CASCADE"], ["SET"])
-        for at in range(len(words))
-    )
+    return acts_on_rows(tokenise(foreign_key))
 
 
 def _foreign_keys(shard: Shard) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
 from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.routing import RouteError
 from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.inspection import list_tables, listed, read_table
@@ -79,11 +80,14 @@ async def _read_source(
     async with limit:
         try:
             collations = await default_collations(connection)
+            native = await connection.fetch(NATIVE_FOREIGN_KEYS)
+            logs_cascades = [value for _, value in native] == ["OFF"]
             locks = task_mode != "incremental" and await needs_locks(connection)
             for name, target in routed_tables(source, await list_tables(connection)):
                 table = await _readable(connection, name)
                 if table is not None:
-                    shard = Shard(Member(source.source_id, name), table, later_ddl, collations)
+                    member = Member(source.source_id, name)
+                    shard = Shard(member, table, later_ddl, collations, logs_cascades)
                     estate.shards.setdefault(target, []).append(shard)
                     if locks:
                         estate.locked.setdefault(source.source_id, []).append(name)

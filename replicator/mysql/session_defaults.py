@@ -20,6 +20,9 @@ _MONTH = 30 * 24 * 3600
 _MOMENTS = range(_MONTH, 2**31 - _MONTH, _MONTH)
 """Seconds since 1970, one in each month that a TIMESTAMP can have."""
 
+NATIVE_FOREIGN_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
+"""A server that has it, and has it OFF, logs the rows that its foreign keys change."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionDefaults:
@@ -28,7 +31,8 @@ class SessionDefaults:
     ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
     at all times. ``timestamps_told``: each event of the server tells its
     explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
-    the default collations of its databases and charsets.
+    the default collations of its databases and charsets. ``logs_cascades``: it logs the changes of
+    rows that its foreign keys make (`replicator.ddl.cascades`).
     """
 
     mariadb: bool = False
@@ -39,6 +43,7 @@ class SessionDefaults:
     collations: Mapping[int, str] = field(default_factory=dict)
     databases: Mapping[str, str] = field(default_factory=dict)
     charsets: Mapping[str, str] = field(default_factory=dict)
+    logs_cascades: bool = False
 
     def complete(self, context: StatementContext) -> StatementContext:
         """The context with what its event left to the server."""
@@ -85,6 +90,7 @@ def session_defaults(connection: Any) -> SessionDefaults:
             collations=_collations(cursor),
             databases=databases,
             charsets=charsets,
+            logs_cascades=_logs_cascades(cursor),
         )
 
 
@@ -108,6 +114,11 @@ def _system_zone(cursor: Any) -> str:
     found = offset_of(int(seconds) for seconds in cursor.fetchone())
     cursor.execute("SET time_zone = DEFAULT")
     return found
+
+
+def _logs_cascades(cursor: Any) -> bool:
+    cursor.execute(NATIVE_FOREIGN_KEYS)
+    return [value for _, value in cursor] == ["OFF"]
 
 
 def _settable(cursor: Any) -> bool:

@@ -88,3 +88,47 @@ async def test_what_can_write_nothing_else_is_passed_over(merging: Merging) -> N
         merging.do("INSERT INTO t_1 VALUES (2, 1)")
         await merging.check(generation)
         assert generation.counts.sources["a"].reconnects == 0
+
+
+CHILD = "(id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE)"
+PLAIN = "(id INT PRIMARY KEY, p INT)"
+
+
+async def test_a_foreign_key_whose_changes_are_not_logged_is_a_fault(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", PLAIN)
+    async with merging.running():
+        pass
+    merging.do(f"CREATE TABLE c_2 {CHILD}")
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    assert "foreign key that deletes or changes its rows" in found.message
+    # Where the application changes the child's rows itself, the operator may say so.
+    merging.more["ignore-checking-items"] = ["foreign_keys"]
+    merging.changed(mode="incremental")
+    merging.shards("c", 2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1)", "INSERT INTO c_2 VALUES (1, 1)")
+        await merging.check(generation)
+
+
+async def test_what_a_foreign_key_changes_arrives_where_it_is_logged(
+    merging_from: Callable[..., Merging], mysql_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql_source)
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", CHILD, target=PLAIN)
+    async with merging.running() as generation:
+        merging.shards("c", 2)
+        merging.do(
+            f"CREATE TABLE c_2 {CHILD}",
+            "INSERT INTO p_1 VALUES (1), (2)",
+            "INSERT INTO c_1 VALUES (1, 1), (2, 2)",
+            "INSERT INTO c_2 VALUES (3, 1), (4, 2)",
+            "DELETE FROM p_1 WHERE id = 1",
+        )
+        await merging.check(generation)
+        assert merging.on(merging.target, "SELECT id FROM c ORDER BY id") == ((2,), (4,))

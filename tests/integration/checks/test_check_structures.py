@@ -131,7 +131,8 @@ async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
         assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.ways_out[0]
         assert "`on-duplicate-logical`" in one(copied, "auto_increment_ID", "warning").finding
         followed = await check_structures(task(source, target=target, task_mode="incremental"))
-        found = one(followed, "foreign_keys", "warning")
+        found = one(followed, "foreign_keys", "failed")
+        assert "ignore-checking-items: [foreign_keys]" in found.ways_out[1]
         assert "foreign keys of a: shop2.t1 change or delete rows" in found.finding
         assert "stop the task" in one(followed, "auto_increment_ID", "warning").finding
         # The statement for a target that has to be made by hand names no parent of the shard.
