@@ -56,11 +56,12 @@ def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
         return (PastChange(None, Past.OTHER, at, sql),)
     found: list[PastChange] = []
     left = {TableName(old.schema, old.table) for old, _ in statement.renames}
-    taken = {TableName(new.schema, new.table) for _, new in statement.renames}
-    for name in sorted(left | taken):
-        # A name that one table leaves and another takes was there all the time.
-        past = Past.OTHER_NAME if name not in taken else Past.MISSING
-        found.append(PastChange(name, Past.OTHER if name in left & taken else past, at, sql))
+    for old, new in statement.renames:
+        found.append(PastChange(TableName(old.schema, old.table), Past.OTHER_NAME, at, sql))
+        gained = TableName(new.schema, new.table)
+        if gained not in left:
+            # One that another table leaves was there all the time.
+            found.append(PastChange(gained, Past.MISSING, at, sql))
     own = None if found else _past(statement)
     if own is not None:
         found += [

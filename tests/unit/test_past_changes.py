@@ -59,6 +59,14 @@ def test_what_was_not_there() -> None:
     ]
 
 
+def test_a_table_that_another_takes_the_place_of_was_there() -> None:
+    assert pasts("RENAME TABLE t TO _t_del, _t_gho TO t") == [
+        (T, Past.OTHER_NAME),
+        (TableName("s", "_t_del"), Past.MISSING),
+        (TableName("s", "_t_gho"), Past.OTHER_NAME),
+    ]
+
+
 def test_what_concerns_many() -> None:
     [change] = past_changes(recognise("DROP DATABASE s", default_schema=""), 7)
     assert change.concerns(T)
