@@ -84,6 +84,14 @@ if [ ${#packages[@]} -gt 0 ]; then
     [ ${#packages[@]} -eq 0 ] || give_up "The packages were installed, yet this is missing. Try:"
 fi
 
+if ! command -v pt-online-schema-change >/dev/null && may_install && available percona-toolkit; then
+    # Some tests use it and are skipped without it.
+    echo "Installing percona-toolkit"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends percona-toolkit >/dev/null ||
+        echo "percona-toolkit can't be installed: tests with pt-online-schema-change are skipped"
+fi
+
 python=$(find_python)
 key=$({ "$python" -V && pwd && cat requirements-dev.lock pyproject.toml; } | sha256sum)
 stamp=.venv/set-up
