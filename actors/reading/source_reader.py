@@ -36,6 +36,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.router import Router
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.sequences import has_columns_of_sequence
 from replicator.watermark import Place
 
 RETRY_WAIT = (0.1, 15.0)
@@ -297,9 +298,11 @@ class SourceReader(Actor[Never]):
         self._counts.rows += sum(map(len, segment.rows.values()))
         self._counts.bytes += segment.bytes
 
-    def _route(self, schema: str, table: str) -> RouteSlot | None:
+    def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""
         name = self._statements.known_as(TableName(schema, table))
+        if name in self._statements.sequences and has_columns_of_sequence(types):
+            return None
         target = self._statements.target(name)
         if target is None:
             self._statements.online.tell_left_out(name)

@@ -26,6 +26,7 @@ from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.overridden_effects import OverrideAction, overridden_effects
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.sequences import Sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class StatementReader:
 
     ``online`` must be saved before what follows its steps is handed on.
     ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
-    registry, may lag. ``accepts_cascades``: foreign keys may change rows that the source does not
-    log, the application takes care.
+    registry, may lag. ``sequences`` are its sequences, which are left out. ``accepts_cascades``:
+    foreign keys may change rows that the source does not log, the application takes care.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class StatementReader:
         self.members = set(members)
         self.online = online
         self._filter = StatementFilter(source, event_filter)
+        self.sequences = Sequences()
+        self._told: set[TableName] = set()
         self._collations = DefaultCollations(target_collations)
         self._accepts_cascades = accepts_cascades
         self._defaults: SessionDefaults | None = None
@@ -84,6 +87,10 @@ class StatementReader:
         if server.folds_names:
             databases = {folded(name): collation for name, collation in databases.items()}
         self._collations.know(databases, defaults.charsets)
+        # A name may have become a sequence's later than what is read.
+        present = {self.known_as(name) for name in defaults.sequences} - self.members
+        self.sequences.know(present)
+        self._tell(present)
 
     def known_as(self, name: TableName) -> TableName:
         """The name of a table of the source as the task knows it."""
@@ -135,6 +142,9 @@ class StatementReader:
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         recognised = self._written_out(statement, self._recognised(statement, statement.sql))
+        recognised = self.sequences.without(recognised)
+        if recognised.kind is StatementKind.SEQUENCE:
+            self._tell(TableName(table.schema, table.table) for table in recognised.tables)
         override = self._overrides.find(self._source, statement)
         try:
             if override is None:
@@ -242,6 +252,13 @@ class StatementReader:
             self.members.discard(effect.table)
         if effect.kind is EffectKind.RENAME and effect.renamed_to is not None:
             self.members.add(effect.renamed_to)
+
+    def _tell(self, sequences: Iterable[TableName]) -> None:
+        """Log once that these are not replicated, if tables with their names would be."""
+        for name in sorted(set(sequences) - self._told):
+            self._told.add(name)
+            if (target := self.target(name)) is not None:
+                self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
     def _by_target(self, effects: tuple[Effect, ...]) -> dict[int, tuple[Effect, ...]]:
         found: dict[int, tuple[Effect, ...]] = {}

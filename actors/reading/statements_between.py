@@ -43,7 +43,7 @@ async def statements_between(
         source_address(setup),
         start,
         server_id=setup.server_id,
-        route=lambda _schema, _table: None,
+        route=lambda _schema, _table, _types: None,
         limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
         expected=server,
     )

@@ -41,9 +41,9 @@ from replicator.binlog.query_event import (
     sql_offset,
     transaction_control,
 )
-from replicator.binlog.segment import RouteSlot, Segment, Statement
+from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
-from replicator.binlog.table_routes import TABLE_ID, TableRoutes
+from replicator.binlog.table_routes import TABLE_ID, Route, TableRoutes
 from replicator.watermark import Place
 
 _EVERY_ROW = 1 << 62
@@ -75,7 +75,7 @@ class SegmentAssembler:
         start: SourcePosition | None,
         *,
         gtids: MariaDBGtids | MySQLGtids | None,
-        route: Callable[[str, str], RouteSlot | None],
+        route: Route,
         limits: SegmentLimits,
         resume_after: Place | None = None,
         checksums: bool = True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from replicator.binlog.assembler import SegmentAssembler
@@ -12,9 +11,10 @@ from replicator.binlog.framing import EventSplitter
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.landmark_check import LandmarkCheck
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RouteSlot, Segment
+from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
+from replicator.binlog.table_routes import Route
 from replicator.mysql.identity import ServerIdentity
 from replicator.watermark import Place
 
@@ -34,7 +34,7 @@ class BinlogStream:
         start: SourcePosition | GtidStart,
         *,
         server_id: int,
-        route: Callable[[str, str], RouteSlot | None],
+        route: Route,
         limits: SegmentLimits,
         resume_after: Place | None = None,
         heartbeat: float = 2.0,

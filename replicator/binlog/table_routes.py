@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.lengths import packed_integer
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.table_map import TableMap, parse_table_map
 
@@ -20,6 +21,10 @@ _NAMES = 27
 """After the table id 6 and flags 2: the names, each a length byte, text, a zero byte."""
 _MOST_IDS = 10_000
 
+Route = Callable[[str, str, bytes], RouteSlot | None]
+"""Where the rows of a table go, by its schema, its name and the type codes of its columns as they
+stand in the table map. None where it is not replicated."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoutedTable:
@@ -32,7 +37,7 @@ class RoutedTable:
 class TableRoutes:
     """The open table maps. ``by_id`` has None for tables that are not replicated."""
 
-    def __init__(self, route: Callable[[str, str], RouteSlot | None]) -> None:
+    def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, RoutedTable | None] = {NO_TABLE: None}
         self._route = route
         self._by_body: dict[bytes, RoutedTable | None] = {}
@@ -64,8 +69,10 @@ class TableRoutes:
         try:
             at = _NAMES + 1 + event[_NAMES]
             schema = event[_NAMES + 1 : at]
-            table = event[at + 2 : at + 2 + event[at + 1]]
+            end = at + 2 + event[at + 1]
+            table = event[at + 2 : end]
+            columns, types = packed_integer(event, end + 1)
         except IndexError as error:
             raise BinlogError("A table map event ends inside its names.") from error
-        slot = self._route(schema.decode(), table.decode())
+        slot = self._route(schema.decode(), table.decode(), event[types : types + columns])
         return None if slot is None else RoutedTable(parse_table_map(event[_BODY:]), slot)

@@ -24,7 +24,6 @@ _OBJECTS = {
     "USER": "account",
     "ROLE": "role",
     "SERVER": "federated server",
-    "SEQUENCE": "sequence",
     "PACKAGE": "package",
     "TABLESPACE": "tablespace",
     "UNDO": "undo tablespace",
@@ -142,6 +141,8 @@ def _definition(cursor: Cursor, base: Recognised, verb: str) -> Recognised:
         return _table(cursor, base, verb, or_replace)
     if cursor.accept_any(*_DATABASE):
         return _database(cursor, base, verb, or_replace)
+    if cursor.accept("SEQUENCE"):
+        return tables.sequence(cursor, base, verb)
     start = cursor.index
     cursor.accept_any(*_INDEX_KINDS)
     if cursor.accept("INDEX") and verb in ("CREATE", "DROP"):

@@ -30,6 +30,9 @@ class StatementKind(StrEnum):
     """A step of a distributed transaction; `Recognised.detail` is the verb: START, PREPARE …"""
     DML = "dml"
     """Data in statement format: it cannot be replayed here. `Recognised.detail` is the verb."""
+    SEQUENCE = "sequence"
+    """CREATE, ALTER or DROP SEQUENCE, or CREATE TABLE with SEQUENCE=1 (MariaDB);
+    `Recognised.detail` is the verb."""
     IGNORED = "ignored"
     """It carries no data and no structure of a table. `Recognised.detail` says what it is."""
     UNKNOWN = "unknown"

@@ -35,9 +35,9 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
     guard = _guard(cursor, _IF_NOT_EXISTS, or_replace)
     subject = cursor.table(TableRole.SUBJECT)
     tables = [subject]
-    as_select = False
+    as_select = is_sequence = False
     pattern_allowed = True
-    for index, _, token in cursor.rest():
+    for index, depth, token in cursor.rest():
         word = token.keyword
         if pattern_allowed and word == "LIKE":
             cursor.index = index + 1
@@ -48,6 +48,10 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
             as_select = as_select or cursor.tokens[index - 1].keyword == "VALUES"
         elif word in ("SELECT", "TABLE"):
             as_select = True
+        elif word == "SEQUENCE" and depth == 0:
+            is_sequence = is_sequence or _option_is_set(cursor, index)
+    if is_sequence:
+        return replace(base, kind=StatementKind.SEQUENCE, tables=(subject,), detail="CREATE")
     tables += _foreign_tables(cursor, subject)
     starts = _start_transaction(cursor)
     return replace(
@@ -102,6 +106,15 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
         only_if_there=only_if_there,
         omitted=base.omitted + _qualifiers(cursor, tables),
     )
+
+
+def sequence(cursor: Cursor, base: Recognised, verb: str) -> Recognised:
+    """Read CREATE, ALTER or DROP SEQUENCE after the word SEQUENCE."""
+    _ = cursor.accept(*_IF_NOT_EXISTS) or cursor.accept(*_IF_EXISTS)
+    found = [cursor.table(TableRole.SUBJECT)]
+    while verb == "DROP" and cursor.accept_text(","):
+        found.append(cursor.table(TableRole.SUBJECT))
+    return replace(base, kind=StatementKind.SEQUENCE, tables=tuple(found), detail=verb)
 
 
 def drop_table(cursor: Cursor, base: Recognised) -> Recognised:
@@ -200,6 +213,12 @@ def _guard(cursor: Cursor, clause: tuple[str, ...], or_replace: Span | None = No
     if cursor.accept(*clause):
         return None
     return Guard(" ".join(clause), cursor.tokens[cursor.index - 1].end, or_replace)
+
+
+def _option_is_set(cursor: Cursor, index: int) -> bool:
+    """Whether the token at ``index`` is a table option (no option's value) that is set to 1."""
+    texts = [token.text for token in cursor.tokens[index + 1 : index + 3] if token.text != "="]
+    return cursor.tokens[index - 1].text != "=" and texts[:1] == ["1"]
 
 
 def _start_transaction(cursor: Cursor) -> Span | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pymysql.err
 
 from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.names import TableName
 from replicator.mysql.sql_modes import ServerKind, kind_of
 from replicator.mysql.statement_context import SYSTEM, StatementContext
 
@@ -31,8 +32,9 @@ class SessionDefaults:
     ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
     at all times. ``timestamps_told``: each event of the server tells its
     explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
-    the default collations of its databases and charsets. ``logs_cascades``: it logs the changes of
-    rows that its foreign keys make (`replicator.ddl.cascades`).
+    the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB).
+    ``logs_cascades``: it logs the changes of rows that its foreign keys make
+    (`replicator.ddl.cascades`).
     """
 
     mariadb: bool = False
@@ -44,6 +46,7 @@ class SessionDefaults:
     databases: Mapping[str, str] = field(default_factory=dict)
     charsets: Mapping[str, str] = field(default_factory=dict)
     logs_cascades: bool = False
+    sequences: frozenset[TableName] = frozenset()
 
     def complete(self, context: StatementContext) -> StatementContext:
         """The context with what its event left to the server."""
@@ -91,6 +94,7 @@ def session_defaults(connection: Any) -> SessionDefaults:
             databases=databases,
             charsets=charsets,
             logs_cascades=_logs_cascades(cursor),
+            sequences=_sequences(cursor),
         )
 
 
@@ -148,6 +152,14 @@ def _collations(cursor: Any) -> dict[int, str]:
             "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"
         )
     return {int(number): _full(charset, name) for number, charset, name in cursor}
+
+
+def _sequences(cursor: Any) -> frozenset[TableName]:
+    cursor.execute(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_TYPE = 'SEQUENCE'"
+    )
+    return frozenset(TableName(str(schema), str(name)) for schema, name in cursor)
 
 
 def _full(charset: object, collation: object) -> str:

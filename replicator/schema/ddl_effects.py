@@ -98,6 +98,8 @@ class Effect:
         return TableName(*self.statement.origin(*pair))
 
 
+_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
+
 _ONLY_RENAMES = re.compile(
     r"alter (online |offline )?table <table>( wait \S+| nowait)? rename( to| as| =)? <new name>"
 )
@@ -125,7 +127,7 @@ def effects_of(
         )
     if kind in (StatementKind.UNKNOWN, StatementKind.XA):
         raise DdlError(f"a statement that is not understood ({statement.detail})")
-    if statement.temporary or kind is StatementKind.IGNORED:
+    if statement.temporary or kind in _PASSED_OVER:
         return ()
     if kind in (StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE):
         return tuple(_schema_effect(statement, route, members))

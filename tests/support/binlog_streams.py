@@ -70,7 +70,7 @@ def following(
         SourceAddress(server.host, port or server.port, user),
         start,
         server_id=server_id,
-        route=lambda name, _: RouteSlot(1, 1) if name == schema else None,
+        route=lambda name, *_: RouteSlot(1, 1) if name == schema else None,
         limits=limits or SegmentLimits(),
         resume_after=resume_after,
         heartbeat=heartbeat,

@@ -84,7 +84,7 @@ def assembler(
     checksums: bool = True,
     start: SourcePosition | None = START,
 ) -> SegmentAssembler:
-    def route(_: str, table: str) -> RouteSlot | None:
+    def route(_: str, table: str, types: bytes) -> RouteSlot | None:
         return RouteSlot(1, 2) if table == "t" else None
 
     return SegmentAssembler(

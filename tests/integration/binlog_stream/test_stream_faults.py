@@ -103,7 +103,7 @@ def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
             SourceAddress(source.host, source.port, source.user),
             start,
             server_id=4713,
-            route=lambda _, __: None,
+            route=lambda *_: None,
             limits=SegmentLimits(),
         )
         # As if it was closed, and the successor opened, just before this one asks.
@@ -119,7 +119,7 @@ def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: s
         SourceAddress(source.host, source.port, source.user),
         here(source),
         server_id=4712,
-        route=lambda _, __: None,
+        route=lambda *_: None,
         limits=SegmentLimits(),
         heartbeat=0.5,
         read_timeout=0.6,

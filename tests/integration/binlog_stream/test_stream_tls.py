@@ -73,7 +73,7 @@ def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
         end = here(server)
         address = SourceAddress(server.host, server.port, "tls", tls=TlsFiles(ca=str(certificate)))
         stream = BinlogStream(
-            address, start, server_id=9, route=lambda _, __: RouteSlot(1, 1), limits=EVERY_ROW
+            address, start, server_id=9, route=lambda *_: RouteSlot(1, 1), limits=EVERY_ROW
         )
         stream.open()
         assert len(row_events(read_to(stream, end))) == 20
@@ -83,7 +83,7 @@ def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
                 replace(address, tls=TlsFiles(ca=str(wrong))),
                 start,
                 server_id=9,
-                route=lambda _, __: None,
+                route=lambda *_: None,
                 limits=EVERY_ROW,
             )
             with pytest.raises(BinlogError, match="TLS"):
