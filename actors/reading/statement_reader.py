@@ -190,7 +190,7 @@ class StatementReader:
         self, statement: Statement, recognised: Recognised, override: DdlOverride
     ) -> tuple[tuple[Effect, ...], ...]:
         subject = recognised.tables[0].schema if recognised.tables else statement.schema
-        session = replace(statement, schema=subject)
+        session = replace(statement, schema=subject, error=0)
         given = [
             self._written_out(session, self._recognised(session, text))
             for text in override.statements
@@ -236,13 +236,14 @@ class StatementReader:
 
     def _recognised(self, statement: Statement, sql: str) -> Recognised:
         """Recognise a text under the SQL mode of a statement's session."""
-        return recognise(
+        recognised = recognise(
             sql,
             default_schema=statement.schema,
             ansi_quotes=statement.context.ansi_quotes,
             no_backslash_escapes=statement.context.no_backslash_escapes,
             folds_names=self._folds_names,
         )
+        return replace(recognised, error=statement.error)
 
     def _note(self, effect: Effect) -> None:
         """Add and remove members."""

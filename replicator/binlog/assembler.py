@@ -287,8 +287,7 @@ class SegmentAssembler:
         return self._end_group(event)
 
     def _on_query(self, event: bytes) -> bool:
-        start = HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER])
-        if event[start : self._files.cut] == b"BEGIN":
+        if event[HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER]) : self._files.cut] == b"BEGIN":
             if not self._open:
                 self._begin_group(event)
             self._begun = True
@@ -317,6 +316,7 @@ class SegmentAssembler:
             context=query.context,
             file=self._position.file,
             offset=self._position.before,
+            error=query.error,
         )
         return True
 

@@ -19,7 +19,7 @@ from replicator.binlog.compression import expand_rows
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.statement_context import StatementContext
 
-_POST_HEADER = struct.Struct("<8xB2xH")
+_POST_HEADER = struct.Struct("<8xBHH")
 """Thread id 4, seconds 4, length of the schema 1, error code 2, length of the variables 2."""
 _COLLATIONS = struct.Struct("<HHH")
 _FLAGS = 0
@@ -48,11 +48,12 @@ _TOO_MANY_SCHEMAS = 254
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """The parsed event."""
+    """The parsed event. ``error``: the code that the statement ended with, 0 for none."""
 
     schema: str
     sql: str
     context: StatementContext
+    error: int = 0
 
 
 class TransactionControl(Enum):
@@ -90,7 +91,7 @@ def transaction_control(sql: str) -> TransactionControl | None:
 
 def sql_offset(body: bytes) -> int:
     """Where the statement begins in the body of a query event."""
-    schema, variables = _POST_HEADER.unpack_from(body)
+    schema, _, variables = _POST_HEADER.unpack_from(body)
     return int(_POST_HEADER.size + variables + schema + 1)
 
 
@@ -102,7 +103,7 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
     (``surrogateescape``), so that none is lost. Raises BinlogError when the event is damaged.
     """
     try:
-        schema_length, variables_length = _POST_HEADER.unpack_from(body)
+        schema_length, error_code, variables_length = _POST_HEADER.unpack_from(body)
         start = _POST_HEADER.size
         variables = _read_variables(body[start : start + variables_length])
         start += variables_length
@@ -116,6 +117,7 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
         schema,
         text.decode(_codec(variables.get(_CHARSET)), "surrogateescape"),
         _context(variables),
+        error_code,
     )
 
 

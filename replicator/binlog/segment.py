@@ -47,7 +47,8 @@ class Statement:
 
     ``context`` is what it ran with. ``transaction`` is the key of the position at which the
     statement's event group begins: it identifies the statement in its binlog. ``file`` and
-    ``offset``: where the event itself begins.
+    ``offset``: where the event itself begins. ``error``: the code of the error that it ended with,
+    0 for none: some are logged all the same.
     """
 
     schema: str
@@ -57,6 +58,7 @@ class Statement:
     context: StatementContext = NO_CONTEXT
     file: str = ".0"
     offset: int = 0
+    error: int = 0
 
     @property
     def position(self) -> BinlogPosition:

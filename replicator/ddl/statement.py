@@ -117,6 +117,8 @@ class Recognised:
     * ``imports_rows``: rows come without row events (IMPORT TABLESPACE);
     * ``only_if_there``: ALTER TABLE or RENAME TABLE with IF EXISTS, which is logged for tables that
       do not exist, too (MariaDB).
+
+    ``error``: the code of the error that it ended with at the source, 0 for none.
     """
 
     kind: StatementKind
@@ -133,6 +135,7 @@ class Recognised:
     discards_rows: bool = False
     imports_rows: bool = False
     only_if_there: bool = False
+    error: int = 0
 
     def named(self, role: TableRole) -> tuple[TableReference, ...]:
         """Return the tables that are named in this role."""

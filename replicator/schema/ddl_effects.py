@@ -116,6 +116,22 @@ def effects_of(
     ``members`` are the tables of the source that are replicated now. Raises DdlError for a
     statement that changes data or structure and cannot be replicated.
     """
+    if statement.error and statement.replaces_table:
+        # The old table is gone, and no new one was made.
+        subject = statement.named(TableRole.SUBJECT)
+        statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=subject)
+    found = _effects_of(statement, route, members)
+    if found and statement.error and statement.kind is not StatementKind.DROP_TABLE:
+        raise DdlError(
+            f"the statement ended with error {statement.error} at the source and was logged all the"
+            " same: what it has done there up to then is not known"
+        )
+    return found
+
+
+def _effects_of(
+    statement: Recognised, route: Route, members: Iterable[TableName]
+) -> tuple[Effect, ...]:
     kind = statement.kind
     if kind is StatementKind.DML:
         written = statement.named(TableRole.SUBJECT)

@@ -92,6 +92,13 @@ def test_an_unknown_setting_hides_only_what_follows_it() -> None:
     assert query.context.time_zone is None
 
 
+def test_the_error_that_a_statement_ended_with() -> None:
+    event = bytearray(body(b"DROP TABLE t"))
+    assert parse_query_event(bytes(event)).error == 0
+    struct.pack_into("<H", event, 9, 1051)
+    assert parse_query_event(bytes(event)).error == 1051
+
+
 def test_bytes_that_are_no_text_are_kept() -> None:
     query = parse_query_event(body(b"x'\xff\x80'"))
     assert query.sql.encode("utf-8", "surrogateescape") == b"x'\xff\x80'"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from replicator.ddl.recognise import recognise
@@ -146,6 +148,20 @@ def test_what_or_replace_replaces_is_dropped_before() -> None:
     assert schema.kind.value == "create schema"
     assert schema.clears == "DROP DATABASE IF EXISTS `m`"
     assert not effects("CREATE TABLE t1 (a INT)")[0].clears
+
+
+def test_of_a_failed_statement_only_what_it_has_certainly_done() -> None:
+    def failed(sql: str) -> tuple[Effect, ...]:
+        statement = replace(recognise(sql, default_schema="s"), error=1048)
+        return effects_of(statement, route, MEMBERS)
+
+    (effect,) = failed("CREATE OR REPLACE TABLE t1 (a INT) PARTITION BY HASH (x)")
+    assert (effect.kind.value, effect.sql) == ("drop", "DROP TABLE IF EXISTS `m`.`t`")
+    assert [effect.table.table for effect in failed("DROP TABLE t1, nope")] == ["t1", "nope"]
+    assert failed("ALTER TABLE s2.y ADD c INT") == ()
+    for sql in ("ALTER TABLE t1 ADD c INT", "TRUNCATE t1", "CREATE TABLE t3 (a INT)"):
+        with pytest.raises(DdlError, match="1048"):
+            failed(sql)
 
 
 def test_tables_that_change_places_say_where_each_was_before() -> None:

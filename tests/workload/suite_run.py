@@ -347,7 +347,7 @@ def _globals(server: MariaDBServer) -> dict[str, str]:
 def _drop_schemas(server: MariaDBServer) -> None:
     rows = server.execute("SELECT schema_name FROM information_schema.schemata")
     for name in _users_own(row[0] for row in rows):
-        sql = f"DROP DATABASE `{name.replace('`', '``')}`"
+        sql = f"DROP DATABASE IF EXISTS `{name.replace('`', '``')}`"
         try:
             server.execute("SET foreign_key_checks = 0", sql)
         except pymysql.err.OperationalError:
