@@ -26,19 +26,17 @@ KEYS = (
 )
 TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables"
-    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+    " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 )
-VERSIONED = (
-    "SELECT 1 FROM information_schema.tables"
-    " WHERE table_schema = %s AND table_name = %s AND table_type = 'SYSTEM VERSIONED'"
-)
-ALL_TIMES = "FOR SYSTEM_TIME ALL"
+PERIOD = (b"ROW START", b"ROW END")
+"""How the columns are generated that tell since when a row is there: the target has its own."""
+
 SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing in which a table differs: `tables`, `columns`, `keys`, `rows` or `history`.
+    """The first thing in which a table differs: `tables`, `columns`, `keys` or `rows`.
 
     `statements`: how many of the file had been executed when it was seen.
     """
@@ -104,7 +102,8 @@ class Comparison:
         if not columns:  # it can't be opened: locked, or without its underlying tables
             self.unread += 1
             return None
-        names = ", ".join(_quoted(_text(row[0])) for row in columns)
+        shown = [row[0] for row in columns if row[7] not in PERIOD]
+        names = ", ".join(_quoted(_text(name)) for name in shown)
         first = None
         for kind, sql in (("columns", COLUMNS), ("keys", KEYS)):
             ours, theirs = _ask(source, sql, here), _ask(target, sql, there)
@@ -112,7 +111,7 @@ class Comparison:
                 first = Difference(kind, ".".join(here), _apart(Counter(ours), Counter(theirs)))
         if first is not None and first.kind == "columns":
             known = {row[0] for row in _ask(target, COLUMNS, there)}
-            names = ", ".join(_quoted(_text(r[0])) for r in columns if r[0] in known) or "1"
+            names = ", ".join(_quoted(_text(name)) for name in shown if name in known) or "1"
         try:
             rows = _rows(source, names, here)
         except pymysql.err.MySQLError:
@@ -128,22 +127,7 @@ class Comparison:
             if first is not None:
                 text += f" (and in {first.kind}: {first.text})"
             return Difference("rows", ".".join(here), text)
-        return first or self._history(source, here, target, there)
-
-    @staticmethod
-    def _history(
-        source: Connection[Cursor],
-        here: tuple[str, str],
-        target: Connection[Cursor],
-        there: tuple[str, str],
-    ) -> Difference | None:
-        """What differs in the former rows of a table with system versioning."""
-        if not _ask(source, VERSIONED, here):
-            return None
-        rows, others = _rows(source, "*", here, ALL_TIMES), _rows(target, "*", there, ALL_TIMES)
-        if rows == others:
-            return None
-        return Difference("history", ".".join(here), _apart(rows, others))
+        return first
 
 
 def _session(server: DatabaseServer) -> Connection[Cursor]:
@@ -169,10 +153,10 @@ def _ask(connection: Connection[Cursor], sql: str, names: tuple[str, ...] = ()) 
 
 
 def _rows(
-    connection: Connection[Cursor], columns: str, table: tuple[str, str], when: str = ""
+    connection: Connection[Cursor], columns: str, table: tuple[str, str]
 ) -> Counter[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])} {when}"
+        sql = f"SELECT {columns} FROM {_quoted(table[0])}.{_quoted(table[1])}"
         cursor.execute(_as_bytes(sql))
         return Counter(cursor.fetchall())
 

@@ -8,7 +8,10 @@ Left out, as whole classes:
 * about accounts, plugins, variables and the client programs (``grant*``, ``plugin*``, ``ssl*``,
   ``mysql*``, ``sys_vars``, ``roles``): nothing that a task carries over;
 * that need several servers, restarts, a debug build or a crash (``rpl``, ``galera``, ``*_debug``,
-  ``*_sync``, ``innodb.*crash*``, ``mariabackup``): the client alone can't execute them;
+  ``*_sync``, ``innodb.*crash*``, ``innodb.foreign_key``, ``innodb.update-cascade``,
+  ``mariabackup``): the client alone can't execute them;
+* that reset the binlog (``ctype_cp932_binlog_row``), or put files under the server
+  (``type_temporal_mysql56``): a task can't follow that;
 * about stored programs, views and events (``sp*``, ``view*``, ``events*``, ``ps*``): their rows
   come with the binlog as any others. A few with triggers are in;
 * of engines that can't be had here, or that log no rows (``federated``, ``s3``, ``spider``,
@@ -66,8 +69,6 @@ CHANGING = (
     "trigger",
     "foreign_key",
     "xa",
-    "innodb.update-cascade",
-    "innodb.foreign_key",
 )
 
 TYPES = (
@@ -88,7 +89,6 @@ TYPES = (
     "type_num",
     "type_set",
     "type_temporal_innodb",
-    "type_temporal_mysql56",
     "type_time",
     "type_timestamp",
     "type_uint",
@@ -152,7 +152,6 @@ HISTORY_AND_SEQUENCES = (
     "versioning.insert2",
     "versioning.misc",
     "versioning.simple",
-    "versioning.trx_id",
     "sql_sequence.create",
     "sql_sequence.alter",
     "sql_sequence.next",
@@ -162,7 +161,6 @@ CHARSETS = (
     "ctype_big5",
     "ctype_collate",
     "ctype_collate_database",
-    "ctype_cp932_binlog_row",
     "ctype_create",
     "ctype_gbk",
     "ctype_latin1_de",
