@@ -11,8 +11,16 @@ TableMapping = Callable[[str, str], tuple[str, str]]
 """From (schema, table) as named in the statement to (schema, table) to be put there."""
 
 
-def retarget(recognised: Recognised, mapping: TableMapping, *, guarded: bool = False) -> str:
+def retarget(
+    recognised: Recognised,
+    mapping: TableMapping,
+    more: Iterable[tuple[Span, str]] = (),
+    *,
+    guarded: bool = False,
+) -> str:
     """Return the statement with every table it names replaced by what ``mapping`` says.
+
+    ``more`` are other pieces to be replaced.
 
     Names are written in full and quoted. What belongs to the execution on the source only
     (``SET STATEMENT … FOR``, the START TRANSACTION of a logged CREATE … SELECT) is left out. With
@@ -24,7 +32,7 @@ def retarget(recognised: Recognised, mapping: TableMapping, *, guarded: bool = F
         (table.span, TableName(*mapping(table.schema, table.table)).quoted)
         for table in recognised.tables
     ]
-    return _edited(recognised, edits, guarded)
+    return _edited(recognised, [*edits, *more], guarded)
 
 
 def retarget_schema(

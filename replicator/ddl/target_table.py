@@ -21,9 +21,9 @@ from replicator.mysql.names import TableName
 TRANSACTIONAL = frozenset({"INNODB", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
 """Storage engines, in capitals, that can roll back."""
 
-_REPLACEMENT = "InnoDB"
+REPLACEMENT = "InnoDB"
 _LEFT_OUT = (("AUTO_INCREMENT",), ("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"), ("TABLESPACE",))
-_OF_THE_ENGINE = (("PAGE_CHECKSUM",), ("ROW_FORMAT",), ("TRANSACTIONAL",))
+OF_THE_ENGINE = (("PAGE_CHECKSUM",), ("ROW_FORMAT",), ("TRANSACTIONAL",))
 """Options that InnoDB refuses or that mean something else to it."""
 
 
@@ -97,9 +97,9 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     options = found.tokens[after:]
     pieces += texts.edits(_until_partitions(options), "=")
     engine = _foreign_engine(options)
-    pieces += _left_out(create_sql, options, _LEFT_OUT + (_OF_THE_ENGINE if engine else ()))
+    pieces += left_out(create_sql, options, _LEFT_OUT + (OF_THE_ENGINE if engine else ()))
     if engine:
-        pieces += [(Span(t.start, t.end), _REPLACEMENT) for t in _engines(options)]
+        pieces += [(Span(t.start, t.end), REPLACEMENT) for t in _engines(options)]
     return TargetTable(
         sql=splice(create_sql, pieces),
         foreign_keys=tuple(foreign_keys),
@@ -209,7 +209,7 @@ def _foreign_engine(options: tuple[Token, ...]) -> str:
     return next((engine for engine in engines if engine.upper() not in TRANSACTIONAL), "")
 
 
-def _left_out(
+def left_out(
     sql: str, options: tuple[Token, ...], names: tuple[tuple[str, ...], ...]
 ) -> Iterator[tuple[Span, str]]:
     """Each option of these names with its value and the space before it."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from replicator.ddl.engines import engine_edits, merges_tables
 from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
@@ -188,6 +189,11 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
             continue
         if statement.named(TableRole.EXCHANGED):
             raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+        if merges_tables(statement):
+            raise DdlError(
+                f"{name} is a MERGE table, whose rows are those of other tables: leave it out"
+                " (block-allow-list)"
+            )
         if statement.imports_rows:
             raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
         sql = _target_sql(statement, kind, target, route)
@@ -204,6 +210,7 @@ def _target_sql(statement: Recognised, kind: EffectKind, target: TableName, rout
     return retarget(
         statement,
         lambda schema, table: _routed(route, schema, table),
+        engine_edits(statement),
         guarded=kind is EffectKind.CREATE,
     )
 

@@ -1,4 +1,4 @@
-"""Statements that MariaDB logs though they failed, or found nothing to do."""
+"""Statements that MariaDB logs though they failed or found nothing to do, and odd engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_the_target_has_what_they_have_left(
         merging.do("INSERT INTO x_1 VALUES (1, 1)")
         await merging.check(generation)
         merging.do(
-            "CREATE TABLE kept (a VARCHAR(9) PRIMARY KEY)ENGINE=InnoDB",
+            "CREATE TABLE kept (a VARCHAR(9) PRIMARY KEY)ENGINE=MyISAM",
             "CREATE TABLE gone (a INT PRIMARY KEY)",
             "INSERT INTO gone VALUES (1)",
             "INSERT INTO kept VALUES ('x')",
@@ -43,5 +43,8 @@ async def test_the_target_has_what_they_have_left(
         for server in (source, merging.target)
     ]
     assert tables == [{"x_1", "renamed"}, {"x", "renamed"}]
+    engine = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %r"
+    engines = merging.target.execute(engine % merging.database)
+    assert set(engines) == {("InnoDB",)}, "rows and watermarks would not be rolled back together"
     rows = [merging.on(s, "SELECT a FROM renamed ORDER BY 1") for s in (source, merging.target)]
     assert rows[0] == rows[1] == (("x",), ("y",))

@@ -186,6 +186,35 @@ def test_a_table_that_takes_the_place_of_one_given_up_takes_its_target() -> None
     assert not any(e.clears for e in effects("RENAME TABLE x TO mid, y TO x, mid TO y"))
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("CREATE TABLE x (engine INT)ENGINE=MyISAM", "(engine INT)ENGINE=InnoDB"),
+        (
+            "CREATE TABLE x (a INT) ENGINE 'Aria' ROW_FORMAT=PAGE TRANSACTIONAL = 1 COMMENT 'c'",
+            "(a INT) ENGINE InnoDB COMMENT 'c'",
+        ),
+        (
+            "CREATE TABLE x (a INT) ENGINE=MEMORY PARTITION BY RANGE (a)"
+            " (PARTITION p VALUES LESS THAN (5) ENGINE = MEMORY)",
+            "(a INT) ENGINE=InnoDB PARTITION BY RANGE (a)"
+            " (PARTITION p VALUES LESS THAN (5) ENGINE = InnoDB)",
+        ),
+        (
+            "CREATE TABLE x ENGINE=CSV SELECT engine=csv FROM y",
+            "ENGINE=InnoDB SELECT engine=csv FROM y",
+        ),
+        ("ALTER TABLE x ENGINE myisam, ADD b INT", "ENGINE InnoDB, ADD b INT"),
+        ("ALTER TABLE x ADD engine memory", "ADD engine memory"),
+        ("ALTER TABLE x ADD b INT, ENGINE = `MyISAM`", "ADD b INT, ENGINE = InnoDB"),
+        ("ALTER TABLE x ENGINE=RocksDB", "ENGINE=RocksDB"),
+        ("ALTER TABLE x ENGINE=BLACKHOLE", "ENGINE=BLACKHOLE"),
+    ],
+)
+def test_a_target_has_an_engine_that_can_roll_back(sql: str, expected: str) -> None:
+    assert effects(sql)[0].sql.split("`m`.`x` ")[1] == expected
+
+
 def test_a_rename_says_the_new_name() -> None:
     assert effects("RENAME TABLE t1 TO t9")[0].renamed_to == TableName("s", "t9")
 
@@ -206,6 +235,7 @@ def test_a_rename_says_the_new_name() -> None:
         ("RENAME TABLE x TO y, t1 TO t9", "a statement for each"),
         ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
         ("ALTER TABLE t1 IMPORT TABLESPACE", "imports a tablespace"),
+        ("CREATE TABLE x (a INT) ENGINE=MERGE UNION=(t1, t2)", "MERGE table"),
     ],
 )
 def test_statements_that_cannot_be_carried_over_say_why(sql: str, reason: str) -> None:

@@ -20,7 +20,8 @@ COLUMNS = (
     " ORDER BY ordinal_position"
 )
 KEYS = (
-    "SELECT index_name, seq_in_index, non_unique, column_name, sub_part, index_type"
+    "SELECT index_name, seq_in_index, non_unique, column_name, sub_part,"
+    " IF(index_type IN ('HASH', 'BTREE'), '', index_type)"  # up to the engine
     " FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s"
     " ORDER BY index_name, seq_in_index"
 )
