@@ -51,7 +51,8 @@ def create_table(cursor: Cursor, base: Recognised, or_replace: Span | None) -> R
         elif word == "SEQUENCE" and depth == 0:
             is_sequence = is_sequence or _option_is_set(cursor, index)
     if is_sequence:
-        return replace(base, kind=StatementKind.SEQUENCE, tables=(subject,), detail="CREATE")
+        kind = StatementKind.SEQUENCE
+        return replace(base, kind=kind, tables=(subject,), detail="CREATE", guard=guard)
     tables += _foreign_tables(cursor, subject)
     starts = _start_transaction(cursor)
     return replace(
@@ -110,11 +111,12 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
 
 def sequence(cursor: Cursor, base: Recognised, verb: str) -> Recognised:
     """Read CREATE, ALTER or DROP SEQUENCE after the word SEQUENCE."""
-    _ = cursor.accept(*_IF_NOT_EXISTS) or cursor.accept(*_IF_EXISTS)
+    guard = _guard(cursor, _IF_NOT_EXISTS if verb == "CREATE" else _IF_EXISTS)
     found = [cursor.table(TableRole.SUBJECT)]
     while verb == "DROP" and cursor.accept_text(","):
         found.append(cursor.table(TableRole.SUBJECT))
-    return replace(base, kind=StatementKind.SEQUENCE, tables=tuple(found), detail=verb)
+    kind = StatementKind.SEQUENCE
+    return replace(base, kind=kind, tables=tuple(found), detail=verb, guard=guard)
 
 
 def drop_table(cursor: Cursor, base: Recognised) -> Recognised:

@@ -134,6 +134,11 @@ def _effects_of(
     statement: Recognised, route: Route, members: Iterable[TableName]
 ) -> tuple[Effect, ...]:
     kind = statement.kind
+    if kind is StatementKind.SEQUENCE and statement.detail == "CREATE" and statement.guard:
+        # It can have the name of a table that was there only by replacing that.
+        replaced = tuple(table for table in statement.tables if _name(table) in set(members))
+        statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=replaced)
+        return tuple(_table_effects(statement, route))
     if kind is StatementKind.DML:
         written = statement.named(TableRole.SUBJECT)
         if written and not any(route(_name(reference)) for reference in written):

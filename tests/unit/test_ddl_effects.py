@@ -125,6 +125,13 @@ def brief(sql: str) -> list[tuple[str, str, str, str]]:
         ("RENAME TABLE x TO s2.x", [("move out", "s.x", "m.x", "")]),
         ("ALTER TABLE s2.y ADD c INT", []),
         ("CREATE TEMPORARY TABLE t1 (a INT)", []),
+        ("CREATE SEQUENCE t3", []),
+        ("CREATE SEQUENCE IF NOT EXISTS x", []),
+        ("ALTER SEQUENCE x RESTART 5", []),
+        (
+            "CREATE OR REPLACE SEQUENCE x",
+            [("drop", "s.x", "m.x", "DROP TABLE IF EXISTS `m`.`x`")],
+        ),
         ("GRANT SELECT ON s.* TO u", []),
         ("ANALYZE TABLE t1", []),
         ("REPLACE INTO percona.checksums SELECT 1", []),
