@@ -6,6 +6,7 @@ from actors.faults import FatalError
 from replicator.binlog.errors import (
     BinlogError,
     OtherBinlogError,
+    OtherNamesError,
     OtherServerError,
     PurgedError,
 )
@@ -19,6 +20,8 @@ def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
     where = f"source {source}, after {place}"
     if isinstance(error, OtherServerError):
         return other_server(source, str(error), where)
+    if isinstance(error, OtherNamesError):
+        return _other_names(source, str(error), where)
     if isinstance(error, OtherBinlogError):
         return FatalError(
             "source.reset",
@@ -69,11 +72,35 @@ def other_server(source: str, message: str, where: str) -> FatalError:
     )
 
 
+def _other_names(source: str, message: str, where: str) -> FatalError:
+    return FatalError(
+        "source.name-case",
+        f"{message}. The statements in its binlog name tables in the former way up to the change"
+        " and in the new one behind it, so their tables could be mistaken",
+        where=where,
+        ways_out=(
+            f"set lower_case_table_names of source {source} back, then `replicator resume`",
+            "to keep the new value: with the former one let the task come to the end of the binlog"
+            " and `replicator stop`; then change it, and start behind the change with"
+            " `replicator run --remove-meta` and meta: of all instances",
+        ),
+    )
+
+
 def refuse_other_server(
     source: str, address: object, saved: ServerIdentity, found: ServerIdentity
 ) -> None:
-    """Raise FatalError where a checkpoint is of another server than the one that answers."""
+    """Raise FatalError where a checkpoint is of another server than the one that answers, or names
+    of tables were compared otherwise then."""
     if saved.is_same(found):
+        if not saved.names_alike(found):
+            raise _other_names(
+                source,
+                f"source {source} ({address}) has another lower_case_table_names than when the"
+                f" checkpoint was saved: now it takes names of tables"
+                f" {'without' if found.folds_names else 'with'} their case",
+                f"source {source}",
+            )
         return
     raise other_server(
         source,

@@ -23,6 +23,7 @@ import pymysql
 from replicator.binlog.errors import (
     BinlogError,
     OtherBinlogError,
+    OtherNamesError,
     OtherServerError,
     StreamLostError,
 )
@@ -251,6 +252,11 @@ class BinlogConnection:
                 f"{self._address} is another server now: it has {info.identity}, and what was read"
                 f" before came from the one with {expected}. Positions of two servers can't be"
                 " compared."
+            )
+        if expected is not None and not expected.names_alike(info.identity):
+            raise OtherNamesError(
+                f"{self._address} has another lower_case_table_names than before: now it takes"
+                f" names of tables {'without' if info.folds_names else 'with'} their case"
             )
         # A set that the operator names may hold more: the server says what it makes of it.
         named = isinstance(start, GtidStart) and start.landmark is None

@@ -15,6 +15,10 @@ class OtherServerError(BinlogError):
     """The server is not the one that wrote what was read: positions of the two do not compare."""
 
 
+class OtherNamesError(BinlogError):
+    """The server took other names of tables for the same when it wrote what was read."""
+
+
 class OtherBinlogError(BinlogError):
     """The server's binlog is not the one that was read: it was begun anew, or lost its end."""
 

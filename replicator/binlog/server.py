@@ -53,7 +53,7 @@ class ServerInfo:
     @property
     def identity(self) -> ServerIdentity:
         """What the server is told from others by."""
-        return ServerIdentity(self.server_id, self.server_uuid)
+        return ServerIdentity(self.server_id, self.server_uuid, self.folds_names)
 
 
 def server_info(connection: Any) -> ServerInfo:

@@ -25,6 +25,7 @@ CHECKPOINT_TABLE = MetaTable(
     "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
     " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
     " server_id BIGINT UNSIGNED NOT NULL, server_uuid VARCHAR(36) NOT NULL,"
+    " folds_names BOOLEAN,"
     " landmark_file VARCHAR(255), landmark_offset BIGINT UNSIGNED,"
     " landmark_created BIGINT UNSIGNED, landmark_fingerprint BIGINT UNSIGNED,"
     " buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
@@ -129,14 +130,16 @@ class MetaStore:
     async def load(self, source: str) -> Checkpoint | None:
         """The saved state of a source; None when it has none."""
         found = await self.connection.fetch(
-            "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, shard_mode,"
-            " open_items, landmark_file, landmark_offset, landmark_created, landmark_fingerprint"
+            "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
+            " shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
+            " landmark_fingerprint"
             f" FROM {self.table(CHECKPOINT_TABLE)} WHERE source = %s",
             (source,),
         )
         if not found:
             return None
-        file, offset, gtid, server_id, server_uuid, shard_mode, open_items, *landmark = found[0]
+        file, offset, gtid, server_id, server_uuid, folds, *others = found[0]
+        shard_mode, open_items, *landmark = others
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since,"
             f" structure, provenance, doubt FROM {self.table(MEMBER_TABLE)}"
@@ -168,7 +171,7 @@ class MetaStore:
             file=file,
             offset=offset,
             gtid=gtid,
-            server=ServerIdentity(server_id, server_uuid),
+            server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
             landmark=Landmark(*landmark) if landmark[0] is not None else None,
             members=tuple(
                 MemberRecord(
@@ -211,9 +214,10 @@ class MetaStore:
     ) -> None:
         await transaction.fetch(
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
-            " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, buckets,"
-            " shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
-            " landmark_fingerprint) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
+            " buckets, shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
+            " landmark_fingerprint)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
@@ -221,6 +225,7 @@ class MetaStore:
                 checkpoint.gtid,
                 checkpoint.server.server_id,
                 checkpoint.server.server_uuid,
+                checkpoint.server.folds_names,
                 self.buckets,
                 self.shard_mode,
                 checkpoint.open_items,

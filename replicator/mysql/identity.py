@@ -7,15 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """What one server is told from another by. MariaDB has no UUID (it is empty then)."""
+    """What one server is told from another by. MariaDB has no UUID (it is empty then).
+
+    ``folds_names`` is no part of that, but has to stay as well: whether the server takes names of
+    tables without their case (`replicator.mysql.name_case`). None where it is not known.
+    """
 
     server_id: int
     server_uuid: str
+    folds_names: bool | None = None
 
     def is_same(self, other: ServerIdentity) -> bool:
         """Whether both may be of one server: an empty UUID is one that is not known."""
         uuids = {self.server_uuid, other.server_uuid} - {""}
         return self.server_id == other.server_id and len(uuids) < 2
+
+    def names_alike(self, other: ServerIdentity) -> bool:
+        """Whether both may take the same names for one: what is not known is no difference."""
+        return self.folds_names is other.folds_names or None in (
+            self.folds_names,
+            other.folds_names,
+        )
 
     def __str__(self) -> str:
         uuid = f" and server_uuid {self.server_uuid}" if self.server_uuid else ""

@@ -51,7 +51,7 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         "bin.000001",
         offset,
         "0-1-5",
-        ServerIdentity(9, "5b7f"),
+        ServerIdentity(9, "5b7f", True),
         members,
         low_watermarks=((TARGET, watermark),),
         groups=((TARGET, "a group"),),

@@ -202,3 +202,22 @@ async def test_a_change_behind_the_start_is_seen_in_any_case(estate: ShardedEsta
     found = await fault_of(_run(estate))
     assert found.event == "rows.structure-unknown"
     assert f"{estate.db}.t1" in found.where
+
+
+async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
+    mariadb_source: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    estate = ShardedEstate({"a": mariadb_source}, mariadb_target, database_name, spark, tmp_path)
+    estate.create("A1")
+    async with estate.merging():
+        await estate.caught_up()
+    saved = f"{estate.db}_meta.{estate.db}_checkpoint"
+    assert estate.target.execute(f"SELECT folds_names FROM {saved}") == ((0,),)
+    estate.target.execute(f"UPDATE {saved} SET folds_names = 1")
+    found = await fault_of(_run(estate))
+    assert found.event == "source.name-case"
+    assert "now it takes names of tables with their case" in found.message

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.errors import OtherBinlogError, OtherServerError
+from replicator.binlog.errors import OtherBinlogError, OtherNamesError, OtherServerError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
 from replicator.mysql.identity import ServerIdentity
@@ -130,6 +130,17 @@ def test_another_server_under_the_address_is_not_read(kind: str, start_server: S
                 following(one, place, "s", port=proxy.port, expected=identity),
             ):
                 pass
+
+
+def test_a_server_that_takes_other_names_for_one_is_not_read(start_server: StartServer) -> None:
+    server = start_server(MariaDBServer, {"server_id": "7", "lower_case_table_names": "1"})
+    with following(server, here(server), "s", expected=ServerIdentity(7, "", True)):
+        pass
+    with (
+        pytest.raises(OtherNamesError, match="without their case"),
+        following(server, here(server), "s", expected=ServerIdentity(7, "", False)),
+    ):
+        pass
 
 
 def test_another_server_id_is_another_server(start_server: StartServer) -> None:
