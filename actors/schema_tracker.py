@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 
 from replicator.binlog.segment import Statement
@@ -51,6 +53,11 @@ class SchemaTracker:
                 after = self._copy(source, pattern, effect.table, at)
             case EffectKind.CREATE:
                 after = await self._on_scratch_table(effect, None, statement.context)
+            case EffectKind.ALTER if effect.made is not None:
+                created = replace(effect, statement=effect.made, instead=None)
+                after = await self._on_scratch_table(created, None, statement.context)
+                if after.structure is not None:
+                    after = await self._on_scratch_table(effect, after.structure, statement.context)
             case EffectKind.ALTER if before.structure is not None:
                 after = await self._on_scratch_table(effect, before.structure, statement.context)
                 if not before.known:

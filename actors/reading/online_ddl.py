@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -28,6 +28,18 @@ Recogniser = Callable[[Statement, str], Recognised]
 """Recognises a text as if it were that of a statement of the source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A statement to process in place of an exchange.
+
+    ``made``: the definition of the table that it changed, where that is not the real one's.
+    """
+
+    statement: Statement
+    recognised: Recognised
+    made: Recognised | None = None
+
+
 class OnlineDdl:
     """Knows the ghosts of one source. What it learns is to be saved before reading goes on."""
 
@@ -44,7 +56,7 @@ class OnlineDdl:
 
     def take(
         self, recognised: Recognised, statement: Statement, recognise: Recogniser
-    ) -> list[tuple[Statement, Recognised]] | None:
+    ) -> list[Replay] | None:
         """The statements to process in place of one that exchanges a ghost and its table.
 
         None for any other one, which is to be processed itself. Raises DdlError.
@@ -74,7 +86,12 @@ class OnlineDdl:
             statement=statement.sql[:500],
             replayed=[entry.sql[:500] for entry in step.replayed],
         )
-        return [self._replay(entry, statement, recognise) for entry in step.replayed]
+        found = [self._replay(entry, statement, recognise) for entry in step.replayed]
+        if step.made is not None:
+            found[0] = replace(
+                found[0], made=self._replay(step.made, statement, recognise).recognised
+            )
+        return found
 
     async def save(self) -> None:
         """Save what was learned since the last call."""
@@ -96,9 +113,7 @@ class OnlineDdl:
             return None
         return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
 
-    def _replay(
-        self, entry: GhostEntry, exchange: Statement, recognise: Recogniser
-    ) -> tuple[Statement, Recognised]:
+    def _replay(self, entry: GhostEntry, exchange: Statement, recognise: Recogniser) -> Replay:
         """A ghost's statement, told for its real table and with the place of the exchange."""
         beside = self._beside(entry.table)
         assert beside is not None
@@ -116,4 +131,4 @@ class OnlineDdl:
             context=entry.context,
         )
         told = replace(own, sql=retarget(recognise(own, own.sql), renamed))
-        return told, recognise(told, told.sql)
+        return Replay(told, recognise(told, told.sql))

@@ -179,11 +179,12 @@ class StatementReader:
         """The statement with its effects, or those that it stands for."""
         replayed = self.online.take(recognised, statement, self._recognised)
         if replayed is None:
-            replayed = [(statement, recognised)]
+            return [(statement, self._effects(recognised, statement.schema))]
         found = []
-        for processed, one in replayed:
-            written_out = self._written_out(processed, one) if processed is not statement else one
-            found.append((processed, self._effects(written_out, processed.schema)))
+        for one in replayed:
+            written_out = self._written_out(one.statement, one.recognised)
+            effects = self._effects(written_out, one.statement.schema)
+            found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
         return found
 
     def _overridden(

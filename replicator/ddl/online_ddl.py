@@ -25,6 +25,9 @@ class GhostAct(StrEnum):
     """What happened to a ghost table, or (the last two) to a real one."""
 
     BEGUN = "begun"
+    """Made like the real table."""
+    MADE = "made"
+    """Made by a definition of its own."""
     CHANGED = "changed"
     ENDED = "ended"
     AWAY = "away"
@@ -68,11 +71,13 @@ class OnlineStep:
 
     ``entries`` are to be recorded. ``replayed``: None where the statement is to be processed like
     any other; else it is the exchange of a ghost, and these are to be processed in its place: what
-    the ghost went through, told for the table ``real``.
+    the ghost went through. ``made``: what made it, where that was a definition of its own; it says
+    what the first of those has changed.
     """
 
     entries: tuple[GhostEntry, ...] = ()
     replayed: tuple[GhostEntry, ...] | None = None
+    made: GhostEntry | None = None
 
 
 class GhostHistory:
@@ -96,19 +101,22 @@ class GhostHistory:
             (e for e in self._of(table, before) if e.act in acts), key=lambda e: e.at, default=None
         )
 
-    def changes(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...] | None:
-        """All that a ghost went through up to a place; None where its beginning was not seen."""
-        begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.ENDED)
+    def life(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...]:
+        """How a ghost began and all that it went through up to a place.
+
+        Nothing where its beginning was not seen.
+        """
+        begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED)
         if begun is None or begun.act is GhostAct.ENDED:
-            return None
+            return ()
         found = [e for e in self._of(ghost, before) if e.at > begun.at]
-        return tuple(sorted(found, key=lambda entry: entry.at))
+        return (begun, *sorted(found, key=lambda entry: entry.at))
 
     def outdated(self, position: int) -> tuple[GhostEntry, ...]:
         """The entries that no reading from this place of the binlog on can need."""
         found = []
         for entry in self._entries.values():
-            acts = (GhostAct.BEGUN, GhostAct.ENDED, GhostAct.AWAY, GhostAct.BACK)
+            acts = set(GhostAct) - {GhostAct.CHANGED}
             newer = self.last(entry.table, position, *acts)
             if newer is not None and entry.at < newer.at:
                 found.append(entry)
@@ -142,7 +150,9 @@ def _entries(statement: Recognised, event: GhostEntry, online: Online) -> Iterat
             continue
         match statement.kind:
             case StatementKind.CREATE_TABLE if not statement.only_if_missing:
-                yield replace(event, table=table, act=GhostAct.BEGUN)
+                templates = [_name(template) for template in statement.named(TableRole.LIKE)]
+                act = GhostAct.BEGUN if templates == [beside.real] else GhostAct.MADE
+                yield replace(event, table=table, act=act)
             case StatementKind.CREATE_TABLE:
                 raise OnlineDdlError(
                     f"{table}, the ghost of {beside.real}, is created only if it is not there:"
@@ -173,6 +183,7 @@ def _renames(
         raise OnlineDdlError("ALTER TABLE renames a ghost table and changes it in one statement")
     entries: list[GhostEntry] = []
     replayed: list[GhostEntry] = []
+    made: GhostEntry | None = None
     taken = 0
     gone: set[TableName] = set()
     for old, new in pairs:
@@ -184,7 +195,9 @@ def _renames(
         if ghost is not None and not ghost.trash:
             entries.append(replace(event, table=old, act=GhostAct.ENDED, sql=""))
             if target is None and new == ghost.real:
-                replayed += _replayed(old, new, event.at, history)
+                begun, *changes = _life(old, new, event.at, history)
+                made = begun if begun.act is GhostAct.MADE else None
+                replayed += changes
                 gone.discard(new)
                 taken += 1
         elif ghost is not None:
@@ -195,7 +208,7 @@ def _renames(
     entries += [replace(event, table=name, act=GhostAct.AWAY, sql="") for name in sorted(gone)]
     if taken and taken < len(pairs):
         raise OnlineDdlError("one RENAME exchanges a ghost table and renames other tables, too")
-    return OnlineStep(tuple(entries), tuple(replayed) if taken else None)
+    return OnlineStep(tuple(entries), tuple(replayed) if taken else None, made)
 
 
 def _comes_back(
@@ -218,17 +231,25 @@ def _comes_back(
     return True
 
 
-def _replayed(
+def _life(
     ghost: TableName, real: TableName, at: int, history: GhostHistory
 ) -> tuple[GhostEntry, ...]:
-    changes = history.changes(ghost, at)
-    if changes is None:
+    """How a ghost began, and what it went through until it takes the place of the real table."""
+    life = history.life(ghost, at)
+    way_out = (
+        f"Replace the statement by the ALTER TABLE of {real.table} that the tool was told to make"
+    )
+    if not life:
         raise OnlineDdlError(
             f"{ghost} becomes {real}, and what was changed on it is not known: it was made before"
-            " the place that this task began to read at. Replace the statement by the ALTER TABLE"
-            f" of {real.table} that the tool was told to make"
+            f" the place that this task began to read at. {way_out}"
         )
-    return changes
+    if len(life) == 1 and life[0].act is GhostAct.MADE:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real} and was changed by no ALTER TABLE, but made by a definition of"
+            f" its own: what it changes is not known. {way_out}"
+        )
+    return life
 
 
 def _name(reference: TableReference) -> TableName:

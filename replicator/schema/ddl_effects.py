@@ -70,6 +70,7 @@ class Effect:
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False
+    made: Recognised | None = None
 
     @property
     def discards_rows(self) -> bool:

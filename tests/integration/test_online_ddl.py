@@ -9,6 +9,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
+MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 
 
@@ -88,10 +89,30 @@ async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: st
     assert tables == {"x"}
 
 
+@MARIADB
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_ghost_with_columns_in_another_order_is_read_as_it_is(
+    merging: Merging, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT PRIMARY KEY, a INT, b INT)")
+    async with merging.running():
+        merging.do("INSERT INTO x_1 VALUES (1, 10, 100)")
+        merging.do("CREATE TABLE _x_1_new (id INT PRIMARY KEY, b INT, a INT)")
+        merging.do("ALTER TABLE _x_1_new ADD c INT")
+        merging.do("INSERT INTO _x_1_new SELECT id, b, a, NULL FROM x_1")
+        merging.do("RENAME TABLE x_1 TO _x_1_old, _x_1_new TO x_1")
+        merging.do("INSERT INTO x_1 VALUES (2, 200, 20, 9)")
+        with anyio.move_on_after(PATIENCE):
+            while len(there := merging.on(merging.target, "SELECT * FROM x ORDER BY id")) < 2:
+                await anyio.sleep(LOOK_SECONDS)
+    assert there == ((1, 10, 100, None), (2, 20, 200, 9))
+
+
 STEPS = len(gh_ost("x_1", ""))
 
 
-@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@MARIADB
 @pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
 async def test_a_restart_before_each_step(merging: Merging, mode: str) -> None:
     merging.more["shard-mode"] = mode
@@ -113,7 +134,7 @@ async def test_a_restart_before_each_step(merging: Merging, mode: str) -> None:
         await equal(merging)
 
 
-@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@MARIADB
 @pytest.mark.parametrize("mode", ["", "pessimistic"])
 async def test_a_ghost_of_before_the_start_is_a_fault_with_a_way_out(
     merging: Merging, mode: str
@@ -135,7 +156,7 @@ async def test_a_ghost_of_before_the_start_is_a_fault_with_a_way_out(
     assert merging.on(merging.target, "SELECT * FROM x") == ((1, "a"),)
 
 
-@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@MARIADB
 async def test_ghosts_are_not_copied(merging: Merging, mariadb_source: DatabaseServer) -> None:
     merging.mode = "all"
     merging.more_schemas()
@@ -150,7 +171,7 @@ async def test_ghosts_are_not_copied(merging: Merging, mariadb_source: DatabaseS
     assert {row[0] for row in merging.on(merging.target, "SHOW TABLES")} == {"x"}
 
 
-@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@MARIADB
 async def test_without_it_they_are_tables_like_any(merging: Merging) -> None:
     merging.more["online-ddl"] = False
     merging.more_schemas()

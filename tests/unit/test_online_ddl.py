@@ -96,7 +96,10 @@ def test_pt_online_schema_change() -> None:
         "CREATE TRIGGER `pt_osc_d_t_del` AFTER DELETE ON `d`.`t` FOR EACH ROW DELETE FROM d._t_new",
     )
     exchange = "RENAME TABLE `d`.`t` TO `d`.`_t_old`, `d`.`_t_new` TO `d`.`t`"
-    assert log.replayed(exchange) == ["ALTER TABLE `d`.`_t_new` ADD c INT"]
+    step = log.read(exchange)
+    assert [entry.sql for entry in step.replayed or ()] == ["ALTER TABLE `d`.`_t_new` ADD c INT"]
+    assert step.made is not None
+    assert step.made.sql == "CREATE TABLE `d`.`_t_new` (id int primary key)"
     assert log.read("DROP TABLE IF EXISTS `_t_old`") == PLAIN
 
 
@@ -204,6 +207,13 @@ def test_everything_else_is_processed_like_any_other(sql: str) -> None:
     log.read(*GH_OST)
     assert log.read(sql) == PLAIN
     assert log.replayed(EXCHANGE) == [GH_OST[4]]
+
+
+def test_a_ghost_with_nothing_but_a_definition_of_its_own_is_refused() -> None:
+    log = Log()
+    log.read("CREATE TABLE _t_new (id bigint primary key, c int)")
+    with pytest.raises(OnlineDdlError, match="changed by no ALTER TABLE"):
+        log.read("RENAME TABLE t TO _t_old, _t_new TO t")
 
 
 def test_a_ghost_that_gets_another_name_is_none_any_more() -> None:
