@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from replicator.ddl.alter_actions import alter_actions, split_at_commas
 from replicator.ddl.statement import Recognised, StatementKind
 from replicator.ddl.tokens import Token
+from replicator.mysql.names import folded
 from replicator.schema.carried_change import MemberChange
 from replicator.schema.structure import Column, Table
 
@@ -55,12 +56,12 @@ class Touched:
 
 def column_part(name: str) -> str:
     """A column as a part; names of columns compare without case."""
-    return f"column {name.lower()}"
+    return f"column {folded(name)}"
 
 
 def index_part(name: str) -> str:
     """An index as a part."""
-    return f"index {name.lower()}"
+    return f"index {folded(name)}"
 
 
 def columns_of(table: Table | None) -> frozenset[str]:
@@ -170,7 +171,7 @@ def _compare(before: Table, after: Table, found: Touched) -> None:
         former = before.column(column.name)
         if former is not None and former != column:
             found.converted.add(column_part(column.name))
-    former_keys, keys = ({key.name.lower(): key for key in table.keys} for table in (before, after))
+    former_keys, keys = ({folded(key.name): key for key in table.keys} for table in (before, after))
     found.other |= {
         index_part(name)
         for name in former_keys.keys() | keys.keys()

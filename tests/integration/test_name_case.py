@@ -18,6 +18,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import started
 from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
+from tests.support.tables import union_of
 
 LOWERING = {"lower_case_table_names": "1"}
 SHARD = "(id DECIMAL(9) PRIMARY KEY, a DECIMAL(9), b DECIMAL(9))"
@@ -221,3 +222,38 @@ async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
     found = await fault_of(_run(estate))
     assert found.event == "source.name-case"
     assert "now it takes names of tables with their case" in found.message
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_columns_in_another_case_are_the_same_columns(
+    mariadb_source: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    mode: str,
+) -> None:
+    estate = ShardedEstate({"a": mariadb_source}, mariadb_target, database_name, spark, tmp_path)
+    estate.create("A1", "A2", table="(id INT PRIMARY KEY, été INT)")
+    estate.task["shard-mode"] = mode
+    async with estate.merging():
+        for shard in estate.shards:
+            estate.put(shard, "{}, 1")
+        for shard, action in (
+            ("A2", "CHANGE id ID INT, CHANGE été ÉTÉ INT"),
+            ("A1", "CHANGE Id iD INT, CHANGE Été été INT"),
+            ("A1", "ADD C INT FIRST, ADD UNIQUE Uk (c)"),
+            ("A2", "ADD c INT FIRST, ADD UNIQUE UK (C)"),
+        ):
+            estate.ddl(shard, action)
+        for shard in estate.shards:
+            estate.put(shard, "NULL, {}, 2")
+        estate.ddl("A1", "DROP INDEX UK, MODIFY COLUMN C BIGINT AFTER ID")
+        estate.put("A1", "{}, 7, 3")
+        estate.ddl("A2", "DROP INDEX uk, MODIFY COLUMN c BIGINT AFTER id")
+        estate.put("A2", "{}, 7, 3")
+        await estate.has_rows(6)
+        await estate.caught_up()
+        assert estate.views() == []
+    shards = [(mariadb_source, estate.name(shard)) for shard in estate.shards]
+    assert estate.rows() == union_of(shards)
