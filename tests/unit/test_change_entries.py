@@ -215,7 +215,7 @@ def sequence(random: Random, first: Columns) -> Iterator[str]:
         yield action
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_in_any_interleaving_the_target_has_each_change_once(seed: int, members: int) -> None:
     random = Random(seed)
