@@ -56,12 +56,20 @@ def retarget_schema(
 def _edited(recognised: Recognised, edits: Iterable[tuple[Span, str]], guarded: bool) -> str:
     """Apply replacements to the text."""
     pieces = [*edits, *((span, "") for span in recognised.omitted)]
+    sql = recognised.sql
+    qualified = {s.end for s in recognised.omitted if sql[s.start : s.end].endswith(".")}
+    # Behind a point a reserved word is a name.
+    pieces += [
+        (Span(token.start, token.end), quote(token.name))
+        for token in recognised.tokens
+        if token.start in qualified
+    ]
     if guarded and recognised.guard is not None:
         guard = recognised.guard
         pieces.append((Span(guard.position, guard.position), f" {guard.clause}"))
         if guard.replaces is not None:
             pieces.append((guard.replaces, ""))
-    return splice(recognised.sql, pieces)
+    return splice(sql, pieces)
 
 
 def splice(sql: str, pieces: Iterable[tuple[Span, str]]) -> str:

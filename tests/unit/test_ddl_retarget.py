@@ -35,11 +35,12 @@ def same(schema: str, table: str) -> tuple[str, str]:
         ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER  TABLE `T`.`all` ADD UNIQUE (a)"),
         (
             "CREATE TABLE t (s.t.a INT, t.b INT, c INT)",
-            "CREATE TABLE `T`.`all` (a INT, b INT, c INT)",
+            "CREATE TABLE `T`.`all` (`a` INT, `b` INT, c INT)",
         ),
+        ("CREATE TABLE t (t.index INT)", "CREATE TABLE `T`.`all` (`index` INT)"),
         (
             "ALTER TABLE x.t MODIFY `x`.`t`.a INT, ADD CHECK (t.a > u.t), RENAME x.v",
-            "ALTER TABLE `T`.`all` MODIFY a INT, ADD CHECK (a > u.t), RENAME `T`.`x_v`",
+            "ALTER TABLE `T`.`all` MODIFY `a` INT, ADD CHECK (`a` > u.t), RENAME `T`.`x_v`",
         ),
         ("ALTER TABLE .t ADD a INT", "ALTER TABLE `T`.`all` ADD a INT"),
         ("CREATE TABLE t(a INT)", "CREATE TABLE `T`.`all`(a INT)"),
