@@ -16,6 +16,7 @@ from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
 from replicator.mysql.names import TableName, quote
+from replicator.schema.sequences import turns_sequence
 
 Route = Callable[[TableName], TableName | None]
 """The target of a table of the source; None where it is not replicated."""
@@ -195,6 +196,8 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
             continue
         if statement.named(TableRole.EXCHANGED):
             raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+        if turns_sequence(statement):
+            raise DdlError(f"{name} becomes a sequence, or a table that was one")
         if merges_tables(statement):
             raise DdlError(
                 f"{name} is a MERGE table, whose rows are those of other tables: leave it out"

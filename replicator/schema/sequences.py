@@ -19,6 +19,7 @@ _TABLE_KINDS = {
     StatementKind.RENAME_TABLE,
 }
 _INTEGERS = frozenset({1, 2, 3, 8, 9})
+_TURNS = (["SEQUENCE", "0"], ["SEQUENCE", "1"])
 _BIGINT, _TINYINT = 8, 1
 
 
@@ -30,6 +31,15 @@ def has_columns_of_sequence(types: bytes) -> bool:
     """
     values, others = types[:5], types[5:]
     return others == bytes((_BIGINT, _TINYINT, _BIGINT)) and _INTEGERS.issuperset(values)
+
+
+def turns_sequence(statement: Recognised) -> bool:
+    """Whether an ALTER TABLE makes a table a sequence (SEQUENCE = 1), or the other way round."""
+    texts = [token.text.upper() for token in statement.tokens]
+    return statement.kind is StatementKind.ALTER_TABLE and any(
+        texts[at : at + 2] == ["SEQUENCE", "="] or texts[at : at + 2] in _TURNS
+        for at in range(len(texts))
+    )
 
 
 class Sequences:
@@ -58,7 +68,7 @@ class Sequences:
         if kind is StatementKind.SEQUENCE:
             names = {_name(table) for table in statement.named(TableRole.SUBJECT)}
             self._names = self._names - names if statement.detail == "DROP" else self._names | names
-        if kind not in _TABLE_KINDS:
+        if kind not in _TABLE_KINDS or turns_sequence(statement):
             return statement
         if kind is StatementKind.CREATE_TABLE:
             return self._created(statement)

@@ -242,6 +242,8 @@ def test_a_rename_says_the_new_name() -> None:
         ("RENAME TABLE x TO y, t1 TO t9", "a statement for each"),
         ("ALTER TABLE t1 EXCHANGE PARTITION p WITH TABLE x", "exchanges a partition"),
         ("ALTER TABLE t1 IMPORT TABLESPACE", "imports a tablespace"),
+        ("ALTER TABLE x SEQUENCE=1", "becomes a sequence"),
+        ("ALTER TABLE x COMMENT 'c', sequence 0", "becomes a sequence"),
         ("CREATE TABLE x (a INT) ENGINE=MERGE UNION=(t1, t2)", "MERGE table"),
     ],
 )

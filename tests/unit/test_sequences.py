@@ -50,6 +50,7 @@ def test_statements_about_sequences_are_of_a_kind_of_their_own(sql: str, present
         ("DROP TABLE t, s", "drop table", "t"),
         ("RENAME TABLE t TO u, s TO v", "rename table", "t u"),
         ("ALTER TABLE t ADD sequence INT", "alter table", "t"),
+        ("ALTER TABLE s SEQUENCE=0", "alter table", "s"),
         ("CREATE TABLE t (sequence INT)", "create table", "t"),
         ("CREATE TABLE t (a INT) ENGINE=SEQUENCE", "create table", "t"),
         ("CREATE TABLE t (a INT) COMMENT = 'x', SEQUENCE = 0", "create table", "t"),
