@@ -15,6 +15,8 @@ from replicator.mysql.errors import (
     error_code,
     is_unavailable,
 )
+from replicator.mysql.names import TableName
+from replicator.schema.structure import Table
 
 
 def refusal(
@@ -33,4 +35,18 @@ def refusal(
         way = "mend at the server what the error names"
     return FatalError(
         "server.refused", finding, where=who, ways_out=(f"{way}; then `replicator resume`",)
+    )
+
+
+def refuse_engine(name: TableName, table: Table) -> None:
+    """Raise FatalError for a target that can't roll back."""
+    if table.transactional:
+        return
+    raise FatalError(
+        "target.not-transactional",
+        f"the target {name} has a storage engine that can't roll back: rows and the record of them"
+        " could not be written in one transaction, and after a lost connection rows would be there"
+        " twice, or half of them",
+        where=f"target {name}",
+        ways_out=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
     )

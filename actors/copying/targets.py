@@ -9,7 +9,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
 from actors.faults import FatalError
-from actors.refusals import refusal
+from actors.refusals import refusal, refuse_engine
 from actors.target_clash import refuse_clash
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
@@ -53,6 +53,7 @@ async def make_targets(
                 assert table is not None, f"{name} was made and is not there"
             elif fresh and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
                 log.warning("target.has-rows", target=str(name))
+            refuse_engine(name, table)
             found[name] = (registry.target(name), table)
         return found
     except MySQLError as error:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from actors.faults import FatalError, UnreadRows
 from actors.messages import Part
+from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.former_columns import FormerColumns
 from actors.writing.segment_tracker import PendingSegment
@@ -161,6 +162,7 @@ class BatchPlanner:
         name = self._registry.target_name(part.target)
         table = await read_target(self._target, name)
         if table is not None:
+            refuse_engine(name, table)
             return table
         assert part.rows is not None
         at = part.rows.transaction[0]

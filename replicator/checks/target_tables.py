@@ -115,7 +115,7 @@ async def _rolled_back(connection: Connection, table: Table) -> list[CheckResult
     if engine.upper() in TRANSACTIONAL:
         return []
     return [
-        _PLACE.warning(
+        _PLACE.failed(
             "storage_engine",
             f"{table.schema}.{table.name} has the engine {engine or 'unknown'}, which can't roll "
             "back: after a crash or a lost connection rows may be there twice, or half of a batch",

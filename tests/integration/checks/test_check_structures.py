@@ -247,7 +247,7 @@ async def test_tables_that_have_no_snapshots(
             one(await check_structures(wanted), "table_schema", "passed").finding
         )
         target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY) ENGINE=MyISAM")
-        result = one(await check_structures(wanted), "storage_engine", "warning")
+        result = one(await check_structures(wanted), "storage_engine", "failed")
         target.execute(result.ways_out[0])
         results = await check_structures(wanted)
         assert not [r for r in results if r.name == "storage_engine"]
