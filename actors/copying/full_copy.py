@@ -98,7 +98,7 @@ class FullCopy:
         if not members:
             self.progress.finish()
             return True
-        fresh = not any(source in copies for source in members)
+        fresh = not await self._store.has_copied()
         self._log.info("copy.started", sources=sorted(members))
         targets = await make_targets(self._task, self._setups, self._registry, members, fresh=fresh)
         settings = replace(self._settings, followed=frozenset(positions))

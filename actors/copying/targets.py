@@ -33,8 +33,8 @@ async def make_targets(
 ) -> dict[TableName, tuple[int, Table]]:
     """The number and the structure of every target that members are copied to.
 
-    ``fresh``: nothing was copied before, so a target with rows gets a warning. Raises FatalError
-    where one can't be created.
+    ``fresh``: nothing was copied before, so a target with rows is told of, or refused. Raises
+    FatalError, also where one can't be created.
     """
     first: dict[TableName, tuple[str, TableName]] = {}
     for source in setups:
@@ -52,7 +52,7 @@ async def make_targets(
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
             elif fresh and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
-                log.warning("target.has-rows", target=str(name))
+                _tell_of_rows(name, table)
             refuse_engine(name, table)
             found[name] = (registry.target(name), table)
         return found
@@ -60,6 +60,24 @@ async def make_targets(
         raise refusal("target", target.address, error) from error
     finally:
         target.close()
+
+
+def _tell_of_rows(name: TableName, table: Table) -> None:
+    if table.row_key is not None:
+        log.warning("target.has-rows", target=str(name))
+        return
+    raise FatalError(
+        "copy.target-has-rows",
+        f"the target {name} has rows before anything is copied, and no key by which a row that is"
+        " there would be known again: what was copied before would be there twice",
+        where=f"target {name}",
+        ways_out=(
+            f"rows of the shards, from an earlier copy: TRUNCATE TABLE {name.quoted}, then"
+            " `replicator resume`",
+            "rows that belong there beside those of the shards: move them to another table until"
+            " the copy is finished",
+        ),
+    )
 
 
 async def _make(target: Connection, name: TableName, setup: SourceSetup, member: TableName) -> None:

@@ -132,6 +132,13 @@ class CopyStore:
             for schema, table, number, lower, upper, state, rows, size, read_at in rows
         ]
 
+    async def has_copied(self) -> bool:
+        """Whether a chunk of any source is on the target."""
+        rows = await self._run(
+            f"SELECT 1 FROM {self._meta.table(CHUNK_TABLE)} WHERE state = %s LIMIT 1", (_DONE,)
+        )
+        return bool(rows)
+
     async def copied(self, source: str) -> CopiedTables:
         """What is on the target of a source whose copy is done."""
         rows = await self._run(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import fault_of
 
@@ -16,5 +19,23 @@ async def test_a_key_in_two_shards_stops_a_copy_that_was_told_nothing(merging: M
     # What was copied of either stays until its row goes: here both shards give way.
     merging.do("DELETE FROM x_1 WHERE id = 2", "DELETE FROM x_2 WHERE id = 2")
     merging.on(merging.target, "DELETE FROM x WHERE id = 2")
+    assert (await merging.copy()).finished
+    assert not merging.differences()
+
+
+async def test_a_second_copy_into_a_target_without_a_key_is_refused(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = "full"
+    merging.create("bag", "(n INT)")
+    merging.do("INSERT INTO bag_1 VALUES (1), (1)")
+    merging.on(merging.target, "INSERT INTO bag VALUES (1), (1)")
+    for _ in range(2):
+        # However often it is resumed.
+        fault = await fault_of(merging.copy())
+        assert fault.event == "copy.target-has-rows"
+    assert "TRUNCATE TABLE" in fault.ways_out[0]
+    merging.on(merging.target, "TRUNCATE TABLE bag")
     assert (await merging.copy()).finished
     assert not merging.differences()
