@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap
+from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member
 
 
@@ -66,6 +67,14 @@ class FatalError(Exception):
 
 class TransientError(Exception):
     """The source, the target or Spark is away just now; trying again is safe."""
+
+
+class LostCommitsError(TransientError):
+    """The target has lost its last commits: all is read again from what it has."""
+
+    def __init__(self, mismatch: Mismatch) -> None:
+        super().__init__(f"the target has lost its last commits: {mismatch}")
+        self.mismatch = mismatch
 
 
 class SparkFailedError(TransientError):

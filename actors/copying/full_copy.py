@@ -24,7 +24,8 @@ from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunks import CHUNK_TABLE, ChunkRecord, CopyStore
+from replicator.downstream.chunk_records import CHUNK_TABLE
+from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
@@ -68,6 +69,7 @@ class FullCopy:
             sources={source: setup.address for source, setup in setups.items()},
             on_duplicate={s: OnDuplicate(loaders[s].on_duplicate_logical) for s in loaders},
             chunk_table=meta.table(CHUNK_TABLE),
+            fence=meta.lease.fence,
             followed=frozenset(),
             load_data=load_data,
             patience=patience,
@@ -77,8 +79,8 @@ class FullCopy:
     async def run(self, stop: anyio.Event) -> bool:
         """Copy all that is missing; False when ``stop`` was set before it was done.
 
-        Chunks that are being copied are finished first. Raises FatalError, TransientError or
-        DatabaseUnavailableError.
+        Chunks that are being copied are finished first. Raises FatalError, TransientError,
+        OutOfStepError or DatabaseUnavailableError.
         """
         copies = await self._store.copies()
         follow = self._task.task_mode == "all"
@@ -105,6 +107,7 @@ class FullCopy:
         jobs = CopyJobs(
             self._session,
             settings,
+            self._meta,
             {name: table for name, (_, table) in targets.items()},
             {
                 name: [

@@ -15,6 +15,7 @@ from actors.copying.planner import changed
 from actors.copying.progress import CopyProgress
 from actors.faults import FatalError
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
+from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
@@ -46,12 +47,14 @@ class CopyJobs:
         self,
         session: SparkSession,
         settings: CopySettings,
+        meta: MetaStore,
         targets: dict[TableName, Table],
         members: dict[TableName, list[tuple[str, DatabaseAddress, TableName]]],
         progress: CopyProgress,
     ) -> None:
         self._session = session
         self._settings = settings
+        self._meta = meta
         self._targets = targets
         self._members = members
         self._progress = progress
@@ -61,7 +64,7 @@ class CopyJobs:
         """Copy chunks, waiting for unreachable servers; fewer when ``stop`` is set meanwhile.
 
         Raises FatalError for a chunk that can't be copied as it is, TransientError when Spark
-        keeps failing.
+        keeps failing, OutOfStepError where the target does not hold what it should.
         """
         left = list(chunks)
         attempts = JobAttempts()
@@ -79,6 +82,8 @@ class CopyJobs:
                 left = left[len(outcomes) - (failed is not None) :]
                 if failed is None:
                     continue
+                if failed.mismatch is not None:
+                    await self._meta.out_of_step(failed.mismatch)
                 if failed.outcome is not CopyOutcome.UNREACHABLE:
                     raise await self._fault(failed)
                 trouble = failed.message

@@ -19,6 +19,7 @@ from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resource
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
+from replicator.downstream.lease import Lease
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
@@ -39,12 +40,13 @@ class Generation:
     followed; both stay as they were in the end. What is done is added to ``counts``.
     """
 
-    def __init__(self, task: Task, session: SparkSession, counts: TaskCounts) -> None:
+    def __init__(self, task: Task, session: SparkSession, counts: TaskCounts, lease: Lease) -> None:
         self.copy: FullCopy | None = None
         self.running: RunningTask | None = None
         self._task = task
         self._session = session
         self.counts = counts
+        self._lease = lease
         self._log = structlog.get_logger()
 
     @property
@@ -57,12 +59,13 @@ class Generation:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 
         ``started`` is set once all actors are started, or the full copy has begun. A task that
-        only copies is ``finished`` then. Raises FatalError, TransientError or
+        only copies is ``finished`` then. Raises FatalError, TransientError, OutOfStepError or
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         task = self._task
-        async with resources_of(task, self._session, self.counts) as resources:
+        async with resources_of(task, self._session, self.counts, self._lease) as resources:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
+            await self._lease.begin(resources.meta.connection)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(task.target_database), task.meta_schema

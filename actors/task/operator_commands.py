@@ -21,6 +21,7 @@ from replicator.binlog.position import BinlogPosition
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import StatementKind
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection
@@ -85,6 +86,7 @@ def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
 
 async def give_override(
     task: Task,
+    lease: Lease,
     event: DdlEvent | None,
     overrides: Callable[[], DdlOverrides | None],
     arguments: Mapping[str, Any],
@@ -99,7 +101,7 @@ async def give_override(
         made = _overrides(task, event, arguments)
     except ValueError as error:
         return Reply(ok=False, error=str(error))
-    async with _override_store(task) as store:
+    async with _override_store(task, lease) as store:
         for override in made:
             await store.put(override)
             # A task that starts meanwhile either has loaded it, or is there now.
@@ -116,21 +118,21 @@ async def give_override(
     return Reply(ok=True, body={"overrides": [_as_dict(override) for override in made]})
 
 
-async def list_overrides(task: Task) -> Reply:
+async def list_overrides(task: Task, lease: Lease) -> Reply:
     """All overrides that may still be needed: those behind the saved positions go at the next
     start."""
-    async with _override_store(task) as store:
+    async with _override_store(task, lease) as store:
         return Reply(
             ok=True, body={"overrides": [_as_dict(override) for override in await store.load()]}
         )
 
 
 @asynccontextmanager
-async def _override_store(task: Task) -> AsyncIterator[DdlOverrideStore]:
+async def _override_store(task: Task, lease: Lease) -> AsyncIterator[DdlOverrideStore]:
     connection = Connection(address_of(task.target_database))
     try:
         await create_tables(connection, task.meta_schema, task.name)
-        yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name))
+        yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name, lease))
     finally:
         connection.close()
 

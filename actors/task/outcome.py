@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, TransientError
+from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.refusals import refusal
+from replicator.downstream.fence import OutOfStepError
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 
 
@@ -42,7 +43,8 @@ class Retry:
     @property
     def spark_lost(self) -> bool:
         """Whether Spark is to be started anew, too."""
-        return isinstance(self.error, TransientError)
+        lost = isinstance(self.error, TransientError)
+        return lost and not isinstance(self.error, LostCommitsError)
 
 
 Outcome = Stop | Pause | Failed | Retry
@@ -51,16 +53,28 @@ Outcome = Stop | Pause | Failed | Retry
 def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
     """The error to act on: a fatal one before a transient one, anything unexpected first.
 
+    That the target has lost commits goes before both: what else was found there may follow from it.
+
     What a server says itself is the target's: the readers and the start tell of the sources.
     """
-    errors = [
-        refusal("target", target, error) if isinstance(error, MySQLError) else error
-        for error in _leaves(group)
-    ]
+    errors = [_translated(error, target) for error in _leaves(group)]
     for error in errors:
         if not isinstance(error, FatalError | TransientError | DatabaseUnavailableError):
             return error
-    return next((e for e in errors if isinstance(e, FatalError)), errors[0])
+    for kind in LostCommitsError, FatalError:
+        found = next((error for error in errors if isinstance(error, kind)), None)
+        if found is not None:
+            return found
+    return errors[0]
+
+
+def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
+    match error:
+        case MySQLError():
+            return refusal("target", target, error)
+        case OutOfStepError(mismatch=mismatch):
+            return LostCommitsError(mismatch)
+    return error
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -19,6 +19,7 @@ from replicator.binlog.position import BinlogPosition
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables, scratch_table
 from replicator.downstream.told_structures import ToldStructure, ToldStructureStore
@@ -68,6 +69,7 @@ def _typed(name: TableName) -> str:
 
 async def list_structures(
     task: Task,
+    lease: Lease,
     registry: SchemaRegistry | None,
     unread: UnreadRows | None,
     arguments: Mapping[str, Any],
@@ -77,7 +79,7 @@ async def list_structures(
     ``registry`` is that of the task since it follows its sources, ``unread`` what pauses it.
     ``arguments``: ``source`` and ``table``, empty for all.
     """
-    async with _meta(task) as meta:
+    async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
     try:
         members = _members(saved.registry, unread, arguments)
@@ -89,6 +91,7 @@ async def list_structures(
 
 async def tell_structure(
     task: Task,
+    lease: Lease,
     registry: SchemaRegistry | None,
     unread: UnreadRows | None,
     arguments: Mapping[str, Any],
@@ -99,7 +102,7 @@ async def tell_structure(
     position. ``arguments``: ``source``, ``table`` and ``given``: ``sql``, ``source`` or
     ``target``; with ``sql`` the text of a CREATE TABLE. Raises the errors of the servers.
     """
-    async with _meta(task) as meta:
+    async with _meta(task, lease) as meta:
         saved = await _saved(task, registry, meta)
         try:
             member = _one(_members(saved.registry, unread, arguments))
@@ -127,11 +130,11 @@ async def tell_structure(
 
 
 @asynccontextmanager
-async def _meta(task: Task) -> AsyncIterator[MetaStore]:
+async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
     connection = Connection(address_of(task.target_database))
     try:
         await create_tables(connection, task.meta_schema, task.name)
-        yield MetaStore(connection, task.meta_schema, task.name)
+        yield MetaStore(connection, task.meta_schema, task.name, lease)
     finally:
         connection.close()
 

@@ -18,7 +18,7 @@ from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import DdlEvent, FatalError, TransientError, UnreadRows
+from actors.faults import DdlEvent, FatalError, LostCommitsError, TransientError, UnreadRows
 from actors.task import operator_commands, structure_commands
 from actors.task.generation import Generation
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
@@ -29,6 +29,8 @@ from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring import RunningTask
 from actors.task_setup import address_of
 from config.models import Task
+from replicator.downstream.fence import OutOfStepError
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta_tables import drop_tables
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
@@ -74,6 +76,7 @@ class TaskSupervisor:
         self._rates = RateMeter(self._counts)
         self._spark = TaskSpark(task)
         self._recurrence = Recurrence()
+        self._lease = Lease(task.meta_schema, task.name)
         self._prepared = False
         self._still = anyio.Lock()
         self._log = structlog.get_logger().bind(task=task.name)
@@ -167,6 +170,17 @@ class TaskSupervisor:
             finished = await self._run_generation(session, started)
         except FatalError as error:
             return Failed(error)
+        except LostCommitsError as error:
+            lost = error.mismatch
+            self._log.warning(
+                "target.lost-commits",
+                target=lost.target,
+                bucket=lost.bucket,
+                what=lost.what,
+                expected=lost.expected,
+                found=lost.found,
+            )
+            return Retry(error, ran=started.is_set())
         except (TransientError, DatabaseUnavailableError) as error:
             saved, copied = saved_positions(self._generation), rows_copied(self._generation)
             fault = self._recurrence.fault(error, saved, copied)
@@ -183,7 +197,7 @@ class TaskSupervisor:
 
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
-        generation = self._generation = Generation(self._task, session, self._counts)
+        generation = self._generation = Generation(self._task, session, self._counts, self._lease)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
@@ -238,13 +252,16 @@ class TaskSupervisor:
     async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
         try:
             if arguments.get("action") == "list":
-                return await operator_commands.list_overrides(self._task)
+                return await operator_commands.list_overrides(self._task, self._lease)
             return await operator_commands.give_override(
                 self._task,
+                self._lease,
                 self._phase.ddl_event,
                 lambda: self._running.overrides if self._running else None,
                 arguments,
             )
+        except OutOfStepError as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"the target can't be written to: {error}")
 
@@ -254,15 +271,17 @@ class TaskSupervisor:
         try:
             if arguments.get("action") == "list":
                 return await structure_commands.list_structures(
-                    self._task, registry, unread, arguments
+                    self._task, self._lease, registry, unread, arguments
                 )
             async with self._still:
                 if self._phase.state != "paused":
                     error = f"the task is {self._phase.state}: pause it first"
                     return Reply(ok=False, error=error)
                 return await structure_commands.tell_structure(
-                    self._task, registry, unread, arguments
+                    self._task, self._lease, registry, unread, arguments
                 )
+        except OutOfStepError as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
 

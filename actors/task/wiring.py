@@ -30,6 +30,7 @@ from actors.task_setup import (
 )
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
+from actors.writing.bucket_watermarks import BucketWatermarks
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
@@ -41,6 +42,7 @@ from replicator.binlog.segment_builder import SegmentLimits
 from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import scratch_table
 from replicator.downstream.online_ddl import OnlineDdlStore
@@ -78,7 +80,7 @@ class Resources:
 
 @asynccontextmanager
 async def resources_of(
-    task: Task, session: SparkSession, counts: TaskCounts
+    task: Task, session: SparkSession, counts: TaskCounts, lease: Lease
 ) -> AsyncIterator[Resources]:
     """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
     address = address_of(task.target_database)
@@ -90,7 +92,7 @@ async def resources_of(
             counts,
             {setup.source: setup for setup in source_setups(task)},
             SchemaRegistry(folds_targets=await folds_names(ddl)),
-            MetaStore(meta, task.meta_schema, task.name, shard_mode=task.shard_mode),
+            MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
             ddl,
             scratch,
         )
@@ -141,11 +143,13 @@ async def wire(
     settings = ApplySettings(
         address=address_of(task.target_database),
         watermark_table=meta.table(WATERMARK_TABLE),
+        fence=meta.lease.fence,
         load_data=load_data,
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
     )
-    writer = _writer(resources, starts, settings, runner, histories, open_items)
+    watermarks = BucketWatermarks(await meta.watermarks())
+    writer = _writer(resources, starts, watermarks, settings, runner, histories, open_items)
     collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
@@ -198,6 +202,7 @@ async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) 
 def _writer(
     resources: Resources,
     starts: Mapping[str, SourceStart],
+    watermarks: BucketWatermarks,
     settings: ApplySettings,
     runner: DdlRunner,
     histories: ChangeHistories,
@@ -222,10 +227,11 @@ def _writer(
         ),
         registry,
         trackers,
+        watermarks,
         {source: start.server for source, start in starts.items()},
         meta,
-        BatchPlanner(registry, meta.connection, histories, meta.buckets),
-        JobRunner(resources.session, settings, registry),
+        BatchPlanner(registry, meta, histories),
+        JobRunner(resources.session, settings, registry, meta),
         runner,
         resources.counts,
     )

@@ -13,7 +13,7 @@ from actors.writing.former_columns import FormerColumns
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta import MetaStore
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
@@ -31,16 +31,11 @@ class BatchPlanner:
     """
 
     def __init__(
-        self,
-        registry: SchemaRegistry,
-        target: Connection,
-        histories: ChangeHistories,
-        buckets: int,
+        self, registry: SchemaRegistry, meta: MetaStore, histories: ChangeHistories
     ) -> None:
         self._registry = registry
-        self._target = target
+        self._meta = meta
         self._former = FormerColumns(histories)
-        self._buckets = buckets
         self._tables: dict[int, Table] = {}
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
 
@@ -108,11 +103,12 @@ class BatchPlanner:
         ]
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
+        buckets = self._meta.buckets
         for structure in (*known, *guesses):
             name = self._registry.member(member)
             taking = self._former.without(part.target, name, structure, target)
             try:
-                plan = plan_table(name, structure, table_map, taking, part.target, self._buckets)
+                plan = plan_table(name, structure, table_map, taking, part.target, buckets)
                 return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
                 failure = failure or error
@@ -160,7 +156,9 @@ class BatchPlanner:
 
     async def _read_target(self, part: Part) -> Table:
         name = self._registry.target_name(part.target)
-        table = await read_target(self._target, name)
+        table = await read_target(self._meta.connection, name)
+        # A target that has lost a DDL is not at fault: it is executed again.
+        await self._meta.confirm()
         if table is not None:
             refuse_engine(name, table)
             return table

@@ -28,6 +28,7 @@ from actors.messages import (
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
+from actors.writing.bucket_watermarks import BucketWatermarks, buckets_of
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
@@ -74,6 +75,7 @@ class BatchedWriter(Actor[WriterMessage]):
         settings: WriterSettings,
         registry: SchemaRegistry,
         trackers: dict[str, SegmentTracker],
+        watermarks: BucketWatermarks,
         servers: Mapping[str, ServerIdentity],
         meta: MetaStore,
         planner: BatchPlanner,
@@ -88,6 +90,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.ddl_running: dict[int, DdlItem] = {}
         self._registry = registry
         self._trackers = trackers
+        self._watermarks = watermarks
         self._servers = servers
         self._meta = meta
         self._planner = planner
@@ -183,11 +186,26 @@ class BatchedWriter(Actor[WriterMessage]):
             running = [segment for _, segments in self._running for segment in segments]
             self._batch_targets = {target for segment in running for target in segment.parts}
             batch = await self._planner.batch(running)
+            await self._expect(batch, running)
             reach(CrashPoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
             # Segments without rows are finished at once; what follows them may start now.
             await self._submit(jobs)
+
+    async def _expect(self, batch: Batch, segments: list[PendingSegment]) -> None:
+        """Tell a batch what it must find on the target."""
+        parts = [part for segment in segments for part in segment.parts.values() if part.rows]
+        keys = buckets_of(
+            {(part.source, self._registry.target_name(part.target)) for part in parts},
+            {plan.target.name: plan.target.buckets for plan in batch.plans},
+        )
+        missing = self._watermarks.missing(keys)
+        if missing:
+            await self._meta.open_buckets(missing)
+            self._watermarks.opened(missing)
+        batch.left = self._watermarks.of(keys)
+        batch.revision = self._meta.lease.revision
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
         room = self.settings.batch_bytes
@@ -225,6 +243,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self.progress.last_batch_seconds = done.seconds
         for bucket in done.result.outcomes:
             target = self._registry.target_name(bucket.target)
+            self._watermarks.left(target, bucket.bucket, bucket.left)
             counts = self._counts.targets[target]
             counts.inserted += bucket.inserted
             counts.overwritten += bucket.overwritten
@@ -308,7 +327,10 @@ class BatchedWriter(Actor[WriterMessage]):
         self._trackers[source] = self._trackers[source].renewed(epoch, state, low_watermarks)
 
     async def save(self) -> None:
-        """Save the checkpoint of every source, with its groups where they have changed."""
+        """Save the checkpoint of every source, with its groups where they have changed.
+
+        Raises OutOfStepError where the target has lost what it relies on.
+        """
         states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
         checkpoints = [
@@ -316,7 +338,9 @@ class BatchedWriter(Actor[WriterMessage]):
             for source, state in states.items()
             if state.position is not None
         ]
-        await self._meta.save(checkpoints, members=frozenset(changed))
+        moved = self._watermarks.moved
+        await self._meta.save(checkpoints, members=frozenset(changed), left=moved)
+        self._watermarks.verified(moved)
         self._saved |= {c.source: states[c.source].groups for c in checkpoints}
         self.progress.saved |= {c.source: f"{c.file}:{c.offset}" for c in checkpoints}
         self.progress.saved_at = time.monotonic()

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from actors.faults import FatalError
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
+from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
@@ -22,13 +23,18 @@ class JobRunner:
     """Submits batches. Submitting one again is harmless: each bucket knows what it has."""
 
     def __init__(
-        self, session: SparkSession, settings: ApplySettings, registry: SchemaRegistry
+        self,
+        session: SparkSession,
+        settings: ApplySettings,
+        registry: SchemaRegistry,
+        meta: MetaStore,
     ) -> None:
         self.state = "idle"
         self._before = self.state
         self._session = session
         self._settings = settings
         self._registry = registry
+        self._meta = meta
         self._log = structlog.get_logger()
 
     @property
@@ -40,7 +46,7 @@ class JobRunner:
         """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing.
+        keeps failing, OutOfStepError where the target does not hold what it should.
         """
         attempts = JobAttempts()
         job = partial(apply_batch, self._session, batch, self._settings)
@@ -57,6 +63,9 @@ class JobRunner:
                 if not result.failures:
                     self.state = "idle"
                     return result
+                for bucket in result.failures:
+                    if bucket.mismatch is not None:
+                        await self._meta.out_of_step(bucket.mismatch)
                 for bucket in result.failures:
                     if bucket.outcome is not Outcome.UNREACHABLE:
                         raise self._fault(bucket)

@@ -1,8 +1,6 @@
-"""What is copied: one record per chunk of a shard, written in the transaction that writes its rows.
+"""What is copied: copies of sources and their chunks, as the driver plans and finishes them.
 
-So after a crash it is known which chunks are on the target. A chunk is planned by the driver,
-locked and recorded by the executor that copies it. Bounds are kept in hex, since they are bytes
-of any charset.
+Bounds are kept in hex, since they are bytes of any charset.
 """
 
 from __future__ import annotations
@@ -10,33 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from replicator.downstream.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
+from replicator.downstream.fence import OutOfStepError
+from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_table import MetaTable
-from replicator.downstream.session import Session
 from replicator.mysql.names import TableName
-
-if TYPE_CHECKING:
-    # Executors use this module, and have no asyncio driver.
-    from replicator.downstream.meta import MetaStore
 
 Bound = tuple[bytes, ...] | None
 
-CHUNK_TABLE = MetaTable(
-    "chunk",
-    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
-    " table_name VARCHAR(64) NOT NULL, number INT NOT NULL,"
-    " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
-    " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
-    " PRIMARY KEY (source, schema_name, table_name, number)",
-)
 COPY_TABLE = MetaTable(
     "copy",
     "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
     " end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL",
 )
-
-_PLANNED, _DONE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +80,32 @@ class CopyStore:
 
     async def begin(self, source: str) -> None:
         """Note that the source is being copied; its starting position is saved before."""
-        await self._run(
-            f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
-            " VALUES (%s, 0, '', 0)",
-            (source,),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
+                " VALUES (%s, 0, '', 0)",
+                (source,),
+            )
 
     async def finish(self, source: str, end: tuple[str, int] | None) -> None:
-        """Note that all chunks of the source are on the target."""
+        """Note that all chunks of the source are on the target.
+
+        Raises OutOfStepError where the target has lost one.
+        """
         file, offset = end or ("", 0)
-        await self._run(
-            f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
-            " VALUES (%s, 1, %s, %s)",
-            (source, file, offset),
-        )
+        async with self._meta.saving() as transaction:
+            lost = await transaction.fetch(
+                f"SELECT schema_name, table_name, number FROM {self._meta.table(CHUNK_TABLE)}"
+                " WHERE source = %s AND state <> %s LIMIT 1",
+                (source, DONE),
+            )
+            for schema, table, number in lost:
+                raise OutOfStepError(lost_chunk(source, TableName(schema, table), number, "copied"))
+            await transaction.fetch(
+                f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
+                " VALUES (%s, 1, %s, %s)",
+                (source, file, offset),
+            )
 
     async def chunks(self, source: str) -> list[ChunkRecord]:
         """The chunks of a source that were planned so far, each shard's in their order."""
@@ -124,7 +121,7 @@ class CopyStore:
                 number,
                 _load(lower),
                 _load(upper),
-                state == _DONE,
+                state == DONE,
                 rows,
                 size,
                 read_at,
@@ -160,12 +157,12 @@ class CopyStore:
 
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""
-        async with self._meta.connection.transaction() as transaction:
+        async with self._meta.saving() as transaction:
             for chunk in chunks:
                 await transaction.fetch(
                     f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
-                    " number, lower_key, upper_key, state, row_count, byte_count, read_at)"
-                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0)",
+                    " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
+                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s)",
                     (
                         source,
                         chunk.member.schema,
@@ -173,53 +170,10 @@ class CopyStore:
                         chunk.number,
                         _dump(chunk.lower),
                         _dump(chunk.upper),
-                        _PLANNED,
+                        PLANNED,
+                        self._meta.lease.fence.token,
                     ),
                 )
-
-
-def lock_chunk(session: Session, table: str, source: str, member: TableName, number: int) -> bool:
-    """Lock a planned chunk until the transaction ends; whether its rows are on the target.
-
-    The lock keeps out a copy of the same chunk that is still running elsewhere. Raises the
-    server's error, LookupError where the chunk was not planned (the task's records were removed).
-    """
-    where = _where(source, member, number)
-    rows = session.rows(b"SELECT state FROM %s%s FOR UPDATE" % (table.encode(), where))
-    if not rows:
-        raise LookupError(f"chunk {number} of {source}: {member} has no record")
-    return int(rows[0][0]) == _DONE
-
-
-def record_chunk(
-    session: Session,
-    table: str,
-    source: str,
-    member: TableName,
-    number: int,
-    *,
-    rows: int,
-    size: int,
-    read_at: int,
-) -> None:
-    """Note in the transaction that wrote them that a chunk's rows are on the target."""
-    session.run(
-        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d%s"
-        % (table.encode(), _DONE, rows, size, read_at, _where(source, member, number))
-    )
-
-
-def _where(source: str, member: TableName, number: int) -> bytes:
-    return b" WHERE source=%s AND schema_name=%s AND table_name=%s AND number=%d" % (
-        _text(source),
-        _text(member.schema),
-        _text(member.table),
-        number,
-    )
-
-
-def _text(value: str) -> bytes:
-    return b"_utf8mb4 x'" + value.encode().hex().encode() + b"'"
 
 
 def _dump(bound: Bound) -> str | None:

@@ -114,11 +114,15 @@ class DdlExecutor:
     async def execute(self, ddl: DdlExecution) -> bool:
         """Execute a statement unless its record says that it was; whether it ran just now.
 
-        Raises DdlRefusedError, and DatabaseUnavailableError (then it may be tried again).
+        Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again), and
+        OutOfStepError.
         """
         if not ddl.recorded:
             for sql in ddl.statements:
                 await self._run(ddl, sql)
+            async with self._meta.saving():
+                # Nothing but its number, so that its loss would be noticed.
+                pass
             return True
         record = await self._record(ddl)
         first, begun, before = 0, False, ""
@@ -177,59 +181,63 @@ class DdlExecutor:
 
     async def _open_record(self, ddl: DdlExecution) -> int:
         if ddl.marked:
+            await self._meta.confirm()
             marker, marked = self._markers(ddl)
             await self._connection.execute(f"DROP TABLE IF EXISTS {marked}")
             await self._connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {marker} (id INT PRIMARY KEY)"
             )
-        rows = await self._connection.fetch(
-            f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
-            " WHERE target_schema = %s AND target_table = %s",
-            (ddl.target.schema, ddl.target.table),
-        )
-        version = int(rows[0][0])
-        await self._connection.execute(
-            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
-            " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-            " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
-            (
-                ddl.target.schema,
-                ddl.target.table,
-                version,
-                ddl.sql,
-                ddl.member.source,
-                ddl.member.name.schema,
-                ddl.member.name.table,
-                ddl.transaction,
-                await self._fingerprint(ddl),
-                ddl.entry,
-            ),
-        )
+        fingerprint = await self._fingerprint(ddl)
+        async with self._meta.saving() as transaction:
+            rows = await transaction.fetch(
+                f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
+                " WHERE target_schema = %s AND target_table = %s",
+                (ddl.target.schema, ddl.target.table),
+            )
+            version = int(rows[0][0])
+            await transaction.fetch(
+                f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+                " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
+                (
+                    ddl.target.schema,
+                    ddl.target.table,
+                    version,
+                    ddl.sql,
+                    ddl.member.source,
+                    ddl.member.name.schema,
+                    ddl.member.name.table,
+                    ddl.transaction,
+                    fingerprint,
+                    ddl.entry,
+                ),
+            )
         return version
 
     async def _begin(self, ddl: DdlExecution, version: int, number: int) -> None:
         """Record that a statement is about to run, the first one or a later one."""
-        await self._connection.execute(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
-            f" WHERE {_RECORD}",
-            (
-                f"{PENDING}:{number}" if number else PENDING,
-                await self._fingerprint(ddl),
-                ddl.target.schema,
-                ddl.target.table,
-                version,
-            ),
-        )
+        fingerprint = await self._fingerprint(ddl)
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
+                f" WHERE {_RECORD}",
+                (
+                    f"{PENDING}:{number}" if number else PENDING,
+                    fingerprint,
+                    ddl.target.schema,
+                    ddl.target.table,
+                    version,
+                ),
+            )
 
     async def _take_back(self, ddl: DdlExecution, version: int) -> None:
         place = (ddl.target.schema, ddl.target.table, version)
         table = self._meta.table(DDL_TABLE)
-        await self._connection.execute(
-            f"DELETE FROM {table} WHERE {_RECORD} AND decision = ''", place
-        )
-        await self._connection.execute(
-            f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(f"DELETE FROM {table} WHERE {_RECORD} AND decision = ''", place)
+            await transaction.fetch(
+                f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
+            )
 
     def _markers(self, ddl: DdlExecution) -> tuple[str, str]:
         """The marker's names before and behind the statement."""
@@ -237,10 +245,11 @@ class DdlExecutor:
         return marker.quoted, replace(marker, table=f"{marker.table}_done").quoted
 
     async def _finish(self, ddl: DdlExecution, version: int) -> None:
-        await self._connection.execute(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
-            (ddl.target.schema, ddl.target.table, version),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
+                (ddl.target.schema, ddl.target.table, version),
+            )
         if ddl.marked:
             await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers(ddl)[1]}")
 
@@ -266,6 +275,7 @@ class DdlExecutor:
                 raise RenumberingError(renumbered)
             if ddl.marked and sql == ddl.sql:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
+            await self._meta.confirm()
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)
         except UnknownModeError as error:

@@ -25,22 +25,23 @@ class DdlHistoryStore:
     async def add(self, target: TableName, member: Member, entry: str) -> None:
         """Add what is known of a member that no event tells of."""
         table = self._meta.table(DDL_TABLE)
-        rows = await self._meta.connection.fetch(
-            f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
-            " WHERE target_schema = %s AND target_table = %s",
-            (target.schema, target.table),
-        )
-        await self._meta.connection.execute(
-            f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
-            " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
-            " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
-            (
-                target.schema,
-                target.table,
-                rows[0][0],
-                member.source,
-                member.name.schema,
-                member.name.table,
-                entry,
-            ),
-        )
+        async with self._meta.saving() as transaction:
+            rows = await transaction.fetch(
+                f"SELECT COALESCE(MAX(version), 0) + 1 FROM {table}"
+                " WHERE target_schema = %s AND target_table = %s",
+                (target.schema, target.table),
+            )
+            await transaction.fetch(
+                f"INSERT INTO {table} (target_schema, target_table, version, statement, owner,"
+                " schema_name, table_name, transaction_key, state, fingerprint, decision, entry)"
+                " VALUES (%s, %s, %s, '', %s, %s, %s, 0, 'done', '', '', %s)",
+                (
+                    target.schema,
+                    target.table,
+                    rows[0][0],
+                    member.source,
+                    member.name.schema,
+                    member.name.table,
+                    entry,
+                ),
+            )

@@ -38,12 +38,12 @@ class DdlOverrideStore:
     """Reads and writes the overrides."""
 
     def __init__(self, meta: MetaStore) -> None:
-        self._connection = meta.connection
+        self._meta = meta
         self._table = meta.table(DDL_OVERRIDE_TABLE)
 
     async def load(self) -> list[DdlOverride]:
         """All overrides, by source and position."""
-        rows = await self._connection.fetch(
+        rows = await self._meta.connection.fetch(
             "SELECT source, binlog_file, binlog_offset, position_key, action, statements"
             f" FROM {self._table} ORDER BY source, position_key"
         )
@@ -54,21 +54,24 @@ class DdlOverrideStore:
 
     async def put(self, override: DdlOverride) -> None:
         """Save an override, in place of another one for the same position."""
-        await self._connection.execute(
-            f"REPLACE INTO {self._table} (source, binlog_file, binlog_offset, position_key,"
-            " action, statements) VALUES (%s, %s, %s, %s, %s, %s)",
-            (
-                override.source,
-                override.file,
-                override.offset,
-                override.key,
-                override.action.value,
-                json.dumps(override.statements, ensure_ascii=False),
-            ),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._table} (source, binlog_file, binlog_offset, position_key,"
+                " action, statements) VALUES (%s, %s, %s, %s, %s, %s)",
+                (
+                    override.source,
+                    override.file,
+                    override.offset,
+                    override.key,
+                    override.action.value,
+                    json.dumps(override.statements, ensure_ascii=False),
+                ),
+            )
 
     async def forget(self, source: str, before: int) -> None:
         """Remove the overrides of a source for positions before this key: they will not be read."""
-        await self._connection.execute(
-            f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s", (source, before)
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"DELETE FROM {self._table} WHERE source = %s AND position_key < %s",
+                (source, before),
+            )

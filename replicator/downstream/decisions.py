@@ -81,28 +81,30 @@ class DecisionStore:
 
     async def decide(self, record: DecisionRecord) -> None:
         """Save a decision, before anything is executed."""
-        await self._meta.connection.execute(
-            f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
-            " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
-            " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
-            (
-                record.target.schema,
-                record.target.table,
-                record.version,
-                record.statement,
-                record.member.source,
-                record.member.name.schema,
-                record.member.name.table,
-                record.transaction,
-                DECIDED,
-                record.decision,
-            ),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+                " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
+                (
+                    record.target.schema,
+                    record.target.table,
+                    record.version,
+                    record.statement,
+                    record.member.source,
+                    record.member.name.schema,
+                    record.member.name.table,
+                    record.transaction,
+                    DECIDED,
+                    record.decision,
+                ),
+            )
 
     async def pass_over(self, target: TableName, version: int) -> None:
         """An item that is not to be executed is done."""
-        await self._meta.connection.execute(
-            f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
-            " WHERE target_schema = %s AND target_table = %s AND version = %s",
-            (target.schema, target.table, version),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
+                " WHERE target_schema = %s AND target_table = %s AND version = %s",
+                (target.schema, target.table, version),
+            )

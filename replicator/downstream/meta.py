@@ -6,19 +6,28 @@ where the old one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, dataclass
+from typing import Any, NoReturn
 from zlib import crc32
 
 from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.fence import Mismatch, OutOfStepError
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta_table import MetaTable
-from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET, WATERMARK_TABLE
-from replicator.mysql.connection import Connection, Transaction
+from replicator.downstream.watermarks import (
+    LOW_WATERMARK_BUCKET,
+    WATERMARK_TABLE,
+    BucketKey,
+    shown,
+)
+from replicator.mysql.connection import Connection, DatabaseUnavailableError, Transaction
 from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
-from replicator.watermark import Watermark
+from replicator.watermark import NOTHING_APPLIED, Watermark
 
 CHECKPOINT_TABLE = MetaTable(
     "checkpoint",
@@ -50,6 +59,9 @@ GROUP_TABLE = MetaTable(
 _LONGEST_DOUBT = 5_000
 """Characters: four bytes each fit into TEXT."""
 
+_ROWS = 500
+"""Rows that one statement reads or makes by their keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -79,16 +91,42 @@ class Checkpoint:
 
 
 class MetaStore:
-    """Reads and writes the checkpoints over one connection, for a task with this shard-mode."""
+    """Reads and writes the checkpoints over one connection, for a task with this shard-mode.
+
+    Whatever saves something of the task does it by `saving`; so only the run that has begun last
+    can, and only on top of what it has saved before.
+    """
 
     def __init__(
-        self, connection: Connection, schema: str, task: str, *, shard_mode: str = ""
+        self,
+        connection: Connection,
+        schema: str,
+        task: str,
+        lease: Lease,
+        *,
+        shard_mode: str = "",
     ) -> None:
         self.connection = connection
         self.schema = schema
         self.task = task
+        self.lease = lease
         self.shard_mode = shard_mode
         self.buckets = 0
+
+    def saving(self) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that saves something: see `replicator.downstream.lease.Lease.saving`."""
+        return self.lease.saving(self.connection)
+
+    async def confirm(self) -> None:
+        """Raise OutOfStepError where the target does not hold what was saved last."""
+        await self.lease.confirm(self.connection)
+
+    async def out_of_step(self, mismatch: Mismatch) -> NoReturn:
+        """Raise what it means that an executor did not find what this run has left."""
+        with suppress(DatabaseUnavailableError):
+            # The lease knows better why; a connection that broke with the server can't tell.
+            await self.confirm()
+        raise OutOfStepError(mismatch)
 
     def table(self, table: MetaTable) -> str:
         """The quoted, qualified name of one of the task's meta tables."""
@@ -114,18 +152,42 @@ class MetaStore:
             f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
             " ON f.source = p.source AND f.target_schema = p.target_schema"
             " AND f.target_table = p.target_table AND f.bucket = %s"
-            " WHERE p.bucket >= 0 AND (f.bucket IS NULL OR"
-            " (p.version, p.transaction_key, p.ordinal)"
+            " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
+            " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
             " > (f.version, f.transaction_key, f.ordinal))",
-            (LOW_WATERMARK_BUCKET,),
+            (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
         )
         kept = stored[0][0] if ahead[0][0] else None
         self.buckets = wanted if kept is None else int(kept)
         # Of all sources, also those that the task no longer has: watermarks of one number only.
-        await self.connection.execute(
-            f"UPDATE {self.table(CHECKPOINT_TABLE)} SET buckets = %s", (self.buckets,)
-        )
+        async with self.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self.table(CHECKPOINT_TABLE)} SET buckets = %s", (self.buckets,)
+            )
         return self.buckets
+
+    async def watermarks(self) -> dict[BucketKey, Watermark]:
+        """What each bucket of each target has, of all sources."""
+        return _by_bucket(await self.connection.fetch(self._watermarks_sql("bucket >= 0")))
+
+    async def open_buckets(self, buckets: Iterable[BucketKey]) -> None:
+        """Make the watermarks of buckets that had none."""
+        token = self.lease.fence.token
+        async with self.saving() as transaction:
+            for part in _parts(list(buckets)):
+                values = ", ".join(["(%s, %s, %s, %s, 0, 0, 0, %s)"] * len(part))
+                await transaction.fetch(
+                    f"INSERT INTO {self.table(WATERMARK_TABLE)} (source, target_schema,"
+                    " target_table, bucket, version, transaction_key, ordinal, token)"
+                    f" VALUES {values} ON DUPLICATE KEY UPDATE token = VALUES(token)",
+                    [field for key in part for field in (*_columns(key), token)],
+                )
+
+    def _watermarks_sql(self, where: str) -> str:
+        return (
+            "SELECT source, target_schema, target_table, bucket, version, transaction_key, ordinal"
+            f" FROM {self.table(WATERMARK_TABLE)} WHERE {where}"
+        )
 
     async def load(self, source: str) -> Checkpoint | None:
         """The saved state of a source; None when it has none."""
@@ -155,6 +217,8 @@ class MetaStore:
         high_watermarks: dict[TableName, Watermark] = {}
         for schema, table, bucket, *watermark in watermarks:
             name, applied = TableName(schema, table), Watermark(*watermark)
+            if applied == NOTHING_APPLIED:
+                continue
             high_watermarks[name] = max(applied, high_watermarks.get(name, applied))
             if bucket == LOW_WATERMARK_BUCKET:
                 low_watermarks[name] = applied
@@ -197,17 +261,47 @@ class MetaStore:
             high_watermarks=tuple(high_watermarks.items()),
         )
 
-    async def save(self, checkpoints: Iterable[Checkpoint], *, members: frozenset[str]) -> None:
+    async def save(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        *,
+        members: frozenset[str],
+        left: Mapping[BucketKey, Watermark] | None = None,
+    ) -> None:
         """Write checkpoints, all in one transaction.
 
         ``members`` names the sources whose members and groups have changed since they were
-        saved; those of the others are left as they are.
+        saved; those of the others are left as they are. ``left``: watermarks that buckets have at
+        least, as the checkpoints rely on them. Raises OutOfStepError where one has less.
         """
-        async with self.connection.transaction() as transaction:
+        async with self.saving() as transaction:
+            await self._verify(transaction, left or {})
             for checkpoint in checkpoints:
                 await self._save_one(transaction, checkpoint, checkpoint.source in members)
             reach(CrashPoint.CHECKPOINT_OPEN)
         reach(CrashPoint.CHECKPOINT_SAVED)
+
+    async def _verify(self, transaction: Transaction, left: Mapping[BucketKey, Watermark]) -> None:
+        found: dict[BucketKey, Watermark] = {}
+        for part in _parts(list(left)):
+            places = ", ".join(["(%s, %s, %s, %s)"] * len(part))
+            sql = self._watermarks_sql(
+                f"(source, target_schema, target_table, bucket) IN ({places})"
+            )
+            rows = await transaction.fetch(sql, [field for key in part for field in _columns(key)])
+            found |= _by_bucket(rows)
+        for (source, target, bucket), watermark in left.items():
+            there = found.get((source, target, bucket), NOTHING_APPLIED)
+            if there < watermark:
+                raise OutOfStepError(
+                    Mismatch(
+                        f"the watermark of source {source}",
+                        shown(watermark),
+                        shown(there),
+                        str(target),
+                        bucket,
+                    )
+                )
 
     async def _save_one(
         self, transaction: Transaction, checkpoint: Checkpoint, members: bool
@@ -279,3 +373,19 @@ class MetaStore:
                     record.held.doubt[:_LONGEST_DOUBT],
                 ),
             )
+
+
+def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:
+    return (keys[at : at + _ROWS] for at in range(0, len(keys), _ROWS))
+
+
+def _columns(key: BucketKey) -> tuple[str, str, str, int]:
+    source, target, bucket = key
+    return source, target.schema, target.table, bucket
+
+
+def _by_bucket(rows: Iterable[tuple[Any, ...]]) -> dict[BucketKey, Watermark]:
+    return {
+        (source, TableName(schema, table), bucket): Watermark(*watermark)
+        for source, schema, table, bucket, *watermark in rows
+    }

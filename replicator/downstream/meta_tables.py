@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from replicator.downstream.chunks import CHUNK_TABLE, COPY_TABLE
+from replicator.downstream.chunk_records import CHUNK_TABLE
+from replicator.downstream.chunks import COPY_TABLE
 from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
+from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
@@ -13,6 +15,7 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
 
 META_TABLES = (
+    LEASE_TABLE,
     CHECKPOINT_TABLE,
     MEMBER_TABLE,
     GROUP_TABLE,

@@ -28,12 +28,12 @@ class OnlineDdlStore:
     """Reads and writes the entries."""
 
     def __init__(self, meta: MetaStore) -> None:
-        self._connection = meta.connection
+        self._meta = meta
         self._table = meta.table(ONLINE_DDL_TABLE)
 
     async def load(self, source: str) -> list[GhostEntry]:
         """All entries of a source."""
-        rows = await self._connection.fetch(
+        rows = await self._meta.connection.fetch(
             "SELECT ghost_schema, ghost_table, place, act, ddl, default_schema, moment, context"
             f" FROM {self._table} WHERE source = %s",
             (source,),
@@ -53,30 +53,35 @@ class OnlineDdlStore:
 
     async def put(self, source: str, entry: GhostEntry) -> None:
         """Save an entry, in place of another one for the same table and place."""
-        await self._connection.execute(
-            f"REPLACE INTO {self._table} (source, ghost_schema, ghost_table, place, act, ddl,"
-            " default_schema, moment, context) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (
-                source,
-                entry.table.schema,
-                entry.table.table,
-                entry.at,
-                entry.act.value,
-                entry.sql,
-                entry.schema,
-                entry.timestamp,
-                json.dumps(asdict(entry.context)),
-            ),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._table} (source, ghost_schema, ghost_table, place, act, ddl,"
+                " default_schema, moment, context) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    source,
+                    entry.table.schema,
+                    entry.table.table,
+                    entry.at,
+                    entry.act.value,
+                    entry.sql,
+                    entry.schema,
+                    entry.timestamp,
+                    json.dumps(asdict(entry.context)),
+                ),
+            )
 
     async def forget(self, source: str, entries: Iterable[GhostEntry]) -> None:
         """Remove entries of a source."""
-        for entry in entries:
-            await self._connection.execute(
-                f"DELETE FROM {self._table} WHERE source = %s AND ghost_schema = %s"
-                " AND ghost_table = %s AND place = %s",
-                (source, entry.table.schema, entry.table.table, entry.at),
-            )
+        found = list(entries)
+        if not found:
+            return
+        async with self._meta.saving() as transaction:
+            for entry in found:
+                await transaction.fetch(
+                    f"DELETE FROM {self._table} WHERE source = %s AND ghost_schema = %s"
+                    " AND ghost_table = %s AND place = %s",
+                    (source, entry.table.schema, entry.table.table, entry.at),
+                )
 
 
 def _context(text: str) -> StatementContext:

@@ -38,12 +38,12 @@ class ToldStructureStore:
     """Reads and writes what was told."""
 
     def __init__(self, meta: MetaStore) -> None:
-        self._connection = meta.connection
+        self._meta = meta
         self._table = meta.table(TOLD_STRUCTURE_TABLE)
 
     async def load(self, source: str) -> list[ToldStructure]:
         """What was told for tables of a source."""
-        rows = await self._connection.fetch(
+        rows = await self._meta.connection.fetch(
             "SELECT schema_name, table_name, since, structure"
             f" FROM {self._table} WHERE source = %s ORDER BY 1, 2, 3",
             (source,),
@@ -58,26 +58,28 @@ class ToldStructureStore:
     async def put(self, told: ToldStructure) -> None:
         """Save a structure, in place of another one for the same table and place."""
         name = told.member.name
-        await self._connection.execute(
-            f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
-            " VALUES (%s, %s, %s, %s, %s)",
-            (
-                told.member.source,
-                name.schema,
-                name.table,
-                told.since,
-                dump_structure(told.structure),
-            ),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
+                " VALUES (%s, %s, %s, %s, %s)",
+                (
+                    told.member.source,
+                    name.schema,
+                    name.table,
+                    told.since,
+                    dump_structure(told.structure),
+                ),
+            )
 
     async def forget(self, told: ToldStructure) -> None:
         """Remove a structure."""
         name = told.member.name
-        await self._connection.execute(
-            f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
-            " AND table_name = %s AND since = %s",
-            (told.member.source, name.schema, name.table, told.since),
-        )
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
+                " AND table_name = %s AND since = %s",
+                (told.member.source, name.schema, name.table, told.since),
+            )
 
 
 def is_needed(told: ToldStructure, checkpoint: Checkpoint | None, saved: int) -> bool:

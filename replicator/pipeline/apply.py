@@ -43,6 +43,8 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         plans=batch.plans,
         sources=batch.sources,
         ends=_ends(batch),
+        left=batch.left,
+        revision=batch.revision,
         slots=slots,
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from replicator.downstream.fence import Fence, Mismatch
+from replicator.downstream.watermarks import BucketKey
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.plan import TablePlan
 from replicator.watermark import Watermark
@@ -17,6 +19,8 @@ class Batch:
 
     ``plan`` and ``source`` are indexes into ``plans`` and ``sources``. The other lists are those
     of `replicator.binlog.segment.RowEvents`, with the version of the target that each event is for.
+    ``left``: the watermarks that must be found in the buckets, or later ones; ``revision``: the
+    number of the last save, or a later one.
     """
 
     plans: tuple[TablePlan, ...]
@@ -27,6 +31,8 @@ class Batch:
     transaction: list[int] = field(default_factory=list)
     ordinal: list[int] = field(default_factory=list)
     event: list[bytes] = field(default_factory=list)
+    left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
+    revision: int = 0
 
     def __len__(self) -> int:
         return len(self.event)
@@ -41,7 +47,8 @@ class Batch:
 class ApplySettings:
     """How to write to the target.
 
-    ``watermark_table`` is the quoted name (`replicator.downstream.watermarks`). ``load_data``
+    ``watermark_table`` is the quoted name (`replicator.downstream.watermarks`), ``fence`` what
+    tells writers of this run from all others. ``load_data``
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
@@ -51,6 +58,7 @@ class ApplySettings:
 
     address: DatabaseAddress
     watermark_table: str
+    fence: Fence
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
@@ -72,6 +80,9 @@ class Outcome(StrEnum):
     """The target was away, or other transactions stood in the way, for too long."""
     UNDECODABLE = "undecodable"
     """A row event could not be read; no bucket of its target was written."""
+    OUT_OF_STEP = "out-of-step"
+    """The target does not hold what this run left there: another has taken the task over, or
+    commits were lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,8 @@ class BucketOutcome:
     ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
     ``skipped``: rows left out since the bucket's watermark covers them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards and
-    ``row`` the key or row concerned, as far as known.
+    ``row`` the key or row concerned, as far as known. ``left``: the watermarks, by source, of a
+    bucket that was written; ``mismatch``: what was found instead of what should be there.
     """
 
     target: int
@@ -96,6 +108,8 @@ class BucketOutcome:
     message: str = ""
     members: tuple[str, ...] = ()
     row: str = ""
+    left: Mapping[str, Watermark] = field(default_factory=dict)
+    mismatch: Mismatch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ holds."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ from pymysql.err import MySQLError
 
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
+from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.load_data import InexactLoadError
 from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
-from replicator.downstream.watermarks import lock_watermarks, save_watermarks
+from replicator.downstream.watermarks import Expected, lock_watermarks, save_watermarks
 from replicator.downstream.writing import DuplicateRowError, write_changes
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
@@ -52,7 +53,8 @@ class BucketWork:
     """The rows of a batch for one bucket, in the order of arrival.
 
     ``heads`` has at least the events that ``entries`` name by their numbers; ``ends`` are the
-    watermarks, by source, that the batch brings the target to.
+    watermarks, by source, that the batch brings the target to; ``expected`` what the bucket must
+    have before that, of the sources that the entries are of.
     """
 
     target: TargetTable
@@ -60,6 +62,7 @@ class BucketWork:
     entries: Sequence[Entry]
     heads: Mapping[int, EventHead]
     ends: Mapping[str, Watermark]
+    expected: Expected
 
 
 def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
@@ -76,6 +79,9 @@ def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
         return _duplicate(work, error.text, (error.member,), error.line)
     except RowRefusedError as error:
         return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
+    except OutOfStepError as error:
+        failed = _failed(work, Outcome.OUT_OF_STEP, 0, str(error))
+        return replace(failed, mismatch=error.mismatch)
     except OutOfPatienceError as out:
         return _failed(work, Outcome.UNREACHABLE, error_code(out.error), error_text(out.error))
     except (MySQLError, OSError) as error:
@@ -91,9 +97,10 @@ def _attempt(work: BucketWork, settings: ApplySettings, exact: bool) -> BucketOu
 def _write(
     session: Session, work: BucketWork, settings: ApplySettings, *, exact: bool
 ) -> BucketOutcome:
-    sources = {work.heads[entry[0]].source for entry in work.entries}
     name = work.target.name
-    watermarks = lock_watermarks(session, settings.watermark_table, name, work.bucket, sources)
+    own, watermarks = lock_watermarks(
+        session, settings.watermark_table, settings.fence, name, work.bucket, work.expected
+    )
     heads = work.heads
     fresh = [e for e in work.entries if (h := heads[e[0]]).watermark > watermarks[h.source]]
     safe = {number for number, h in heads.items() if settings.safe(h.source, h.watermark)}
@@ -108,7 +115,7 @@ def _write(
     if safe:
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
-    moved = {s: work.ends[s] for s in sources if work.ends[s] > watermarks[s]}
+    moved = {s: work.ends[s] for s in own if work.ends[s] > watermarks[s]}
     if moved:
         save_watermarks(session, settings.watermark_table, name, work.bucket, moved)
     reach(CrashPoint.WATERMARKS_WRITTEN)
@@ -119,6 +126,7 @@ def _write(
         bucket=work.bucket,
         outcome=Outcome.DONE,
         skipped=len(work.entries) - len(fresh),
+        left={**own, **moved},
         **asdict(counts),
     )
 

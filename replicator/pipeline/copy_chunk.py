@@ -13,7 +13,8 @@ from pymysql.err import MySQLError
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunks import lock_chunk, record_chunk
+from replicator.downstream.chunk_records import lock_chunk, record_chunk
+from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.literals import NULL_FIELD, field_value, identifier
 from replicator.downstream.load_data import InexactLoadError, load_blocks
 from replicator.downstream.session import Session
@@ -63,14 +64,18 @@ class CopyOutcome(StrEnum):
     """The shard has another structure than the one that the copy was planned for."""
     UNREACHABLE = "unreachable"
     """A server was away, or other transactions stood in the way, for too long."""
+    OUT_OF_STEP = "out-of-step"
+    """The target does not hold what this run left there: another has taken the task over, or
+    commits were lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
     """How to reach the servers, and how to write.
 
-    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name. ``followed``
-    names the sources whose binlog can be followed after the copy.
+    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name, ``fence``
+    what tells writers of this run from all others. ``followed`` names the sources whose binlog can
+    be followed after the copy.
     ``patience``: seconds for which an executor tries to reach a server that is away.
     """
 
@@ -78,6 +83,7 @@ class CopySettings:
     sources: Mapping[str, DatabaseAddress]
     on_duplicate: Mapping[str, OnDuplicate]
     chunk_table: str
+    fence: Fence
     followed: frozenset[str]
     load_data: bool
     patience: float
@@ -86,7 +92,8 @@ class CopySettings:
 @dataclass(frozen=True, slots=True)
 class ChunkOutcome:
     """What became of a chunk. ``size`` in bytes of row lines; ``replaced`` and ``ignored`` count
-    rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full."""
+    rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full;
+    ``mismatch``: what was found instead of what should be there."""
 
     chunk: CopyChunk
     outcome: CopyOutcome
@@ -98,6 +105,7 @@ class ChunkOutcome:
     code: int = 0
     message: str = ""
     line: bytes = b""
+    mismatch: Mismatch | None = None
 
     @property
     def row(self) -> str:
@@ -133,7 +141,11 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return ChunkOutcome(chunk, outcome, code=error.code, message=error.text, line=error.line)
     except ShardChangedError as error:
         return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
-    except (LookupError, BinlogError) as error:
+    except OutOfStepError as error:
+        return ChunkOutcome(
+            chunk, CopyOutcome.OUT_OF_STEP, message=str(error), mismatch=error.mismatch
+        )
+    except BinlogError as error:
         return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
     except OutOfPatienceError as out:
         return _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
@@ -150,9 +162,9 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
     load_data = settings.load_data and not exact
     copy = chunk.copy
     member = TableName(copy.schema, copy.table)
-    place = (settings.chunk_table, copy.source, member, chunk.number)
+    table, place = settings.chunk_table, (copy.source, member, chunk.number)
     with transaction(settings.target, InexactLoadError, ShardChangedError) as session:
-        if lock_chunk(session, *place):
+        if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
         with _snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
@@ -166,7 +178,7 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
                 raise failed.error from failed
             _check_structure(stream, copy)
         reach(CrashPoint.CHUNK_WRITTEN)
-        record_chunk(session, *place, rows=counter.rows, size=counter.size, read_at=read_at)
+        record_chunk(session, table, *place, rows=counter.rows, size=counter.size, read_at=read_at)
         reach(CrashPoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(CrashPoint.CHUNK_COMMITTED)

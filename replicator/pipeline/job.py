@@ -16,12 +16,13 @@ import pyarrow as pa
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.crashpoints import take_settings
+from replicator.downstream.watermarks import BucketKey, Expected
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
 from replicator.pipeline.plan import TablePlan
 from replicator.rows.row_lines import RowsDecoder, compile_decoder
-from replicator.watermark import Watermark
+from replicator.watermark import NOTHING_APPLIED, Watermark
 
 OUTCOME_SCHEMA = "outcome binary"
 SLICE_SCHEMA = "slot int, slice binary"
@@ -35,13 +36,16 @@ class Job:
     """What the functions of one batch know besides the rows.
 
     ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
-    ``slots`` the number of partitions; ``crash`` the values of REPLICATOR_CRASH_AT and of
+    ``left`` and ``revision`` those of `replicator.pipeline.batch.Batch`, ``slots`` the number of
+    partitions; ``crash`` the values of REPLICATOR_CRASH_AT and of
     REPLICATOR_CRASH_PID for `replicator.crashpoints`.
     """
 
     plans: tuple[TablePlan, ...]
     sources: tuple[str, ...]
     ends: Mapping[tuple[int, int], Watermark]
+    left: Mapping[BucketKey, Watermark]
+    revision: int
     slots: int
     settings: ApplySettings
     crash: tuple[str, str]
@@ -238,7 +242,11 @@ def _outcomes(
             for (source, number), watermark in job.ends.items()
             if number == target
         }
-        work = BucketWork(targets[target], bucket, entries, heads, ends)
+        table = targets[target]
+        sources = {heads[entry[0]].source for entry in entries}
+        left = {s: job.left.get((s, table.name, bucket), NOTHING_APPLIED) for s in sources}
+        expected = Expected(job.revision, left)
+        work = BucketWork(table, bucket, entries, heads, ends, expected)
         outcome = apply_bucket(work, job.settings)
         yield _outcome_row(outcome)
         if outcome.outcome is Outcome.UNREACHABLE:

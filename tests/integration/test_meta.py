@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.downstream.watermarks import WATERMARK_TABLE
@@ -32,8 +33,9 @@ STRUCTURE = Table(
 async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterator[MetaStore]:
     server = target_server
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
-    store = MetaStore(Connection(address), database_name, "task")
+    store = MetaStore(Connection(address), database_name, "task", Lease(database_name, "task"))
     await create_tables(store.connection, database_name, "task")
+    await store.lease.begin(store.connection)
     await store.choose_buckets(4)
     yield store
     store.connection.close()

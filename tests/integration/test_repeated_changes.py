@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
@@ -141,5 +142,7 @@ async def answer(merging: Merging, override: DdlOverride) -> None:
     """What `replicator binlog` does."""
     server, name = merging.target, merging.database
     connection = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
-    await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name)).put(override)
+    lease = Lease(f"{name}_meta", name)
+    await lease.begin(connection)
+    await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(override)
     connection.close()

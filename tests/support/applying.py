@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.downstream.fence import Fence
+from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import WATERMARK_TABLE
@@ -27,6 +29,7 @@ from replicator.schema.inspection import read_table, read_target
 from replicator.schema.structure import Table
 
 BUCKETS = 4
+TOKEN = 7
 ReadTable = Callable[[Connection, TableName], Awaitable[Table | None]]
 
 
@@ -71,10 +74,21 @@ class Merge:
         self.settings = ApplySettings(
             address_of(target),
             WATERMARK_TABLE.qualified(f"{name}_meta", "task"),
+            Fence(LEASE_TABLE.qualified(f"{name}_meta", "task"), TOKEN),
             load_data=takes_load_data(target, f"{name}_meta"),
             patience=20,
         )
-        target.execute(WATERMARK_TABLE.create_sql(f"{name}_meta", "task"))
+        target.execute(
+            WATERMARK_TABLE.create_sql(f"{name}_meta", "task"),
+            LEASE_TABLE.create_sql(f"{name}_meta", "task"),
+            f"INSERT INTO {self.settings.fence.lease_table} VALUES (1, {TOKEN}, 0)",
+            *(
+                f"INSERT INTO {self.settings.watermark_table} VALUES"
+                f" ('{name}_{shard}', '{name}', 't', {bucket}, 0, 0, 0, {TOKEN})"
+                for shard in "abc"
+                for bucket in range(BUCKETS)
+            ),
+        )
 
     def create(self, columns: str, shards: str = "ab", target: str | None = None) -> None:
         for shard in shards:

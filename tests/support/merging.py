@@ -10,10 +10,9 @@ import anyio
 from pyspark.sql import SparkSession
 
 import config
-from actors.counts import TaskCounts
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
+from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, generation_of, running
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import load, task_dict
 
@@ -110,7 +109,7 @@ class Merging:
         """A generation of the task that was not run yet."""
         if self._task is None:
             self._task = self._make_task()
-        return Generation(self._task, self._spark, TaskCounts())
+        return generation_of(self._task, self._spark)
 
     async def copy(self) -> Generation:
         """Run a task that ends when all is copied."""

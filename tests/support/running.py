@@ -14,6 +14,7 @@ from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
+from replicator.downstream.lease import Lease
 from replicator.sandbox.server import DatabaseServer
 from tests.support.task_files import binlog_status
 
@@ -21,10 +22,15 @@ LOOK_SECONDS = 0.02
 PATIENCE = 60.0
 
 
+def generation_of(task: config.Task, session: SparkSession) -> Generation:
+    """A generation of a task that was not run yet."""
+    return Generation(task, session, TaskCounts(), Lease(task.meta_schema, task.name))
+
+
 @asynccontextmanager
 async def running(task: config.Task, session: SparkSession) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""
-    generation = Generation(task, session, TaskCounts())
+    generation = generation_of(task, session)
     stop, started = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(generation.run, stop, started)

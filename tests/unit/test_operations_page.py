@@ -28,7 +28,8 @@ from replicator.status import (
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
-OUTCOMES = [o.value for o in Outcome if o not in (Outcome.DONE, Outcome.UNREACHABLE)]
+NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.OUT_OF_STEP)
+OUTCOMES = [o.value for o in Outcome if o not in NO_FAULTS]
 
 
 def names(event: ast.expr) -> Iterator[str]:

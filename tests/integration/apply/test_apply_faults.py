@@ -91,7 +91,7 @@ def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     merge.target.execute(
         f"INSERT INTO {merge.settings.watermark_table} VALUES"
         f" ('{merge.name}_a', '{merge.name}', 't', {LOW_WATERMARK_BUCKET}, 0,"
-        f" {batch.transaction[0]}, 1)"
+        f" {batch.transaction[0]}, 1, 0)"
     )
     assert merge.apply(batch).total("skipped") == 1
     assert merge.rows() == [(2,)]
@@ -120,7 +120,8 @@ def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str)
     assert failure.outcome is Outcome.UNDECODABLE
     assert f"{merge.name}_a.t" in failure.message
     assert merge.rows() == []
-    assert merge.target.execute(f"SELECT COUNT(*) FROM {merge.settings.watermark_table}") == ((0,),)
+    moved = f"SELECT COUNT(*) FROM {merge.settings.watermark_table} WHERE ordinal > 0"
+    assert merge.target.execute(moved) == ((0,),)
 
 
 def test_a_lost_connection_is_opened_again(merge: Merge) -> None:

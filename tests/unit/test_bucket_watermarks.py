@@ -1,0 +1,46 @@
+"""What a run knows of the watermarks of the buckets."""
+
+from __future__ import annotations
+
+from actors.writing.bucket_watermarks import BucketWatermarks, buckets_of
+from replicator.mysql.names import TableName
+from replicator.watermark import NOTHING_APPLIED, Watermark
+
+T = TableName("m", "t")
+FIRST, SECOND = Watermark(0, 10, 1), Watermark(0, 20, 1)
+
+
+def test_every_bucket_of_a_pair_is_named() -> None:
+    assert buckets_of({("b", T), ("a", T)}, {T: 2}) == [
+        ("a", T, 0),
+        ("a", T, 1),
+        ("b", T, 0),
+        ("b", T, 1),
+    ]
+
+
+def test_buckets_without_a_watermark_are_made_once() -> None:
+    marks = BucketWatermarks({("a", T, 0): FIRST})
+    keys = [("a", T, 0), ("a", T, 1)]
+    assert marks.missing(keys) == [("a", T, 1)]
+    marks.opened([("a", T, 1)])
+    assert marks.missing(keys) == []
+    assert marks.of(keys) == {("a", T, 0): FIRST, ("a", T, 1): NOTHING_APPLIED}
+
+
+def test_a_batch_expects_what_the_one_before_has_left() -> None:
+    marks = BucketWatermarks({("a", T, 0): FIRST})
+    marks.left(T, 0, {"a": SECOND})
+    assert marks.of([("a", T, 0)]) == {("a", T, 0): SECOND}
+
+
+def test_what_was_moved_since_it_was_verified_is_verified_again() -> None:
+    marks = BucketWatermarks({("a", T, 0): FIRST})
+    assert marks.moved == {}
+    marks.left(T, 0, {"a": FIRST})
+    looked_at = marks.moved
+    marks.left(T, 0, {"a": SECOND})
+    marks.verified(looked_at)
+    assert marks.moved == {("a", T, 0): SECOND}
+    marks.verified(marks.moved)
+    assert marks.moved == {}
