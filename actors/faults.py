@@ -39,7 +39,7 @@ class FatalError(Exception):
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
     ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
-    the structure of ``unread``.
+    the structure of ``unread``. ``final``: this process can't go on, whatever the operator does.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class FatalError(Exception):
         ways_out: tuple[str, ...],
         ddl_event: DdlEvent | None = None,
         unread: UnreadRows | None = None,
+        final: bool = False,
     ) -> None:
         super().__init__(message)
         self.event = event
@@ -59,6 +60,7 @@ class FatalError(Exception):
         self.ways_out = ways_out
         self.ddl_event = ddl_event
         self.unread = unread
+        self.final = final
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.ways_out)

@@ -14,6 +14,7 @@ def exit_code(error: BaseException) -> int | None:
     from actors.control.protocol import ControlError
     from actors.control.server import AlreadyRunningError
     from config import TaskFileError
+    from replicator.downstream.lease import LeaseHeldError
     from replicator.logs import LogFileError
     from replicator.mysql.connection import DatabaseUnavailableError
     from replicator.routing.routes import RouteError
@@ -24,7 +25,7 @@ def exit_code(error: BaseException) -> int | None:
             return NOT_RUNNING
         case TaskFileError() | LogFileError() | RouteError():
             return WRONG_USAGE
-        case ControlError() | AlreadyRunningError() | StatusFormatError():
+        case ControlError() | AlreadyRunningError() | LeaseHeldError() | StatusFormatError():
             return FAILED
         case DatabaseUnavailableError() | pymysql.err.OperationalError():
             return FAILED

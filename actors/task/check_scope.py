@@ -8,6 +8,7 @@ from actors.task_setup import SourceSetup, address_of, source_setups
 from config.models import Task
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.checks.task import SourceToCheck, TargetToCheck, TaskToCheck
+from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
@@ -32,7 +33,7 @@ async def task_to_check(task: Task) -> TaskToCheck:
 
 async def _checkpoints(task: Task, setups: tuple[SourceSetup, ...]) -> dict[str, Checkpoint]:
     connection = Connection(address_of(task.target_database))
-    lease = Lease(task.meta_schema, task.name)
+    lease = Lease(task.meta_schema, task.name, this_process())
     meta = MetaStore(connection, task.meta_schema, task.name, lease)
     found: dict[str, Checkpoint] = {}
     try:

@@ -9,7 +9,9 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.refusals import refusal
+from actors.task.lease_keeper import lease_lost
 from replicator.downstream.fence import OutOfStepError
+from replicator.downstream.lease import LeaseLostError
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 
 
@@ -53,7 +55,8 @@ Outcome = Stop | Pause | Failed | Retry
 def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress) -> BaseException:
     """The error to act on: a fatal one before a transient one, anything unexpected first.
 
-    That the target has lost commits goes before both: what else was found there may follow from it.
+    Before all that: another process has the task, or the target has lost commits. What else was
+    found may follow from it.
 
     What a server says itself is the target's: the readers and the start tell of the sources.
     """
@@ -61,17 +64,26 @@ def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress
     for error in errors:
         if not isinstance(error, FatalError | TransientError | DatabaseUnavailableError):
             return error
-    for kind in LostCommitsError, FatalError:
-        found = next((error for error in errors if isinstance(error, kind)), None)
-        if found is not None:
-            return found
-    return errors[0]
+    return min(errors, key=_rank)
+
+
+def _rank(error: BaseException) -> int:
+    match error:
+        case FatalError(final=True):
+            return 0
+        case LostCommitsError():
+            return 1
+        case FatalError():
+            return 2
+    return 3
 
 
 def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
     match error:
         case MySQLError():
             return refusal("target", target, error)
+        case LeaseLostError():
+            return lease_lost(error)
         case OutOfStepError(mismatch=mismatch):
             return LostCommitsError(mismatch)
     return error

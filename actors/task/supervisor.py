@@ -21,6 +21,7 @@ from actors.counts import TaskCounts
 from actors.faults import DdlEvent, FatalError, LostCommitsError, TransientError, UnreadRows
 from actors.task import operator_commands, structure_commands
 from actors.task.generation import Generation
+from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
@@ -30,13 +31,17 @@ from actors.task.wiring import RunningTask
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.fence import OutOfStepError
-from replicator.downstream.lease import Lease
+from replicator.downstream.holder import this_process
+from replicator.downstream.lease import Lease, LeaseLostError
 from replicator.downstream.meta_tables import drop_tables
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
 """Seconds before the first and, at most, before any later restart after a transient failure."""
+
+RELEASE_SECONDS = 5.0
+"""Seconds that giving the lease back may take at the end of the process."""
 
 RATE_INTERVAL = 1.0
 """Seconds between two looks at the counters that rates are made from."""
@@ -76,7 +81,11 @@ class TaskSupervisor:
         self._rates = RateMeter(self._counts)
         self._spark = TaskSpark(task)
         self._recurrence = Recurrence()
-        self._lease = Lease(task.meta_schema, task.name)
+        self._lease = Lease(task.meta_schema, task.name, this_process())
+        self._keeper = LeaseKeeper(
+            address_of(task.target_database), task.meta_schema, task.name, self._lease
+        )
+        self._lease_lost = anyio.Event()
         self._prepared = False
         self._still = anyio.Lock()
         self._log = structlog.get_logger().bind(task=task.name)
@@ -109,16 +118,20 @@ class TaskSupervisor:
     async def run(self) -> int:
         """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
 
-        Raises actors.control.server.AlreadyRunningError when another process runs the task, and
+        Raises actors.control.server.AlreadyRunningError or
+        replicator.downstream.lease.LeaseHeldError when another process runs the task, and
         actors.task.prechecks.PrecheckError.
         """
         async with anyio.create_task_group() as tasks:
             await tasks.start(ControlServer(self._task.name, self._answer).run)
             tasks.start_soon(self._obey_signals)
             tasks.start_soon(self._measure)
+            tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
             finally:
+                with anyio.move_on_after(RELEASE_SECONDS, shield=True):
+                    await self._keeper.release()
                 tasks.cancel_scope.cancel()
         return code
 
@@ -134,7 +147,7 @@ class TaskSupervisor:
                 case Failed(error):
                     code = 1
                     self._fail(error)
-                    if self._exit_on_error:
+                    if self._exit_on_error or error.final:
                         break
                 case Retry(error, ran) as retry:
                     if ran:
@@ -165,11 +178,16 @@ class TaskSupervisor:
         self._enter("starting")
         started = anyio.Event()
         try:
-            await self._prepare()
+            if self._keeper.lost is not None:
+                raise self._keeper.lost
+            if not await self._prepare():
+                return Stop() if self._wish == "stop" else Pause()
             session = await self._spark.session()
             finished = await self._run_generation(session, started)
         except FatalError as error:
             return Failed(error)
+        except LeaseLostError as error:
+            return Failed(lease_lost(error))
         except LostCommitsError as error:
             lost = error.mismatch
             self._log.warning(
@@ -187,13 +205,17 @@ class TaskSupervisor:
             return Failed(fault) if fault else Retry(error, ran=started.is_set())
         return Stop() if finished or self._wish == "stop" else Pause()
 
-    async def _prepare(self) -> None:
-        """Once per process: check everything, then forget the former state where that is asked."""
+    async def _prepare(self) -> bool:
+        """Once per process: check everything, take the lease, and then forget the former state
+        where that is asked. False where the operator wants something else before that is done."""
         if not self._prepared:
             await precheck(self._task)
+            if not await self._keeper.take(self._wished):
+                return False
             if self._task.remove_meta:
                 await self._remove_meta()
             self._prepared = True
+        return True
 
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
@@ -201,6 +223,7 @@ class TaskSupervisor:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
+                tasks.start_soon(self._end_without_lease)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
@@ -213,6 +236,19 @@ class TaskSupervisor:
         self._enter("running")
         await self._wished.wait()
         self._enter("stopping" if self._wish == "stop" else "pausing")
+
+    async def _keep_lease(self) -> None:
+        """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""
+        await self._keeper.keep()
+        self._lease_lost.set()
+        if self._wish == "pause":
+            self._wish = "run"
+            self._wished.set()
+
+    async def _end_without_lease(self) -> None:
+        await self._lease_lost.wait()
+        assert self._keeper.lost is not None
+        raise self._keeper.lost
 
     async def _remove_meta(self) -> None:
         connection = Connection(address_of(self._task.target_database))
@@ -260,7 +296,7 @@ class TaskSupervisor:
                 lambda: self._running.overrides if self._running else None,
                 arguments,
             )
-        except OutOfStepError as error:
+        except (OutOfStepError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"the target can't be written to: {error}")
@@ -280,7 +316,7 @@ class TaskSupervisor:
                 return await structure_commands.tell_structure(
                     self._task, self._lease, registry, unread, arguments
                 )
-        except OutOfStepError as error:
+        except (OutOfStepError, LeaseLostError) as error:
             return Reply(ok=False, error=f"nothing was saved: {error}")
         except (DatabaseUnavailableError, MySQLError) as error:
             return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")

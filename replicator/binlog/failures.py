@@ -117,7 +117,9 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
     if "same server_uuid" in text or "same server_id" in text or "same server id" in text:
         return BinlogError(
             f"{request.server} dropped this stream because another replica connected with the same "
-            f"server id {request.server_id}: {message}. Give each replica its own server-id."
+            f"server id {request.server_id}: {message}. If that is another process of this"
+            " task, the task's lease in the meta schema names its host, and only one of the two can"
+            " write: stop one of them. Any other replica needs a server-id of its own."
         )
     if "max_allowed_packet" in text:
         return BinlogError(

@@ -132,7 +132,7 @@ class CopyStore:
     async def has_copied(self) -> bool:
         """Whether a chunk of any source is on the target."""
         rows = await self._run(
-            f"SELECT 1 FROM {self._meta.table(CHUNK_TABLE)} WHERE state = %s LIMIT 1", (_DONE,)
+            f"SELECT 1 FROM {self._meta.table(CHUNK_TABLE)} WHERE state = %s LIMIT 1", (DONE,)
         )
         return bool(rows)
 

@@ -114,8 +114,8 @@ class DdlExecutor:
     async def execute(self, ddl: DdlExecution) -> bool:
         """Execute a statement unless its record says that it was; whether it ran just now.
 
-        Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again), and
-        OutOfStepError.
+        Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again),
+        LeaseLostError and OutOfStepError.
         """
         if not ddl.recorded:
             for sql in ddl.statements:
@@ -275,7 +275,7 @@ class DdlExecutor:
                 raise RenumberingError(renumbered)
             if ddl.marked and sql == ddl.sql:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
-            await self._meta.confirm()
+            await self._meta.lease.confirm(session)
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)
         except UnknownModeError as error:

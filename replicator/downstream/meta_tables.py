@@ -44,8 +44,12 @@ async def create_tables(connection: Connection, meta_schema: str, task: str) -> 
 
 
 async def drop_tables(connection: Connection, meta_schema: str, task: str) -> None:
-    """Forget the task: drop its tables where they exist, and leave the meta schema."""
+    """Forget the task: drop its tables where they exist, and leave the meta schema.
+
+    The lease stays: it keeps out processes that still know the former state.
+    """
     scratch = scratch_table(meta_schema, task)
-    names = [table.qualified(meta_schema, task) for table in META_TABLES]
+    tables = [table for table in META_TABLES if table is not LEASE_TABLE]
+    names = [table.qualified(meta_schema, task) for table in tables]
     for name in (*names, scratch.quoted):
         await connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -11,6 +11,7 @@ import pytest
 from replicator.crashpoints import CrashPoint
 from replicator.downstream import ddl_execution
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
@@ -34,7 +35,9 @@ async def connection(
 
 @pytest.fixture
 async def executor(connection: Connection, database_name: str) -> DdlExecutor:
-    meta = MetaStore(connection, database_name, "task", Lease(database_name, "task"))
+    meta = MetaStore(
+        connection, database_name, "task", Lease(database_name, "task", this_process())
+    )
     await create_tables(connection, database_name, "task")
     await meta.lease.begin(connection)
     return DdlExecutor(connection, meta)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+import anyio
 import pytest
+from structlog.testing import capture_logs
 
+from actors.task.lease_keeper import LeaseKeeper
 from replicator.downstream.chunk_records import CHUNK_TABLE, lock_chunk
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.fence import OutOfStepError
-from replicator.downstream.lease import LEASE_TABLE, Lease
+from replicator.downstream.holder import Holder, this_process
+from replicator.downstream.lease import LEASE_TABLE, Lease, LeaseHeldError, LeaseLostError
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
 from replicator.downstream.session import Session
@@ -24,7 +28,10 @@ from tests.support.applying import Merge, address_of
 
 SHARD, TARGET = TableName("s", "t1"), TableName("m", "t")
 BUCKET: BucketKey = ("a", TARGET, 0)
-MakeStore = Callable[[], MetaStore]
+MakeStore = Callable[..., MetaStore]
+
+HERE = this_process()
+ELSEWHERE = Holder("db9", 4711, "another boot", "1")
 
 pytestmark = pytest.mark.also_tidb
 
@@ -33,9 +40,10 @@ pytestmark = pytest.mark.also_tidb
 async def make_store(target_server: DatabaseServer, database_name: str) -> AsyncIterator[MakeStore]:
     connections = []
 
-    def make() -> MetaStore:
+    def make(holder: Holder = HERE, seconds: float = 600.0) -> MetaStore:
         connections.append(Connection(address_of(target_server)))
-        return MetaStore(connections[-1], database_name, "task", Lease(database_name, "task"))
+        lease = Lease(database_name, "task", holder, seconds=seconds)
+        return MetaStore(connections[-1], database_name, "task", lease)
 
     await create_tables(make().connection, database_name, "task")
     yield make
@@ -96,6 +104,141 @@ async def test_a_run_that_was_replaced_saves_nothing(
     assert await other.watermarks() == {}
     await other.open_buckets([BUCKET])
     assert list(await other.watermarks()) == [BUCKET]
+
+
+async def begun_by(make_store: MakeStore, holder: Holder, seconds: float = 600.0) -> MetaStore:
+    store = make_store(holder, seconds)
+    await store.lease.begin(store.connection)
+    return store
+
+
+async def until_expired(store: MetaStore) -> None:
+    """By the target's clock, which is the one that counts."""
+    sql = f"SELECT expires_at <= UTC_TIMESTAMP(6) FROM {store.table(LEASE_TABLE)}"
+    with anyio.fail_after(30):
+        while await store.connection.fetch(sql) != [(1,)]:
+            await anyio.sleep(0.05)
+
+
+async def test_a_lease_that_another_host_has_is_not_taken(make_store: MakeStore) -> None:
+    other = await begun_by(make_store, ELSEWHERE)
+    here = make_store()
+    with pytest.raises(LeaseHeldError, match=r"process 4711 on host db9.*replicator stop"):
+        await here.lease.begin(here.connection)
+    await other.confirm()
+
+
+async def test_a_lease_that_was_given_back_is_free(make_store: MakeStore) -> None:
+    other = await begun_by(make_store, ELSEWHERE)
+    await other.lease.release(other.connection)
+    await begun_by(make_store, HERE)
+
+
+async def test_a_lease_is_free_at_once_where_its_holder_is_surely_gone(
+    make_store: MakeStore,
+) -> None:
+    await begun_by(make_store, replace(HERE, begun="before"))
+    await begun_by(make_store, HERE)
+
+
+async def test_who_lost_the_lease_learns_who_has_it_and_saves_nothing(
+    make_store: MakeStore,
+) -> None:
+    here = await begun_by(make_store, HERE, seconds=0.2)
+    lease, connection = here.lease, here.connection
+    await until_expired(here)
+    other = await begun_by(make_store, ELSEWHERE)
+    await other.choose_buckets(4)
+    for attempt in (
+        lambda: here.choose_buckets(8),
+        lambda: here.save([], members=frozenset()),
+        lambda: here.open_buckets([BUCKET]),
+        here.confirm,
+        lambda: lease.renew(connection),
+        lambda: lease.begin(connection),
+    ):
+        with pytest.raises(LeaseLostError, match="process 4711 on host db9, since 20"):
+            await attempt()
+    await lease.release(connection)
+    assert await other.watermarks() == {}
+    await other.choose_buckets(4)
+
+
+async def test_a_lease_is_kept_by_renewing_it_and_by_saving(make_store: MakeStore) -> None:
+    here = await begun_by(make_store, HERE)
+    table = here.table(LEASE_TABLE)
+    remains = f"SELECT expires_at > UTC_TIMESTAMP(6) + INTERVAL 60 SECOND FROM {table}"
+    for keep in (lambda: here.lease.renew(here.connection), lambda: here.choose_buckets(4)):
+        # Nobody takes it meanwhile.
+        await here.connection.execute(f"UPDATE {table} SET expires_at = UTC_TIMESTAMP(6)")
+        assert await here.connection.fetch(remains) == [(0,)]
+        await keep()
+        assert await here.connection.fetch(remains) == [(1,)]
+
+
+async def test_a_target_that_lost_the_taking_is_no_other_process(make_store: MakeStore) -> None:
+    other = await begun_by(make_store, ELSEWHERE)
+    await other.lease.release(other.connection)
+    columns = "id, token, revision, host, process, machine, begun, taken_at, expires_at"
+    table = other.table(LEASE_TABLE)
+    before = (await other.connection.fetch(f"SELECT {columns} FROM {table}"))[0]
+    here = await begun_by(make_store, HERE)
+    marks = ", ".join(["%s"] * len(before))
+    await here.connection.execute(f"REPLACE INTO {table} ({columns}) VALUES ({marks})", before)
+    with pytest.raises(OutOfStepError):
+        await here.choose_buckets(4)
+    await here.lease.renew(here.connection)
+    await here.lease.begin(here.connection)
+    await here.choose_buckets(4)
+
+
+def keeper_of(store: MetaStore) -> LeaseKeeper:
+    return LeaseKeeper(store.connection.address, store.schema, store.task, store.lease)
+
+
+async def test_a_start_waits_for_a_lease_that_nobody_renews(make_store: MakeStore) -> None:
+    await begun_by(make_store, ELSEWHERE, seconds=2.5)
+    keeper = keeper_of(make_store())
+    with anyio.fail_after(30), capture_logs() as logs:
+        assert await keeper.take(anyio.Event())
+    waited = [(e["event"], e["host"], e["process"]) for e in logs if e["log_level"] == "warning"]
+    assert waited == [("task.lease-waiting", "db9", 4711)]
+    await keeper.release()
+
+
+async def test_a_start_is_refused_where_the_lease_is_renewed(make_store: MakeStore) -> None:
+    other = await begun_by(make_store, ELSEWHERE, seconds=20)
+    keeper = keeper_of(make_store())
+
+    async def renew() -> None:
+        while True:
+            await anyio.sleep(0.2)
+            await other.lease.renew(other.connection)
+
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(renew)
+            with pytest.raises(LeaseHeldError):
+                await keeper.take(anyio.Event())
+            tasks.cancel_scope.cancel()
+    await keeper.release()
+
+
+async def test_a_start_that_waits_for_the_lease_can_be_stopped(make_store: MakeStore) -> None:
+    await begun_by(make_store, ELSEWHERE)
+    keeper, stop = keeper_of(make_store()), anyio.Event()
+    taken = []
+
+    async def take() -> None:
+        taken.append(await keeper.take(stop))
+
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(take)
+            await anyio.sleep(0.5)
+            stop.set()
+    assert taken == [False]
+    await keeper.release()
 
 
 async def test_a_checkpoint_is_not_saved_over_a_watermark_that_was_lost(store: MetaStore) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.downstream.meta_tables import create_tables, drop_tables
@@ -33,7 +34,9 @@ STRUCTURE = Table(
 async def meta(target_server: DatabaseServer, database_name: str) -> AsyncIterator[MetaStore]:
     server = target_server
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
-    store = MetaStore(Connection(address), database_name, "task", Lease(database_name, "task"))
+    store = MetaStore(
+        Connection(address), database_name, "task", Lease(database_name, "task", this_process())
+    )
     await create_tables(store.connection, database_name, "task")
     await store.lease.begin(store.connection)
     await store.choose_buckets(4)
@@ -96,7 +99,7 @@ async def test_removing_the_meta_tables_forgets_the_task(meta: MetaStore) -> Non
     await meta.save([checkpoint(100)], members=frozenset({"a"}))
     await drop_tables(meta.connection, meta.schema, meta.task)
     left = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
-    assert await meta.connection.fetch(left, (meta.schema,)) == []
+    assert await meta.connection.fetch(left, (meta.schema,)) == [("task_lease",)]
     await create_tables(meta.connection, meta.schema, meta.task)
     assert await meta.load("a") is None
 

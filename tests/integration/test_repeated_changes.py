@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection, DatabaseAddress
@@ -142,7 +143,7 @@ async def answer(merging: Merging, override: DdlOverride) -> None:
     """What `replicator binlog` does."""
     server, name = merging.target, merging.database
     connection = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
-    lease = Lease(f"{name}_meta", name)
+    lease = Lease(f"{name}_meta", name, this_process())
     await lease.begin(connection)
     await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(override)
     connection.close()

@@ -81,7 +81,8 @@ class Merge:
         target.execute(
             WATERMARK_TABLE.create_sql(f"{name}_meta", "task"),
             LEASE_TABLE.create_sql(f"{name}_meta", "task"),
-            f"INSERT INTO {self.settings.fence.lease_table} VALUES (1, {TOKEN}, 0)",
+            f"INSERT INTO {self.settings.fence.lease_table} VALUES"
+            f" (1, {TOKEN}, 0, 'here', 1, '', '', NOW(), NOW())",
             *(
                 f"INSERT INTO {self.settings.watermark_table} VALUES"
                 f" ('{name}_{shard}', '{name}', 't', {bucket}, 0, 0, 0, {TOKEN})"

@@ -14,6 +14,7 @@ from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
+from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.sandbox.server import DatabaseServer
 from tests.support.task_files import binlog_status
@@ -24,7 +25,8 @@ PATIENCE = 60.0
 
 def generation_of(task: config.Task, session: SparkSession) -> Generation:
     """A generation of a task that was not run yet."""
-    return Generation(task, session, TaskCounts(), Lease(task.meta_schema, task.name))
+    lease = Lease(task.meta_schema, task.name, this_process())
+    return Generation(task, session, TaskCounts(), lease)
 
 
 @asynccontextmanager
