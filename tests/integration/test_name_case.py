@@ -224,7 +224,7 @@ async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
     assert "now it takes names of tables with their case" in found.message
 
 
-@pytest.mark.parametrize("mode", ["", "pessimistic"])
+@pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
 async def test_columns_in_another_case_are_the_same_columns(
     mariadb_source: DatabaseServer,
     mariadb_target: DatabaseServer,
