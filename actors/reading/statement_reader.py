@@ -179,12 +179,15 @@ class StatementReader:
         """The statement with its effects, or those that it stands for."""
         replayed = self.online.take(recognised, statement, self._recognised)
         if replayed is None:
-            return [(statement, self._effects(recognised, statement.schema))]
-        found = []
-        for one in replayed:
-            written_out = self._written_out(one.statement, one.recognised)
-            effects = self._effects(written_out, one.statement.schema)
-            found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
+            found = [(statement, self._effects(recognised, statement.schema))]
+        else:
+            found = []
+            for one in replayed:
+                written_out = self._written_out(one.statement, one.recognised)
+                effects = self._effects(written_out, one.statement.schema)
+                found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
+        for processed, effects in found:
+            _refuse_unread(processed, effects)
         return found
 
     def _overridden(
@@ -232,7 +235,10 @@ class StatementReader:
 
     def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
         """The same with the collation that it took from its server or database, if any."""
-        sql = self._collations.written_out(recognised, statement.context.server_collation)
+        context = statement.context
+        sql = self._collations.written_out(
+            recognised, context.server_collation, context.charset_collations
+        )
         return recognised if sql is None else self._recognised(statement, sql)
 
     def _recognised(self, statement: Statement, sql: str) -> Recognised:
@@ -268,6 +274,17 @@ class StatementReader:
             number = self._registry.target(effect.target)
             found[number] = (*found.get(number, ()), effect)
         return found
+
+
+def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
+    """Raise DdlError for a schema change whose session could not be read to the end."""
+    code = statement.context.unread_code
+    if effects and code is not None:
+        raise DdlError(
+            f"the event of a schema change has a status variable that is not known here (code"
+            f" {code}): what the session had set (time zone, defaults of TIMESTAMP columns and the"
+            " like) may stand behind it, and could not be read"
+        )
 
 
 def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError) -> FatalError:

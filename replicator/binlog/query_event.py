@@ -28,6 +28,7 @@ _CHARSET = 4
 _TIME_ZONE = 5
 _MICROSECONDS = 13
 _EXPLICIT_TIMESTAMP_DEFAULTS = 16
+_UTF8MB4_COLLATION = 18
 _MARIADB_MICROSECONDS = 128
 _MARIADB_CHARSET_COLLATIONS = 131
 _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG = 1 << 24
@@ -44,6 +45,8 @@ _CATALOG_NZ = 6
 _INVOKER = 11
 _UPDATED_SCHEMAS = 12
 _TOO_MANY_SCHEMAS = 254
+_UNREAD = -1
+"""In place of a code: the value is the first code that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
         # Without the flag it is off, or the server knows no such flag: its defaults tell.
         explicit = (number(_FLAGS) or 0) & _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG or None
     charset = variables.get(_CHARSET)
+    utf8mb4 = number(_UTF8MB4_COLLATION)
+    pairs = variables.get(_MARIADB_CHARSET_COLLATIONS, b"\0")[1:]
     return StatementContext(
         sql_mode=number(_SQL_MODE),
         time_zone=variables[_TIME_ZONE].decode("utf-8", "replace")
@@ -138,11 +143,19 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
         microseconds=number(_MICROSECONDS) or number(_MARIADB_MICROSECONDS) or 0,
         collation_ids=_COLLATIONS.unpack(charset) if charset is not None else None,
         explicit_timestamp_defaults=None if explicit is None else bool(explicit),
+        charset_collation_ids=(
+            *(() if utf8mb4 is None else (utf8mb4,)),
+            *(collation for _, collation in struct.iter_unpack("<HH", pairs)),
+        ),
+        unread_code=number(_UNREAD),
     )
 
 
 def _read_variables(data: bytes) -> dict[int, bytes]:
-    """Status variables by code, up to the first unknown code: its length can't be known."""
+    """Status variables by code, up to the first unknown code: its length can't be known.
+
+    That code is then the value for `_UNREAD`.
+    """
     found: dict[int, bytes] = {}
     at = 0
     while at < len(data):
@@ -163,6 +176,7 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
         elif code == _MARIADB_CHARSET_COLLATIONS:
             length = 1 + 4 * data[at]
         else:
+            found[_UNREAD] = bytes([code])
             break
         found[code] = data[at : at + length]
         at += length

@@ -34,11 +34,15 @@ class DefaultCollations:
         self._databases = dict(databases)
         self._charsets = charsets
 
-    def written_out(self, statement: Recognised, server: str) -> str | None:
+    def written_out(
+        self, statement: Recognised, server: str, session: Sequence[str] = ()
+    ) -> str | None:
         """The text of a statement with the collation that it leaves out; None: nothing to add.
 
-        ``server`` is its session's collation_server, empty where that is not known.
+        ``server`` is its session's collation_server, empty where that is not known. ``session``
+        are the collations that are their charsets' defaults in its session, and there alone.
         """
+        charsets = {**self._charsets, **{charset_of(name): name for name in session}}
         schema = statement.schema
         if statement.kind is StatementKind.CREATE_TABLE:
             if statement.named(TableRole.LIKE):
@@ -49,14 +53,14 @@ class DefaultCollations:
         elif schema is not None and statement.kind is not StatementKind.DROP_DATABASE:
             place = schema.span.end
             options = [token for token in statement.tokens if token.start >= place]
-            default = self._database(statement, options, server)
+            default = self._database(statement, options, server, charsets)
         else:
             return None
         charset, collation = _named(options)
         if collation is not None:
             return None
         if charset is not None:
-            wanted = self._near(self._charsets.get(_text(charset), ""))
+            wanted = self._near(charsets.get(_text(charset), ""))
             if not wanted or charset_of(wanted) != _text(charset):
                 return None
             return _inserted(statement.sql, charset.end, f"COLLATE {wanted}")
@@ -66,7 +70,13 @@ class DefaultCollations:
         clause = f"CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
         return _inserted(statement.sql, place, clause)
 
-    def _database(self, statement: Recognised, options: Sequence[Token], server: str) -> str:
+    def _database(
+        self,
+        statement: Recognised,
+        options: Sequence[Token],
+        server: str,
+        charsets: Mapping[str, str],
+    ) -> str:
         """Note and return the default that a database has behind a statement."""
         assert statement.schema is not None
         name = statement.schema.name
@@ -75,7 +85,7 @@ class DefaultCollations:
         if collation is not None:
             now = _text(collation)
         elif charset is not None:
-            now = self._charsets.get(_text(charset), "")
+            now = charsets.get(_text(charset), "")
         else:
             now = known if statement.kind is StatementKind.ALTER_DATABASE else server
         # With IF NOT EXISTS, the database may have been there.

@@ -87,4 +87,5 @@ class OnlineDdlStore:
 def _context(text: str) -> StatementContext:
     values = json.loads(text)
     ids = values.pop("collation_ids")
-    return StatementContext(**values, collation_ids=tuple(ids) if ids else None)
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return StatementContext(**(values | lists), collation_ids=tuple(ids) if ids else None)

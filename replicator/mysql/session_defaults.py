@@ -64,6 +64,11 @@ class SessionDefaults:
             explicit_timestamp_defaults=explicit,
             connection_collation=self.collations.get(connection, ""),
             server_collation=self.collations.get(server, ""),
+            charset_collations=tuple(
+                self.collations[number]
+                for number in context.charset_collation_ids
+                if number in self.collations
+            ),
         )
 
 

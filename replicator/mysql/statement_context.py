@@ -26,6 +26,11 @@ class StatementContext:
     something else. ``explicit_timestamp_defaults`` is explicit_defaults_for_timestamp. With a
     ``time_zone`` of `SYSTEM` the statement has used a zone whose offset could not be found out;
     with None it has used none, nor is that of its server known.
+
+    ``charset_collation_ids`` are the collations that charsets have by default in the session, where
+    those differ from the server's (MySQL's default_collation_for_utf8mb4, MariaDB's
+    character_set_collations), ``charset_collations`` their names. ``unread_code`` is that of a
+    status variable that is not known here: it and what stands behind it could not be read.
     """
 
     sql_mode: int | None = None
@@ -36,6 +41,9 @@ class StatementContext:
     mariadb: bool | None = None
     connection_collation: str = ""
     server_collation: str = ""
+    charset_collation_ids: tuple[int, ...] = ()
+    charset_collations: tuple[str, ...] = ()
+    unread_code: int | None = None
 
     @property
     def ansi_quotes(self) -> bool:

@@ -67,6 +67,14 @@ def test_collations_of_charsets_hide_nothing() -> None:
     assert query.sql == "ALTER é"
     assert query.context.collation_ids == (8, 8, 33)
     assert query.context.time_zone == "+03:00"
+    assert query.context.charset_collation_ids == (2048, 2304)
+
+
+def test_the_collation_that_utf8mb4_has_in_a_session() -> None:
+    query = parse_query_event(body(b"x", variables=b"\x12" + struct.pack("<H", 45) + TIME_ZONE))
+    assert query.context.charset_collation_ids == (45,)
+    assert query.context.time_zone == "+03:00"
+    assert query.context.unread_code is None
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,8 @@ def test_an_unknown_setting_hides_only_what_follows_it() -> None:
     assert query.sql == "DROP TABLE t"
     assert query.context.sql_mode == 1 << 21
     assert query.context.time_zone is None
+    # That there was something is told: a schema change may need what follows.
+    assert query.context.unread_code == 0x7F
 
 
 def test_the_error_that_a_statement_ended_with() -> None:

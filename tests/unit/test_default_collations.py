@@ -99,3 +99,12 @@ def test_the_nearest_takes_the_place_of_one_that_the_target_lacks() -> None:
     assert written(collations, "CREATE DATABASE e") == (
         "CREATE DATABASE e CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
     )
+
+
+def test_a_session_has_collations_of_its_own_for_charsets() -> None:
+    collations = known()
+    own = ("latin1_bin", "utf8mb4_general_ci")
+    sql = recognise("CREATE TABLE t (a INT) CHARSET=latin1", default_schema="d")
+    assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE latin1_bin"
+    sql = recognise("CREATE DATABASE e CHARACTER SET utf8mb4", default_schema="d")
+    assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE utf8mb4_general_ci"

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from actors.counts import SourceCounts
+from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
@@ -23,6 +24,7 @@ from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import ServerInfo, parse_server_info
 from replicator.ddl.online_ddl import GhostHistory
+from replicator.mysql.statement_context import StatementContext
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
 
@@ -107,3 +109,19 @@ async def test_the_same_statement_in_another_transaction_is_dealt_out(
         [segment(other, complete=True, end=150)],
     )
     assert await effects_dealt(monkeypatch, streams) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "fault"),
+    [("CREATE TABLE t1 (a INT)", True), ("FLUSH TABLES", False)],
+)
+async def test_a_schema_change_in_a_session_that_is_not_known_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, sql: str, fault: bool
+) -> None:
+    statement = Statement("s", sql, 4, 7, StatementContext(unread_code=21))
+    streams = Streams([segment(statement, complete=True, end=90)])
+    if fault:
+        with pytest.raises(FatalError, match="code 21"):
+            await effects_dealt(monkeypatch, streams)
+    else:
+        assert await effects_dealt(monkeypatch, streams) == []
