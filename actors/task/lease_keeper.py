@@ -22,7 +22,7 @@ LOOK_SECONDS = 2.0
 """Between two looks at a lease that another process has."""
 
 PATIENCE = 10.0
-"""Seconds to wait for an answer of the target."""
+"""Seconds that a renewal may take."""
 
 
 class LeaseKeeper:
@@ -30,7 +30,7 @@ class LeaseKeeper:
 
     def __init__(self, address: DatabaseAddress, schema: str, task: str, lease: Lease) -> None:
         self.lost: LeaseLostError | None = None
-        self._connection = Connection(address, patience=PATIENCE)
+        self._connection = Connection(address)
         self._schema = schema
         self._task = task
         self._lease = lease
@@ -81,7 +81,7 @@ class LeaseKeeper:
             await anyio.sleep(RENEW_SECONDS)
             # What is wrong with the target, the runs tell. Nobody else can take the lease there
             # while it is away.
-            with suppress(DatabaseUnavailableError, MySQLError):
+            with suppress(DatabaseUnavailableError, MySQLError), anyio.move_on_after(PATIENCE):
                 try:
                     await self._lease.renew(self._connection)
                 except LeaseLostError as error:

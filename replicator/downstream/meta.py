@@ -208,20 +208,7 @@ class MetaStore:
             " WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
-        watermarks = await self.connection.fetch(
-            "SELECT target_schema, target_table, bucket, version, transaction_key, ordinal"
-            f" FROM {self.table(WATERMARK_TABLE)} WHERE source = %s",
-            (source,),
-        )
-        low_watermarks: dict[TableName, Watermark] = {}
-        high_watermarks: dict[TableName, Watermark] = {}
-        for schema, table, bucket, *watermark in watermarks:
-            name, applied = TableName(schema, table), Watermark(*watermark)
-            if applied == NOTHING_APPLIED:
-                continue
-            high_watermarks[name] = max(applied, high_watermarks.get(name, applied))
-            if bucket == LOW_WATERMARK_BUCKET:
-                low_watermarks[name] = applied
+        low_watermarks, high_watermarks = await self._watermarks(source)
         groups = await self.connection.fetch(
             f"SELECT target_schema, target_table, state FROM {self.table(GROUP_TABLE)}"
             " WHERE source = %s ORDER BY 1, 2",
@@ -260,6 +247,26 @@ class MetaStore:
             low_watermarks=tuple(low_watermarks.items()),
             high_watermarks=tuple(high_watermarks.items()),
         )
+
+    async def _watermarks(
+        self, source: str
+    ) -> tuple[dict[TableName, Watermark], dict[TableName, Watermark]]:
+        """By target: the low watermark of a source, and the highest of the buckets."""
+        rows = await self.connection.fetch(
+            "SELECT target_schema, target_table, bucket, version, transaction_key, ordinal"
+            f" FROM {self.table(WATERMARK_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        low: dict[TableName, Watermark] = {}
+        high: dict[TableName, Watermark] = {}
+        for schema, table, bucket, *watermark in rows:
+            name, applied = TableName(schema, table), Watermark(*watermark)
+            if applied == NOTHING_APPLIED:
+                continue
+            high[name] = max(applied, high.get(name, applied))
+            if bucket == LOW_WATERMARK_BUCKET:
+                low[name] = applied
+        return low, high
 
     async def save(
         self,

@@ -80,7 +80,7 @@ def test_a_database_is_named_in_lower_case() -> None:
 def test_the_table_before_a_column_may_be_in_any_case() -> None:
     statement = recognised("ALTER TABLE T1 ADD CHECK (t1.A > 0 AND Shop.T1.B > T2.C)")
     assert retarget(statement, lambda *_: ("m", "t")) == (
-        "ALTER TABLE `m`.`t` ADD CHECK (A > 0 AND B > T2.C)"
+        "ALTER TABLE `m`.`t` ADD CHECK (`A` > 0 AND `B` > T2.C)"
     )
     told_apart = recognised("ALTER TABLE T1 ADD CHECK (t1.A > 0)", folds=False)
     assert "t1.A" in retarget(told_apart, lambda *_: ("m", "t"))
