@@ -18,9 +18,13 @@ _TIDB_SETTINGS = (
 """What goes behind the other assignments of a SET: a comment but for TiDB (its page "Comment
 Syntax"). Locks hold when they are taken, whatever the cluster's default, and an AUTO_RANDOM column
 takes the values that the shards have."""
-_MARIADB_SETTINGS = "/*M!100304 ,SESSION system_versioning_alter_history='KEEP' */"
+_MARIADB_SETTINGS = (
+    "/*M!100304 ,SESSION system_versioning_alter_history='KEEP'"
+    ",SESSION system_versioning_asof=DEFAULT */"
+)
 """As above, for MariaDB (its page "System-Versioned Tables"): what was changed at the source can be
-changed here, too, though the table keeps its former rows."""
+changed here, too, though the table keeps its former rows; and tables are read as they are now,
+where the server shows its clients the rows of a moment in the past."""
 GENERATED_KEYS = "SHOW VARIABLES LIKE 'show_gipk_in_create_table_and_information_schema'"
 """Tells whether a MySQL shows the primary keys that it gave tables itself, which stand in its
 events in any case (its manual, "Generated Invisible Primary Keys"); no row elsewhere."""
