@@ -12,6 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from replicator.downstream.lease import LEASE_TABLE
+from replicator.downstream.meta import CHECKPOINT_TABLE
+from replicator.downstream.meta_tables import META_TABLES
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import TaskProcess, place_of, task_process
 from tests.support.running import end_of
@@ -146,13 +149,13 @@ class Follower:
         if status.state != "paused" and self._process.cli("pause", NAME).returncode != 0:
             return False
         end = end_of(self._source)
-        names = [row[0] for row in self._target.execute(f"SHOW TABLES FROM {META}")]
         with self._target.connect(database=META) as connection, connection.cursor() as cursor:
-            for name in names:
-                if name != f"{NAME}_checkpoint":
-                    cursor.execute(f"DELETE FROM `{name}`")
+            for table in META_TABLES:
+                if table not in (CHECKPOINT_TABLE, LEASE_TABLE):
+                    cursor.execute(f"DELETE FROM {table.qualified(META, NAME)}")
             moved = cursor.execute(
-                f"UPDATE {NAME}_checkpoint SET binlog_file = %s, binlog_offset = %s,"
+                f"UPDATE {CHECKPOINT_TABLE.qualified(META, NAME)}"
+                " SET binlog_file = %s, binlog_offset = %s,"
                 " open_items = 0, saved_at = NOW() + INTERVAL 1 SECOND",
                 (end.file, end.offset),
             )
