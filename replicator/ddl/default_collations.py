@@ -9,6 +9,7 @@ tell the default of the database; the source does, and the statements that chang
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from typing import TypeGuard
 
 from replicator.ddl.collations import charset_of, nearest_collation
 from replicator.ddl.retarget import splice
@@ -57,6 +58,8 @@ class DefaultCollations:
         else:
             return None
         charset, collation = _named(options)
+        if _is_default(charset) or _is_default(collation):
+            return self._defaults_replaced(statement, charset, collation, default, charsets)
         if collation is not None:
             return None
         if charset is not None:
@@ -70,6 +73,31 @@ class DefaultCollations:
         clause = f"CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
         return _inserted(statement.sql, place, clause)
 
+    def _defaults_replaced(
+        self,
+        statement: Recognised,
+        charset: Token | None,
+        collation: Token | None,
+        default: str,
+        charsets: Mapping[str, str],
+    ) -> str | None:
+        """The text with names in place of the word DEFAULT.
+
+        It stands for the charset of ``default``, and for a charset's own default collation (seen on
+        MariaDB 10.11).
+        """
+        name = charset_of(default) if _is_default(charset) or charset is None else _text(charset)
+        wanted = self._near(charsets.get(name, ""))
+        if not default or not wanted or statement.kind is StatementKind.ALTER_DATABASE:
+            return None
+        pieces = []
+        if _is_default(charset):
+            text = name if collation is not None else f"{charset_of(wanted)} COLLATE {wanted}"
+            pieces.append((Span(charset.start, charset.end), text))
+        if _is_default(collation):
+            pieces.append((Span(collation.start, collation.end), wanted))
+        return splice(statement.sql, pieces)
+
     def _database(
         self,
         statement: Recognised,
@@ -82,7 +110,10 @@ class DefaultCollations:
         name = statement.schema.name
         charset, collation = _named(options)
         known = self._databases.get(name, "")
-        if collation is not None:
+        if _is_default(charset) or _is_default(collation):
+            named = charset is not None and not _is_default(charset)
+            now = charsets.get(_text(charset) if named and charset else charset_of(server), "")
+        elif collation is not None:
             now = _text(collation)
         elif charset is not None:
             now = charsets.get(_text(charset), "")
@@ -137,6 +168,11 @@ def _named(options: Sequence[Token]) -> tuple[Token | None, Token | None]:
         elif token.keyword == "CHARACTER" and following.keyword == "SET":
             charset = words[number + 2] if number + 2 < len(words) else charset
     return charset, collation
+
+
+def _is_default(name: Token | None) -> TypeGuard[Token]:
+    """Whether DEFAULT stands where a charset or collation could be named."""
+    return name is not None and name.keyword == "DEFAULT"
 
 
 def _text(token: Token) -> str:

@@ -38,6 +38,38 @@ def test_a_table_takes_that_of_its_database(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
+        (
+            "CREATE DATABASE x CHARACTER SET DEFAULT",
+            "CREATE DATABASE x CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+        ),
+        ("CREATE DATABASE x COLLATE DEFAULT", "CREATE DATABASE x COLLATE utf8mb4_general_ci"),
+        (
+            "CREATE TABLE t (a INT) DEFAULT CHARSET=DEFAULT",
+            "CREATE TABLE t (a INT) DEFAULT CHARSET=cp1251 COLLATE cp1251_general_ci",
+        ),
+        (
+            "CREATE TABLE t (a INT) CHARSET DEFAULT COLLATE cp1251_bin",
+            "CREATE TABLE t (a INT) CHARSET cp1251 COLLATE cp1251_bin",
+        ),
+        (
+            "CREATE TABLE t (a INT) CHARSET latin1 COLLATE DEFAULT",
+            "CREATE TABLE t (a INT) CHARSET latin1 COLLATE latin1_swedish_ci",
+        ),
+    ],
+)
+def test_the_word_default_stands_for_a_charset_and_its_own_collation(
+    sql: str, expected: str
+) -> None:
+    collations = known()
+    names = {"latin1": "swedish", "cp1251": "general", "utf8mb4": "general"}
+    charsets = {charset: f"{charset}_{name}_ci" for charset, name in names.items()}
+    collations.know({"d": "cp1251_bin"}, charsets)
+    assert written(collations, sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
         ("CREATE TABLE t (a INT)ENGINE=InnoDB", f"CREATE TABLE t (a INT){CLAUSE} ENGINE=InnoDB"),
         ("CREATE TABLE t(SELECT 1)", f"CREATE TABLE t{CLAUSE} (SELECT 1)"),
         (
