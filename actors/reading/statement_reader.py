@@ -223,7 +223,7 @@ class StatementReader:
         return kept
 
     def _refuse_cascades(self, recognised: Recognised, effects: tuple[Effect, ...]) -> None:
-        changed = [e.table for e in effects if e.kind in _DEFINING and not e.skipped]
+        changed = [e.table for e in effects if e.kind in _DEFINING]
         logged = self._defaults is not None and self._defaults.logs_cascades
         if changed and not (logged or self._accepts_cascades) and acts_on_rows(recognised.tokens):
             raise DdlError(

@@ -115,6 +115,28 @@ async def test_a_foreign_key_whose_changes_are_not_logged_is_a_fault(
         await merging.check(generation)
 
 
+async def test_a_filter_does_not_let_a_foreign_key_change_rows_unseen(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    rule = {"schema-pattern": "*", "events": ["modify constraint"], "action": "Ignore"}
+    merging.more["filters"] = {"keys": rule}
+    merging.instance["filter-rules"] = ["keys"]
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", PLAIN)
+    async with merging.running():
+        pass
+    merging.do(
+        "INSERT INTO p_1 VALUES (1)",
+        "INSERT INTO c_1 VALUES (1, 1)",
+        "ALTER TABLE c_1 ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE",
+        "DELETE FROM p_1",
+    )
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    assert "foreign key that deletes or changes its rows" in found.message
+
+
 async def test_what_a_foreign_key_changes_arrives_where_it_is_logged(
     merging_from: Callable[..., Merging], mysql_source: DatabaseServer
 ) -> None:
