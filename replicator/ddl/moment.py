@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
 from replicator.ddl.tokens import tokenise
 
 _MOMENTS = frozenset(
     {"now", "current_timestamp", "localtime", "localtimestamp", "current_date", "current_time"}
     | {"curdate", "curtime", "sysdate", "utc_timestamp", "utc_date", "utc_time"}
-    | {"uuid", "uuid_short", "rand", "unix_timestamp"}
+    | {"uuid", "uuid_short", "rand", "unix_timestamp", "uuidv4", "uuidv7", "uuid_v4", "uuid_v7"}
+    # What belongs to the session or the server that adds the column.
+    | {"connection_id", "last_insert_id", "user", "current_user", "session_user", "system_user"}
+    | {"database", "schema", "version", "next", "nextval", "lastval"}
 )
 _TIMES = frozenset({"timestamp", "datetime", "date", "time", "year"})
 
@@ -29,5 +32,16 @@ def fills_in_moment(text: str) -> bool:
     The rows that are there already get that value: the target's need not be those of the shards.
     """
     words = text.split()
-    defaults = (after for before, after in pairwise(words) if before in ("default", "("))
-    return "add" in words and any(word in _MOMENTS for word in defaults)
+    return "add" in words and any(not _MOMENTS.isdisjoint(found) for found in _defaults(words))
+
+
+def _defaults(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """What stands behind DEFAULT: a word, and what is in parentheses behind it or around it."""
+    for first in (place + 1 for place, word in enumerate(words) if word == "default"):
+        depth, last = 0, first
+        for last in range(first, len(words)):
+            depth += (words[last] == "(") - (words[last] == ")")
+            opens = last == first and words[last + 1 : last + 2] == ["("]
+            if depth <= 0 and not opens:
+                break
+        yield words[first : last + 1]
