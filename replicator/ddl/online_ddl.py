@@ -22,7 +22,7 @@ class OnlineDdlError(Exception):
 
 
 class GhostAct(StrEnum):
-    """What happened to a ghost table, or (the last two) to a real one."""
+    """What happened to a ghost table, or (the last three) to a real one."""
 
     BEGUN = "begun"
     """Made like the real table."""
@@ -33,6 +33,10 @@ class GhostAct(StrEnum):
     AWAY = "away"
     """The real table became a trash table, and nothing took its place in that statement."""
     BACK = "back"
+    OVERTAKEN = "overtaken"
+    """The other table of the pair was changed: what one went through says nothing of it any more.
+    For a ghost, its real table; for a real table that is away, the trash table or another one that
+    got its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,25 @@ class GhostHistory:
         found = [e for e in self._of(ghost, before) if e.at > begun.at]
         return (begun, *sorted(found, key=lambda entry: entry.at))
 
+    def ghosts(self, real: TableName, before: int, online: Online) -> tuple[TableName, ...]:
+        """The ghosts of a table that are there at a place."""
+        found = []
+        for name in sorted({name for name, at in self._entries if at < before}):
+            beside = online(name)
+            if beside == Beside(real, trash=False) and self.life(name, before):
+                found.append(name)
+        return tuple(found)
+
+    def is_away(self, real: TableName, before: int) -> bool:
+        """Whether a real table is a trash table at a place, and nothing has happened to it."""
+        last = self.last(real, before, GhostAct.AWAY, GhostAct.BACK, GhostAct.OVERTAKEN)
+        return last is not None and last.act is GhostAct.AWAY
+
     def outdated(self, position: int) -> tuple[GhostEntry, ...]:
         """The entries that no reading from this place of the binlog on can need."""
         found = []
         for entry in self._entries.values():
-            acts = set(GhostAct) - {GhostAct.CHANGED}
+            acts = set(GhostAct) - {GhostAct.CHANGED, GhostAct.OVERTAKEN}
             newer = self.last(entry.table, position, *acts)
             if newer is not None and entry.at < newer.at:
                 found.append(entry)
@@ -139,14 +157,17 @@ def read_online(
         return OnlineStep()
     if statement.renames:
         return _renames(statement, event, online, history)
-    return OnlineStep(tuple(_entries(statement, event, online)))
+    return OnlineStep(tuple(_entries(statement, event, online, history)))
 
 
-def _entries(statement: Recognised, event: GhostEntry, online: Online) -> Iterator[GhostEntry]:
+def _entries(
+    statement: Recognised, event: GhostEntry, online: Online, history: GhostHistory
+) -> Iterator[GhostEntry]:
     for reference in statement.named(TableRole.SUBJECT):
         table = _name(reference)
         beside = online(table)
         if beside is None or beside.trash:
+            yield from _overtaken(statement, table, beside, event, online, history)
             continue
         match statement.kind:
             case StatementKind.CREATE_TABLE if not statement.only_if_missing:
@@ -167,7 +188,31 @@ def _entries(statement: Recognised, event: GhostEntry, online: Online) -> Iterat
                 yield replace(event, table=table, act=GhostAct.CHANGED)
 
 
+_REDEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
+
+
+def _overtaken(
+    statement: Recognised,
+    table: TableName,
+    beside: Beside | None,
+    event: GhostEntry,
+    online: Online,
+    history: GhostHistory,
+) -> Iterator[GhostEntry]:
+    """What a change of a real table means for its ghosts, and one of either for a table away."""
+    if statement.kind not in _REDEFINING or _only_counts(statement):
+        return
+    real = table if beside is None else beside.real
+    if beside is None:
+        for ghost in history.ghosts(real, event.at, online):
+            yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
+    if history.is_away(real, event.at):
+        yield replace(event, table=real, act=GhostAct.OVERTAKEN)
+
+
 def _only_counts(statement: Recognised) -> bool:
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return False
     actions = alter_actions(statement)
     return all(action[0].keyword == "AUTO_INCREMENT" and len(action) <= 3 for action in actions)
 
@@ -198,6 +243,11 @@ def _renames(
                 begun, *changes = _life(old, new, event.at, history)
                 made = begun if begun.act is GhostAct.MADE else None
                 replayed += changes
+                others = [name for name in history.ghosts(new, event.at, online) if name != old]
+                away = [new] if history.is_away(new, event.at) else []
+                entries += [
+                    replace(event, table=name, act=GhostAct.OVERTAKEN) for name in (*others, *away)
+                ]
                 gone.discard(new)
                 taken += 1
         elif ghost is not None:
@@ -227,6 +277,11 @@ def _comes_back(
         raise OnlineDdlError(
             f"{old} becomes {new} without having been that before: its rows are not known here"
         )
+    if not history.is_away(new, event.at):
+        raise OnlineDdlError(
+            f"{old} becomes {new} again, and since it was that, it was changed or another table"
+            " had its name: its structure and its rows are not known here"
+        )
     entries.append(replace(event, table=new, act=GhostAct.BACK, sql=""))
     return True
 
@@ -248,6 +303,17 @@ def _life(
         raise OnlineDdlError(
             f"{ghost} becomes {real} and was changed by no ALTER TABLE, but made by a definition of"
             f" its own: what it changes is not known. {way_out}"
+        )
+    if len(life) == 1:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real} without any change of it: no tool does so, and whether it has"
+            " the rows of that table is not known"
+        )
+    overtaken = [entry.sql for entry in life if entry.act is GhostAct.OVERTAKEN]
+    if overtaken:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}, which was changed while the ghost was there"
+            f" ({overtaken[0][:200]}): what it comes to have is not known. {way_out}"
         )
     return life
 

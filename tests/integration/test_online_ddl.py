@@ -180,3 +180,34 @@ async def test_without_it_they_are_tables_like_any(merging: Merging) -> None:
         merging.do(f"CREATE TABLE _x_1_gho {COLUMNS}", "INSERT INTO _x_1_gho VALUES (1, 'a')")
         await merging.caught_up(generation)
     assert merging.on(merging.target, "SELECT * FROM _x_1_gho") == ((1, "a"),)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [
+            "CREATE TABLE _x_1_gho LIKE x_1",
+            "ALTER TABLE _x_1_gho COMMENT 'x'",
+            "ALTER TABLE x_1 MODIFY a INT AFTER b",
+            "RENAME TABLE x_1 TO _x_1_del, _x_1_gho TO x_1",
+        ],
+        [
+            "RENAME TABLE x_1 TO _x_1_old",
+            "ALTER TABLE _x_1_old MODIFY a INT AFTER b",
+            "RENAME TABLE _x_1_old TO x_1",
+        ],
+    ],
+    ids=["table changed", "changed while away"],
+)
+async def test_a_table_whose_structure_is_not_the_one_followed(
+    merging: Merging, steps: list[str]
+) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, a INT, b INT)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do(*steps, "INSERT INTO x_1 (id, a, b) VALUES (2, 10, 20)")
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.not-supported"
+    assert merging.on(merging.target, "SELECT * FROM x") == ()

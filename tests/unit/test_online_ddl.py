@@ -159,7 +159,7 @@ def test_what_no_reading_needs_is_outdated() -> None:
         (EXCHANGE,),
         ("alter table _t_gho add c int", EXCHANGE),
         ("create table _t_gho like t", "drop table _t_gho", EXCHANGE),
-        ("create table _t_gho like t", EXCHANGE, EXCHANGE),
+        ("create table _t_gho like t", "alter table _t_gho add c int", EXCHANGE, EXCHANGE),
     ],
     ids=["nothing", "no beginning", "dropped", "exchanged"],
 )
@@ -192,7 +192,9 @@ def test_what_is_refused(sql: str, why: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "ALTER TABLE t ADD c INT",
+        "ALTER TABLE t AUTO_INCREMENT=9",
+        "ALTER TABLE u ADD c INT",
+        "CREATE INDEX i ON t (id)",
         "RENAME TABLE t TO u",
         "DROP TABLE t",
         "CREATE TEMPORARY TABLE _t_gho (a int)",
@@ -222,3 +224,41 @@ def test_a_ghost_that_gets_another_name_is_none_any_more() -> None:
     assert log.read("RENAME TABLE _t_gho TO backup").replayed is None
     with pytest.raises(OnlineDdlError, match="made before"):
         log.read(EXCHANGE)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t MODIFY a INT AFTER b",
+        "CREATE TABLE t (id INT)",
+        "RENAME TABLE t TO _t_old, _t_new TO t",
+    ],
+)
+def test_a_ghost_whose_table_was_changed_meanwhile_is_refused(sql: str) -> None:
+    log = Log()
+    log.read(*GH_OST, "CREATE TABLE _t_new LIKE t", "ALTER TABLE _t_new ADD d INT")
+    log.read(sql)
+    with pytest.raises(OnlineDdlError, match="was changed while the ghost was there"):
+        log.read(EXCHANGE)
+
+
+def test_an_exchange_that_changes_nothing_is_refused() -> None:
+    log = Log()
+    log.read("CREATE TABLE _t_gho LIKE t")
+    with pytest.raises(OnlineDdlError, match="without any change"):
+        log.read(EXCHANGE)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE _t_del MODIFY a INT AFTER b",
+        "CREATE TABLE t LIKE _t_del",
+        "ALTER TABLE _t_gho RENAME TO t",
+    ],
+)
+def test_a_table_that_was_changed_while_it_was_away_does_not_come_back(sql: str) -> None:
+    log = Log()
+    log.read(*GH_OST, "RENAME TABLE t TO _t_del", sql)
+    with pytest.raises(OnlineDdlError, match="since it was that"):
+        log.read("RENAME TABLE _t_del TO t")
