@@ -12,18 +12,19 @@ import structlog
 
 from actors.faults import DdlEvent, FatalError
 from actors.messages import DdlItem
-from actors.writing.change_entries import altered_entry, created_entry, plain_entry
+from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
 from replicator.pipeline.planning import PlanError, match_columns
 from replicator.schema.carried_change import MemberChange
+from replicator.schema.column_values import other_values
 from replicator.schema.ddl_effects import EffectKind
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
-from replicator.schema.touched_parts import columns_of
-from replicator.sharding.change_history import ChangeHistory, Entry, Reading, Verdict
+from replicator.schema.touched_parts import column_part, columns_of, touched_parts
+from replicator.sharding.change_history import FIRST, ChangeHistory, Entry, Reading, Verdict
 
 
 class BroughtChanges:
@@ -75,6 +76,8 @@ class BroughtChanges:
             entry, verdict = altered_entry(member, effect, change, scene)
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
+            if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+                _refuse_other_values(item, member, change, scene, verdict)
             if verdict is not None and verdict.reading is Reading.BROUGHT:
                 same = history.change(verdict.same or 0)
                 self._log.info(
@@ -111,6 +114,43 @@ def _refuse_unlike(item: DdlItem, member: Member, change: MemberChange, present:
                 (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
             ),
         ) from error
+
+
+def _refuse_other_values(
+    item: DdlItem, member: Member, change: MemberChange, scene: Scene, verdict: Verdict
+) -> None:
+    """Raise FatalError where a column that a shard gets has given its older rows other values."""
+    if change.after is None or scene.present is None:
+        return
+    number = FIRST if verdict.same is None else verdict.same
+    touched = touched_parts(item.effect.statement, change)
+    added = [
+        column.name
+        for column in change.after.columns
+        if (part := column_part(column.name)) in touched.added - touched.named
+        and not scene.history.replaced(part, number)
+    ]
+    difference = other_values(change.after, scene.present, added)
+    if difference is None:
+        return
+    raise FatalError(
+        "ddl.other-values",
+        "a statement adds a column that the target has already, and gives the rows that its shard"
+        f" has other values than they have on the target: {difference}\n"
+        f"  statement: {item.effect.sql[:2000]}",
+        where=f"{member}, target {item.effect.target}",
+        ways_out=(
+            "give the rows of this shard on the target the values that they have in the shard, then"
+            " `replicator binlog skip`",
+            "where the column is computed, the target can have one formula only: change it in the"
+            " shard, or leave the column out of the target",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            item.statement.position,
+            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+        ),
+    )
 
 
 def _unclear(

@@ -22,7 +22,7 @@ class OnlineDdlError(Exception):
 
 
 class GhostAct(StrEnum):
-    """What happened to a ghost table, or (the last three) to a real one."""
+    """What happened to a ghost table."""
 
     BEGUN = "begun"
     """Made like the real table."""
@@ -30,13 +30,8 @@ class GhostAct(StrEnum):
     """Made by a definition of its own."""
     CHANGED = "changed"
     ENDED = "ended"
-    AWAY = "away"
-    """The real table became a trash table, and nothing took its place in that statement."""
-    BACK = "back"
     OVERTAKEN = "overtaken"
-    """The other table of the pair was changed: what one went through says nothing of it any more.
-    For a ghost, its real table; for a real table that is away, the trash table or another one that
-    got its name."""
+    """Its real table was changed: what the ghost went through is not all that it differs by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +120,6 @@ class GhostHistory:
                 found.append(name)
         return tuple(found)
 
-    def is_away(self, real: TableName, before: int) -> bool:
-        """Whether a real table is a trash table at a place, and nothing has happened to it."""
-        last = self.last(real, before, GhostAct.AWAY, GhostAct.BACK, GhostAct.OVERTAKEN)
-        return last is not None and last.act is GhostAct.AWAY
-
     def outdated(self, position: int) -> tuple[GhostEntry, ...]:
         """The entries that no reading from this place of the binlog on can need."""
         found = []
@@ -179,7 +169,8 @@ def _entries(
                     f"{table}, the ghost of {beside.real}, is created only if it is not there:"
                     " whether it was is not known"
                 )
-            case StatementKind.DROP_TABLE:
+            case StatementKind.DROP_TABLE | StatementKind.TRUNCATE_TABLE:
+                # No tool empties its ghost: what rows it would come back with is not known.
                 yield replace(event, table=table, act=GhostAct.ENDED, sql="")
             case StatementKind.ALTER_TABLE if _only_counts(statement):
                 # Where a table's counter goes on is each table's own.
@@ -199,15 +190,11 @@ def _overtaken(
     online: Online,
     history: GhostHistory,
 ) -> Iterator[GhostEntry]:
-    """What a change of a real table means for its ghosts, and one of either for a table away."""
-    if statement.kind not in _REDEFINING or _only_counts(statement):
+    """What a change of a real table means for its ghosts."""
+    if beside is not None or statement.kind not in _REDEFINING or _only_counts(statement):
         return
-    real = table if beside is None else beside.real
-    if beside is None:
-        for ghost in history.ghosts(real, event.at, online):
-            yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
-    if history.is_away(real, event.at):
-        yield replace(event, table=real, act=GhostAct.OVERTAKEN)
+    for ghost in history.ghosts(table, event.at, online):
+        yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
 
 
 def _only_counts(statement: Recognised) -> bool:
@@ -230,7 +217,6 @@ def _renames(
     replayed: list[GhostEntry] = []
     made: GhostEntry | None = None
     taken = 0
-    gone: set[TableName] = set()
     for old, new in pairs:
         ghost, target = known[old], known[new]
         if target is not None and not target.trash:
@@ -244,46 +230,28 @@ def _renames(
                 made = begun if begun.act is GhostAct.MADE else None
                 replayed += changes
                 others = [name for name in history.ghosts(new, event.at, online) if name != old]
-                away = [new] if history.is_away(new, event.at) else []
-                entries += [
-                    replace(event, table=name, act=GhostAct.OVERTAKEN) for name in (*others, *away)
-                ]
-                gone.discard(new)
+                entries += [replace(event, table=name, act=GhostAct.OVERTAKEN) for name in others]
                 taken += 1
         elif ghost is not None:
-            taken += _comes_back(old, new, ghost, event, history, entries)
+            _refuse_return(old, new, ghost)
         elif target is not None and target.real == old:
-            gone.add(old)
             taken += 1
-    entries += [replace(event, table=name, act=GhostAct.AWAY, sql="") for name in sorted(gone)]
     if taken and taken < len(pairs):
         raise OnlineDdlError("one RENAME exchanges a ghost table and renames other tables, too")
     return OnlineStep(tuple(entries), tuple(replayed) if taken else None, made)
 
 
-def _comes_back(
-    old: TableName,
-    new: TableName,
-    trash: Beside,
-    event: GhostEntry,
-    history: GhostHistory,
-    entries: list[GhostEntry],
-) -> bool:
-    """A trash table gets another name: whether it becomes the real table again, as it was."""
-    if new != trash.real:
-        return False
-    last = history.last(new, event.at, GhostAct.AWAY, GhostAct.BACK)
-    if last is None or last.act is GhostAct.BACK:
+def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
+    """Raise where a trash table becomes the real one again.
+
+    Rows of trash tables are not looked at: whether it has those that it had is not known.
+    """
+    if new == trash.real:
         raise OnlineDdlError(
-            f"{old} becomes {new} without having been that before: its rows are not known here"
+            f"{old} becomes {new}: what happened to its rows while it had the name of a trash table"
+            " is not known here. Where it was this table before and nothing has changed it since,"
+            " skip the statement"
         )
-    if not history.is_away(new, event.at):
-        raise OnlineDdlError(
-            f"{old} becomes {new} again, and since it was that, it was changed or another table"
-            " had its name: its structure and its rows are not known here"
-        )
-    entries.append(replace(event, table=new, act=GhostAct.BACK, sql=""))
-    return True
 
 
 def _life(

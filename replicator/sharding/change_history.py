@@ -193,6 +193,13 @@ class ChangeHistory(Generic[Name]):
                 found.append(Former(part, later[0], exchanged))
         return found
 
+    def replaced(self, part: str, number: int) -> bool:
+        """Whether a change behind this one dropped a part, or gave it or its name to another."""
+        return any(
+            n > number and part in entry.dropped | entry.exchanged
+            for n, entry in self._changes.items()
+        )
+
     def knows(self, member: Name) -> bool:
         """Whether a member's levels are known: it was there first, or has joined since."""
         return self.first is None or member in self._known

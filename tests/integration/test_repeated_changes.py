@@ -147,3 +147,32 @@ async def answer(merging: Merging, override: DdlOverride) -> None:
     await lease.begin(connection)
     await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(override)
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("ADD d INT DEFAULT 7",), "ADD d INT DEFAULT 9"),
+        (("ADD d INT DEFAULT 7", "ALTER d SET DEFAULT 8"), "ADD d INT DEFAULT 7"),
+        (("ADD d INT AS (a + 1) STORED",), "ADD d INT AS (a + 2) STORED"),
+    ],
+    ids=["default", "default since", "formula"],
+)
+async def test_a_column_with_other_values_for_older_rows_is_a_fault(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    first: tuple[str, ...],
+    second: str,
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", COLUMNS, shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_2 (id, a) VALUES (2, 1)")
+        merging.do(*(f"ALTER TABLE t_1 {change}" for change in first))
+        merging.do("INSERT INTO t_2 (id, a) VALUES (3, 1)")
+        await merging.caught_up(generation)
+    merging.do(f"ALTER TABLE t_2 {second}")
+    with anyio.fail_after(PATIENCE):
+        found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert found.event == "ddl.other-values"
+    assert "d has " in found.message

@@ -1,0 +1,67 @@
+"""What a column that is added gives the rows that are there already: its default, or its formula.
+
+Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wrote both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from replicator.ddl.alter_actions import split_at_commas
+from replicator.ddl.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.structure import Table
+
+_BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
+_ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
+
+
+def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | None:
+    """How a column's values for older rows differ between a shard and its target; None if not.
+
+    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
+    """
+    for name in columns:
+        own, there = shard.column(name), target.column(name)
+        if own is None or there is None:
+            continue
+        values = _values(shard, own.name), _values(target, there.name)
+        if values[0] != values[1]:
+            mine, theirs = (text or "no default" for text in values)
+            return f"{own.name} has {mine} in the shard and {theirs} in the target"
+    return None
+
+
+def _values(table: Table, column: str) -> str:
+    """The default or the formula of a column, empty where there is neither."""
+    definition = _definition(table.create_sql, column)
+    depth = 0
+    found: list[str] = []
+    for token in definition:
+        depth += (token.text == "(") - (token.text == ")")
+        if found and depth == 0 and token.keyword in _ENDS:
+            break
+        if found or (depth == 0 and token.keyword in _BEGINS):
+            found.append(_text(token))
+    return " ".join(found)
+
+
+def _definition(create_sql: str, column: str) -> Sequence[Token]:
+    tokens = tokenise(create_sql)
+    start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
+    depth = 0
+    for end in range(start, len(tokens)):
+        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
+        if depth == 0:
+            break
+    for item in split_at_commas(tokens[start + 1 : end]):
+        if item[0].kind is TokenKind.QUOTED and folded(item[0].name) == folded(column):
+            return item[1:]
+    return ()
+
+
+def _text(token: Token) -> str:
+    if token.kind is TokenKind.STRING:
+        # A number stands in quotes, or not, by the column's type.
+        return token.text[1:-1]
+    return token.keyword or token.text

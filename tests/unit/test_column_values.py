@@ -1,0 +1,45 @@
+"""Whether a new column gives older rows of a shard what they have on the target."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.schema.column_values import other_values
+from replicator.schema.structure import Column, Table
+
+
+def table(definition: str) -> Table:
+    sql = f"CREATE TABLE `t` (\n  `id` int(11) NOT NULL,\n  `c` {definition},\n  KEY `c` (`c`)\n)"
+    return Table("s", "t", (Column("id", "int"), Column("c", "int")), (), sql)
+
+
+SAME = [
+    ("int(11) DEFAULT 7", "bigint(20) DEFAULT 7 COMMENT 'DEFAULT 9'"),
+    ("varchar(9) DEFAULT '7'", "int(11) DEFAULT 7"),
+    ("int NOT NULL", "bigint NOT NULL COMMENT 'x'"),
+    ("timestamp NULL DEFAULT current_timestamp() ON UPDATE current_timestamp()",) * 2,
+    ("timestamp DEFAULT NULL ON UPDATE current_timestamp()", "timestamp DEFAULT NULL"),
+    ("int GENERATED ALWAYS AS (`id` + 1) STORED",) * 2,
+    ("json DEFAULT (json_array(1,2)) CHECK (json_valid(`c`))", "json DEFAULT (json_array(1,2))"),
+]
+OTHER = [
+    ("int DEFAULT 9", "int DEFAULT 7"),
+    ("int DEFAULT NULL", "int NOT NULL"),
+    ("int DEFAULT NULL", "int NOT NULL DEFAULT 0"),
+    ("varchar(9) DEFAULT 'a'", "varchar(9) DEFAULT 'A'"),
+    ("int GENERATED ALWAYS AS (`id` + 1) STORED", "int GENERATED ALWAYS AS (`id` + 2) STORED"),
+    ("int DEFAULT NULL", "int GENERATED ALWAYS AS (`id` + 1) VIRTUAL"),
+]
+
+
+@pytest.mark.parametrize(("shard", "target"), SAME)
+def test_the_same_values(shard: str, target: str) -> None:
+    assert other_values(table(shard), table(target), ["C"]) is None
+
+
+@pytest.mark.parametrize(("shard", "target"), OTHER)
+def test_other_values(shard: str, target: str) -> None:
+    found = other_values(table(shard), table(target), ["c"])
+    assert found is not None
+    assert found.startswith("c has ")
+    assert other_values(table(shard), table(target), ["id", "gone"]) is None
