@@ -54,7 +54,7 @@ def test_every_step_is_hit() -> None:
 
 
 @pytest.mark.also_tidb(only="buckets")
-@pytest.mark.parametrize("life", list(LIVES))
+@pytest.mark.parametrize("life", [pytest.param("rows", marks=pytest.mark.slow), "buckets", "ddl"])
 def test_killed_at(
     life: str,
     mariadb_source: DatabaseServer,

@@ -137,8 +137,9 @@ def same(merging: Merging) -> bool:
     return own == columns(merging.target, merging, "x") and merging.differences() == {}
 
 
+@pytest.mark.slow
 @MARIADB
-@pytest.mark.parametrize("mode", ["pessimistic", pytest.param("", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mode", ["pessimistic", ""])
 async def test_pt_online_schema_change(merging: Merging, mode: str) -> None:
     merging.more["shard-mode"] = mode
     async with following(merging, 2) as writer:
