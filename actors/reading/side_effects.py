@@ -17,7 +17,6 @@ from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
 from replicator.ddl.side_effects import may_change_side_effects, mentioned, stored_functions
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.binlog_end import binlog_end
@@ -150,13 +149,6 @@ class SideEffects:
         return self._changes
 
 
-def _changing(statement: Statement, folds_names: bool) -> Iterable[tuple[int, Recognised]]:
-    recognised = recognise(
-        statement.sql,
-        default_schema=statement.schema,
-        ansi_quotes=statement.context.ansi_quotes,
-        no_backslash_escapes=statement.context.no_backslash_escapes,
-        folds_names=folds_names,
-    )
+def _changing(statement: Statement, recognised: Recognised) -> Iterable[tuple[int, Recognised]]:
     if recognised.kind is not StatementKind.DML:
         yield statement.transaction, recognised

@@ -18,10 +18,12 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
+from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import Recognised
 from replicator.mysql.identity import ServerIdentity
 
 Found = TypeVar("Found")
-Pick = Callable[[Statement, bool], Iterable[Found]]
+Pick = Callable[[Statement, Recognised], Iterable[Found]]
 
 
 async def statements_between(
@@ -33,9 +35,8 @@ async def statements_between(
 ) -> list[Found]:
     """What ``pick`` finds in the statements from ``start`` to ``end``, in their order.
 
-    It is given a statement, and whether the server takes names of tables without their case. A
-    server lets one replica with our id read at a time: whoever follows it is cut off. Raises
-    BinlogError.
+    It is given each statement, and what it is recognised as. A server lets one replica with our id
+    read at a time: whoever follows it is cut off. Raises BinlogError.
     """
     if isinstance(start, SourcePosition) and start.binlog.key >= end.key:
         return []
@@ -58,7 +59,15 @@ def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[
     server = stream.open()
     while True:
         segment = stream.read_segment()
-        if segment.statement is not None:
-            found += pick(segment.statement, server.folds_names)
+        statement = segment.statement
+        if statement is not None:
+            recognised = recognise(
+                statement.sql,
+                default_schema=statement.schema,
+                ansi_quotes=statement.context.ansi_quotes,
+                no_backslash_escapes=statement.context.no_backslash_escapes,
+                folds_names=server.folds_names,
+            )
+            found += pick(statement, recognised)
         if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
             return found

@@ -10,7 +10,7 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import Recognised
 from replicator.mysql.identity import ServerIdentity
 from replicator.schema.past_changes import PastChange, past_changes
 
@@ -51,12 +51,5 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
     )
 
 
-def _changes(statement: Statement, folds_names: bool) -> tuple[PastChange, ...]:
-    recognised = recognise(
-        statement.sql,
-        default_schema=statement.schema,
-        ansi_quotes=statement.context.ansi_quotes,
-        no_backslash_escapes=statement.context.no_backslash_escapes,
-        folds_names=folds_names,
-    )
+def _changes(statement: Statement, recognised: Recognised) -> tuple[PastChange, ...]:
     return past_changes(recognised, statement.transaction)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
@@ -157,7 +156,7 @@ async def test_a_ghost_of_before_the_start_is_a_fault_with_a_way_out(
 
 
 @MARIADB
-async def test_ghosts_are_not_copied(merging: Merging, mariadb_source: DatabaseServer) -> None:
+async def test_ghosts_are_not_copied(merging: Merging) -> None:
     merging.mode = "all"
     merging.more_schemas()
     merging.create("x", COLUMNS)
