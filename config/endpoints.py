@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from config.base import Section
-from config.values import Scalar, Whole
+from config.values import Scalar, Whole, parse_whole
 
 
 class Security(Section):
@@ -32,7 +32,7 @@ class Endpoint(Section):
 
     host: Annotated[str, Field(min_length=1)]
     """Name or address of the server."""
-    port: Annotated[Whole, Field(ge=1, le=65535)]
+    port: Annotated[Whole, Field(ge=1, le=65535), BeforeValidator(parse_whole)]
     """TCP port."""
     user: Annotated[str, Field(min_length=1)]
     """Account."""

@@ -61,7 +61,8 @@ def _read(path: FilePath, shown: str) -> Document:
         document = read_yaml(shown, path.read_bytes())
     except OSError as error:
         document = Document(shown)
-        message = f"can't be read: {error.strerror}{_similar_file(path)}"
+        similar = _similar_file(path) if isinstance(error, FileNotFoundError) else ""
+        message = f"can't be read: {error.strerror}{similar}"
         document.problems.append(Problem(shown, 0, "", message))
         return document
     if document.data is None and not document.problems:
@@ -115,9 +116,14 @@ def _validate(document: Document) -> Task | None:
     try:
         return Task.model_validate(document.data)
     except ValidationError as error:
-        for found in error.errors(include_url=False):
-            problem = document.problem(path_of(found), message_of(found, Task))
-            document.problems.append(problem)
+        errors = error.errors(include_url=False)
+        paths = {path_of(found) for found in errors}
+        for found in errors:
+            at = path_of(found)
+            # A list whose entries are all wrong counts as empty, too.
+            if found["type"] == "too_short" and any(at == p[: len(at)] != p for p in paths):
+                continue
+            document.problems.append(document.problem(at, message_of(found, Task)))
         return None
 
 

@@ -16,6 +16,11 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _OFFSET = re.compile(r"([+-])(\d{1,2}):([0-5]\d)")
 
 
+def parse_whole(value: object) -> object:
+    """A whole number also where it stands in quotes; anything else as it is."""
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]+", value) else value
+
+
 def parse_size(value: object) -> object:
     """Bytes from ``16777216`` or ``16MiB`` (B, KiB, MiB, GiB); ValueError for other text."""
     if not isinstance(value, str):

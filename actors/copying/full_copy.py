@@ -206,7 +206,8 @@ class FullCopy:
             place = (end.file, end.offset) if end else None
             await self._store.finish(source, place)
             reach(CrashPoint.COPY_FINISHED)
-            self._log.info("copy.source-finished", source=source, end=str(place))
+            until = f"{end.file}:{end.offset}" if end else ""
+            self._log.info("copy.source-finished", source=source, end=until)
 
     async def _plan(
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from actors.faults import FatalError, UnreadRows
@@ -13,7 +13,10 @@ from actors.writing.former_columns import FormerColumns
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
+from replicator.ddl.recognise import recognise
+from replicator.ddl.retarget import retarget
 from replicator.downstream.meta import MetaStore
+from replicator.mysql.names import TableName
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
@@ -170,8 +173,13 @@ class BatchPlanner:
             "target.missing",
             f"the target table {name} does not exist",
             where=f"source {part.source}, target {name}",
-            ways_out=(
-                f"create it in schema {name.schema}, then `replicator resume`:"
-                f" {known[0].create_sql if known else 'as in the shards'}",
-            ),
+            ways_out=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
+
+
+def _create(name: TableName, known: Sequence[Table]) -> str:
+    """The statement that makes a target like the first of its shards whose structure is known."""
+    if not known:
+        return f"{name.quoted}, as in the shards"
+    statement = recognise(known[0].create_sql, default_schema=name.schema)
+    return retarget(statement, lambda *_: (name.schema, name.table))

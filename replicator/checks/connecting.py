@@ -101,9 +101,8 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
     if code in ACCESS_DENIED:
         return (
             f"{address} refuses the login: {text} ({code})",
-            "Correct user and password in the task file ('replicator encrypt' makes the password's "
-            f"text), or at the server: ALTER USER '{address.user}'@'%' IDENTIFIED BY '…'; "
-            f"try with: {_client(address)}",
+            "Correct user and password in the task file, or at the server: "
+            f"ALTER USER '{address.user}'@'%' IDENTIFIED BY '…'; try with: {_client(address)}",
         )
     if code in HOST_REFUSED:
         return (

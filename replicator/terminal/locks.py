@@ -75,7 +75,7 @@ def _distance(distance: BinlogDistance | None) -> str:
         return ""
     return (
         f", {distance.files_behind} files and {size(distance.bytes_behind)} before the end,"
-        f" {distance.files_left} files from being purged"
+        f" {distance.files_left or 'no'} older files kept"
     )
 
 

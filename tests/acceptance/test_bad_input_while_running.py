@@ -87,7 +87,7 @@ def test_the_target_table_goes_away(running: LongTask) -> None:
     assert fault.event == "target.missing"
     assert f"{NAME}.bag" in fault.message
     assert f"target {NAME}.bag" in fault.where
-    assert "CREATE TABLE" in " ".join(fault.ways_out)
+    assert f"CREATE TABLE `{NAME}`.`bag` (" in " ".join(fault.ways_out)
     target.execute(f"RENAME TABLE {NAME}.away TO {NAME}.bag")
     running.resume()
     running.assert_equal()

@@ -74,8 +74,9 @@ def test_a_missing_file_names_the_one_like_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_task_file(tmp_path: Path) -> None:
-    with pytest.raises(TaskFileError, match="can't be read"):
+    with pytest.raises(TaskFileError, match="can't be read") as caught:
         load_task(tmp_path)
+    assert "did you mean" not in str(caught.value)
 
 
 def test_problems_of_a_source_file_name_that_file(tmp_path: Path) -> None:

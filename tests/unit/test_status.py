@@ -149,7 +149,7 @@ def test_the_view_of_a_lock() -> None:
     text = rendered(FULL)
     for expected in (
         "d.t:3", "conflict", "owner a", "4 row events held", "source a: ready", "missing s.t2",
-        "2 files and 2.9 MiB before the end, 1 files from being purged",
+        "2 files and 2.9 MiB before the end, 1 older files kept",
         "b, s.t2: ADD c FLOAT; then ADD d INT", "unlock-ddl-lock orders d.t:3 --owner b",
     ):  # fmt: skip
         assert expected in text, expected
