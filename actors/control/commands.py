@@ -77,9 +77,9 @@ async def _watch(name: str) -> None:
     from rich.live import Live
 
     from actors.control.requests import status_of
-    from replicator.terminal.status import render
+    from replicator.terminal.status import Screen
 
-    with Live(render(await status_of(name)), console=out, auto_refresh=False) as live:
+    with Live(Screen(await status_of(name)), console=out, auto_refresh=False) as live:
         while True:
             await anyio.sleep(WATCH_SECONDS)
-            live.update(render(await status_of(name)), refresh=True)
+            live.update(Screen(await status_of(name)), refresh=True)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from textwrap import shorten
 
-from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
 from replicator.terminal.copy import render_copy
 from replicator.terminal.figures import number, seconds, size
+from replicator.terminal.fitting_table import Column, FittingTable
 from replicator.terminal.locks import lock_panel
+
+FEWEST_TARGETS = 3
+"""So many targets are told however small the terminal is."""
+
+_TABLE_LINES = 5
+"""Lines of a table of targets beside its rows: around its heading, and how many were left out."""
+
+_DDL_WIDTH = 24
+"""So much of a statement is told where there are too many targets for the screen."""
 
 _STATE_STYLE = {
     "running": "bold green",
@@ -26,20 +36,39 @@ _STATE_STYLE = {
 
 
 def render(status: TaskStatus) -> RenderableType:
-    """Everything the status says; locks, the fault and its ways out last, where the eye ends up."""
-    parts: list[RenderableType] = [_head(status)]
-    if status.copy:
-        parts.append(render_copy(status.copy))
-    if status.sources:
-        parts.append(_sources(status.sources))
-    if status.targets:
-        parts.append(_targets(status.targets))
-    if status.copy is None or status.copy.state != "copying":
-        parts.append(_writer(status.writer))
-    parts.extend(map(lock_panel, status.locks))
+    """Everything the status says: what needs the operator in front, then what goes on."""
+    return Group(*_above_targets(status), *([_targets(status.targets)] if status.targets else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The status for a terminal that shows no more than its height, as `--watch` does.
+
+    Of many targets only so many are told that the rest of the status is seen, too.
+    """
+
+    status: TaskStatus
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        above = list(_above_targets(self.status))
+        taken = sum(len(console.render_lines(part, options)) for part in above)
+        yield from above
+        if self.status.targets:
+            most = max(console.height - taken - _TABLE_LINES, FEWEST_TARGETS)
+            yield _busiest(self.status.targets, most)
+
+
+def _above_targets(status: TaskStatus) -> Iterator[RenderableType]:
+    yield _head(status)
     if status.error:
-        parts.append(fault_panel(status.error, f"task {status.task}"))
-    return Group(*parts)
+        yield fault_panel(status.error, f"task {status.task}")
+    yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
+    if status.copy:
+        yield render_copy(status.copy)
+    if status.copy is None or status.copy.state != "copying":
+        yield _writer(status.writer)
+    if status.sources:
+        yield _sources(status.sources)
 
 
 def fault_panel(fault: Fault, title: str) -> Panel:
@@ -67,51 +96,58 @@ def _head(status: TaskStatus) -> Text:
     )
 
 
-def _table(left: Iterable[str], numeric: Iterable[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
-    for column in left:
-        table.add_column(column, overflow="fold", min_width=len(column))
-    for column in numeric:
-        table.add_column(column, justify="right", no_wrap=True, min_width=len(column))
-    return table
+def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
+    def column(heading: str, cell: Callable[[SourceStatus], str], rank: int = 0) -> Column:
+        numeric = heading in ("lag", "rows", "read", "reconnects")
+        return Column(heading, [*map(cell, sources)], rank, numeric, heading == "state")
 
-
-def _sources(sources: tuple[SourceStatus, ...]) -> Table:
-    table = _table(
-        ("source", "state", "read up to", "saved"), ("lag", "rows", "read", "reconnects")
+    return FittingTable(
+        (
+            column("source", lambda source: source.source),
+            column("state", lambda source: source.state),
+            column("read up to", lambda source: source.position),
+            column("saved", lambda source: source.saved_position, 1),
+            column("lag", lambda source: seconds(source.lag_seconds)),
+            column("rows", lambda source: number(source.rows), 2),
+            column("read", lambda source: size(source.bytes), 3),
+            column("reconnects", lambda source: number(source.reconnects), 4),
+        )
     )
-    for source in sources:
-        table.add_row(
-            Text(source.source),
-            Text(source.state),
-            Text(source.position),
-            Text(source.saved_position),
-            seconds(source.lag_seconds),
-            number(source.rows),
-            size(source.bytes),
-            number(source.reconnects),
-        )
-    return table
 
 
-def _targets(targets: tuple[TargetStatus, ...]) -> Table:
-    counts = ("shards", "inserted", "overwritten", "deleted", "missing", "rows/s")
-    changes = any(target.version or target.ddl for target in targets)
-    table = _table(("target",), (*counts, *(("version",) if changes else ())))
-    if changes:
-        table.add_column("schema change", overflow="fold", min_width=len("schema"))
-    for target in targets:
-        table.add_row(
-            Text(target.target),
-            number(target.members),
-            number(target.inserted),
-            number(target.overwritten),
-            number(target.deleted),
-            number(target.missing),
-            number(round(target.rows_per_second)),
-            *((number(target.version), Text(target.ddl)) if changes else ()),
-        )
-    return table
+def _targets(targets: Sequence[TargetStatus], *, wraps: bool = True) -> FittingTable:
+    def column(heading: str, cell: Callable[[TargetStatus], str], rank: int) -> Column:
+        text = heading in ("target", "schema change")
+        sentence = wraps and heading == "schema change"
+        return Column(heading, [*map(cell, targets)], rank, not text, sentence)
+
+    columns = [
+        column("target", lambda target: target.target, 0),
+        column("shards", lambda target: number(target.members), 3),
+        column("inserted", lambda target: number(target.inserted), 0),
+        column("overwritten", lambda target: number(target.overwritten), 4),
+        column("deleted", lambda target: number(target.deleted), 5),
+        column("missing", lambda target: number(target.missing), 2),
+        column("rows/s", lambda target: number(round(target.rows_per_second)), 1),
+    ]
+    if any(target.version or target.ddl for target in targets):
+        columns.append(column("version", lambda target: number(target.version), 6))
+    if any(target.ddl for target in targets):
+        columns.append(column("schema change", lambda target: target.ddl, 0))
+    return FittingTable(columns)
+
+
+def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
+    """Of too many targets those that something happens to, and how many are left out."""
+    if len(targets) <= most:
+        return _targets(targets)
+    order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
+    left = Text(f"and {number(len(targets) - most)} more targets: status without --watch", "dim")
+    shown = [
+        replace(target, ddl=shorten(target.ddl, _DDL_WIDTH, placeholder=" …"))
+        for target in order[:most]
+    ]
+    return Group(_targets(shown, wraps=False), left)
 
 
 def _writer(writer: WriterStatus) -> Text:
