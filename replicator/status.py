@@ -207,7 +207,10 @@ class CopyStatus:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """One task, in the process ``pid``; ``since``: when it entered ``state``."""
+    """One task, in the process ``pid``; ``since``: when it entered ``state``.
+
+    With ``pid`` 0 no process was asked: it is what a stopped task has saved, last at ``since``.
+    """
 
     task: str
     state: TaskState

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -15,6 +17,7 @@ from actors.control.protocol import (
     Request,
     decode_reply,
     encode_request,
+    runtime_dir,
     socket_path,
 )
 
@@ -25,10 +28,21 @@ DEFAULT_TIMEOUT = 30.0
 class NotRunningError(Exception):
     """No task of this name runs as this user on this host."""
 
-    def __init__(self, task_name: str) -> None:
+    def __init__(self, task_name: str, more: str = "") -> None:
         super().__init__(
             f"no task {task_name!r} runs here. `replicator run TASK.yaml` starts it; the task of "
-            "another user or host can't be reached"
+            f"another user or host can't be reached{more}"
+        )
+
+
+class RunsElsewhereError(NotRunningError):
+    """Another process than can be reached here runs the task; ``holder`` says which."""
+
+    def __init__(self, task_name: str, holder: str) -> None:
+        Exception.__init__(
+            self,
+            f"task {task_name!r} is run by {holder}. Ask there, as the user who runs it: only what"
+            " the task has saved can be told from here, and that is older",
         )
 
 
@@ -38,10 +52,26 @@ async def ask(task_name: str, request: Request, *, timeout: float = DEFAULT_TIME
     ``timeout`` in seconds. Raises NotRunningError, and ControlError when the task does not answer
     in time, hangs up, or speaks another version of the protocol.
     """
-    path = socket_path(task_name)
+    return await _ask(socket_path(task_name), task_name, request, timeout)
+
+
+async def ask_all(request: Request) -> list[Reply]:
+    """The replies of all tasks that run as this user on this host, by the names of their sockets.
+
+    Raises ControlError as `ask`.
+    """
+    replies = []
+    for path in sorted(runtime_dir().glob("*.sock")):
+        # A process that was killed leaves its socket behind.
+        with suppress(NotRunningError):
+            replies.append(await _ask(path, path.stem, request, DEFAULT_TIMEOUT))
+    return replies
+
+
+async def _ask(path: Path, task_name: str, request: Request, patience: float) -> Reply:
     line = encode_request(request)
     try:
-        with anyio.fail_after(timeout):
+        with anyio.fail_after(patience):
             try:
                 stream = await anyio.connect_unix(path)
             except (FileNotFoundError, ConnectionRefusedError) as error:
@@ -51,7 +81,7 @@ async def ask(task_name: str, request: Request, *, timeout: float = DEFAULT_TIME
                 received = await BufferedByteReceiveStream(stream).receive_until(b"\n", REPLY_LIMIT)
     except TimeoutError as error:
         raise ControlError(
-            f"task {task_name!r} did not answer {request.command!r} within {timeout:g} s; "
+            f"task {task_name!r} did not answer {request.command!r} within {patience:g} s; "
             "its log says what it is doing"
         ) from error
     except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:

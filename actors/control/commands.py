@@ -5,39 +5,80 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 
-from actors.control.arguments import AsJson, TaskName, name_of
+from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
 from actors.control.exit_codes import FAILED
 from replicator.terminal.consoles import err, out
+
+if TYPE_CHECKING:
+    from replicator.status import TaskStatus
 
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
 
 
 def status(
-    task: TaskName,
+    task: OptionalTaskName = None,
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep looking until Ctrl-C.")] = False,
 ) -> None:
-    """Show what a running task does: its sources, targets, and what it waits for."""
-    from actors.control.requests import status_of
+    """Show what a task does: its sources, targets, and what it waits for.
+
+    Without TASK: the tasks that run as this user on this host. Of a task that does not run, its
+    task file tells where to look for what it has saved.
+    """
     from replicator.terminal.status import render
 
     if as_json and watch:
         raise typer.BadParameter("--json and --watch don't go together: run --json repeatedly")
-    name = name_of(task)
-    if watch:
-        anyio.run(_watch, name)
+    if watch and task is None:
+        raise typer.BadParameter("--watch needs a TASK")
+    if task is None:
+        _list(as_json)
         return
-    found = anyio.run(status_of, name)
+    if watch:
+        anyio.run(_watch, name_of(task))
+        return
+    found = anyio.run(_status, task)
     if as_json:
         typer.echo(found.to_json())
     else:
         out.print(render(found))
+
+
+def _list(as_json: bool) -> None:
+    from actors.control.requests import statuses
+    from replicator.terminal.status import render_tasks
+
+    found = anyio.run(statuses)
+    if as_json:
+        typer.echo(json.dumps([status.to_dict() for status in found], indent=2))
+    else:
+        out.print(render_tasks(found))
+
+
+async def _status(task: str) -> TaskStatus:
+    """The status of a task as it tells it, or of a task file's as it is saved."""
+    from actors.control.client import NotRunningError
+    from actors.control.requests import status_of
+
+    if not is_file(task):
+        return await status_of(task)
+    from config import load_task
+
+    loaded = load_task(Path(task))
+    try:
+        return await status_of(loaded.name)
+    except NotRunningError:
+        from actors.control.saved_status import saved_status
+
+        return await saved_status(loaded)
 
 
 def pause(task: TaskName) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from actors.control.client import ask, wait_ended
+from actors.control.client import ask, ask_all, wait_ended
 from actors.control.protocol import ControlError, Reply, Request
 from replicator.status import TaskStatus
 
@@ -26,6 +26,12 @@ async def command(name: str, command: str, arguments: Mapping[str, Any] | None =
 async def status_of(name: str) -> TaskStatus:
     """The status of a task. Raises as `command`, and StatusFormatError."""
     return TaskStatus.from_dict(dict((await command(name, "status")).body))
+
+
+async def statuses() -> list[TaskStatus]:
+    """Those of all tasks that run as this user on this host. Raises as `status_of`."""
+    replies = await ask_all(Request("status"))
+    return [TaskStatus.from_dict(dict(reply.body)) for reply in replies if reply.ok]
 
 
 async def pause_task(name: str) -> TaskStatus:

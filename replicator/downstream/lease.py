@@ -205,6 +205,16 @@ class Lease:
         if not renewed:
             self._refuse_other(await self._find(connection, ""))
 
+    async def found(self, connection: Connection) -> LeaseState | None:
+        """The lease of a process that may still have it; None where none has.
+
+        Raises DatabaseUnavailableError and the server's error.
+        """
+        state = await self._find(connection, "")
+        if state is None or state.remaining <= 0:
+            return None
+        return None if is_gone(state.holder, self._holder, begun) else state
+
     async def release(self, connection: Connection) -> None:
         """Give the lease back, if this process has it. Raises what `renew` does but the loss."""
         if self._left is not None:

@@ -40,6 +40,32 @@ def render(status: TaskStatus) -> RenderableType:
     return Group(*_above_targets(status), *([_targets(status.targets)] if status.targets else ()))
 
 
+def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
+    """One line for each task."""
+    if not tasks:
+        return Text("no task runs here as this user")
+
+    def column(heading: str, cell: Callable[[TaskStatus], str], rank: int = 0) -> Column:
+        return Column(heading, [*map(cell, tasks)], rank, heading == "lag", heading == "fault")
+
+    return FittingTable(
+        (
+            column("task", lambda task: task.task),
+            column("state", lambda task: task.state),
+            column("since", lambda task: _clock(task.since), 1),
+            column("process", lambda task: str(task.pid), 2),
+            column("lag", lambda task: seconds(_lag(task))),
+            column("fault", lambda task: task.error.message if task.error else ""),
+        )
+    )
+
+
+def _lag(task: TaskStatus) -> float | None:
+    """The largest of its sources; None where one is not known."""
+    lags = [source.lag_seconds for source in task.sources if source.lag_seconds is not None]
+    return max(lags) if lags and len(lags) == len(task.sources) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
     """The status for a terminal that shows no more than its height, as `--watch` does.
@@ -65,7 +91,7 @@ def _above_targets(status: TaskStatus) -> Iterator[RenderableType]:
     yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
     if status.copy:
         yield render_copy(status.copy)
-    if status.copy is None or status.copy.state != "copying":
+    if status.pid and (status.copy is None or status.copy.state != "copying"):
         yield _writer(status.writer)
     if status.sources:
         yield _sources(status.sources)
@@ -86,13 +112,14 @@ def fault_panel(fault: Fault, title: str) -> Panel:
 
 
 def _head(status: TaskStatus) -> Text:
-    age = (datetime.now(UTC) - status.since).total_seconds()
+    age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
+    told = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
     return Text.assemble(
         ("task ", "dim"),
         (status.task, "bold"),
         "  ",
         (status.state, _STATE_STYLE.get(status.state, "bold")),
-        (f" for {seconds(max(age, 0.0))} (process {status.pid})", "dim"),
+        (told, "dim"),
     )
 
 

@@ -228,6 +228,23 @@ def test_status_by_name_and_by_file(task: Task, task_file: Path) -> None:
         assert "running" in out
 
 
+def test_the_tasks_of_this_host(task: Task) -> None:
+    code, out, _ = invoke("status")
+    assert code == 0
+    assert {"orders", "running", str(os.getpid())} <= set(out.split())
+    code, out, _ = invoke("status", "--json")
+    [found] = json.loads(out)
+    assert (code, found["task"]) == (0, "orders")
+    assert task.commands == ["status", "status"]
+
+
+def test_a_host_without_tasks() -> None:
+    code, out, _ = invoke("status")
+    assert (code, out.strip()) == (0, "no task runs here as this user")
+    assert json.loads(invoke("status", "--json")[1]) == []
+    assert invoke("status", "--watch")[0] == 2
+
+
 def test_status_as_json(task: Task) -> None:
     task.fault = Fault("a.b", "[bold]it's\\broken[/]", "source a", (), now())
     code, out, _ = invoke("status", "orders", "--json")

@@ -1,0 +1,82 @@
+"""The status of a task that does not run: what it has saved."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pymysql.err import MySQLError
+
+from actors.control.client import NotRunningError, RunsElsewhereError
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.downstream.holder import this_process
+from replicator.downstream.lease import Lease
+from replicator.downstream.saved_state import SavedCopy, SavedState, read_saved
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.errors import error_text
+from replicator.status import CopyStatus, SourceStatus, TargetStatus, TaskStatus
+
+
+async def saved_status(task: Task) -> TaskStatus:
+    """What the meta tables tell of a task that does not run here.
+
+    Raises NotRunningError also where nothing can be read, RunsElsewhereError where another
+    process runs it.
+    """
+    connection = Connection(address_of(task.target_database))
+    try:
+        saved = await read_saved(connection, task.meta_schema, task.name)
+        if saved is None or not saved.sources:
+            raise NotRunningError(task.name, ". It has saved nothing")
+        lease = Lease(task.meta_schema, task.name, this_process())
+        if (holder := await lease.found(connection)) is not None:
+            raise RunsElsewhereError(task.name, str(holder))
+    except (DatabaseUnavailableError, MySQLError) as error:
+        raise NotRunningError(
+            task.name, f". What it has saved can't be read: {error_text(error)}"
+        ) from error
+    finally:
+        connection.close()
+    return _status(task.name, saved)
+
+
+def _status(name: str, saved: SavedState) -> TaskStatus:
+    return TaskStatus(
+        task=name,
+        state="stopped",
+        since=_newest(saved),
+        pid=0,
+        sources=tuple(
+            SourceStatus(
+                source.source,
+                f"stopped, {source.open_items} schema changes open"
+                if source.open_items
+                else "stopped",
+                gtid=source.gtid,
+                saved_position=source.position,
+            )
+            for source in saved.sources
+        ),
+        targets=tuple(
+            TargetStatus(str(target), members=count)
+            for target, count in saved.members
+            if target.table
+        ),
+        copy=_copy(saved.copy) if saved.copy else None,
+    )
+
+
+def _newest(saved: SavedState) -> datetime:
+    return max(source.saved_at for source in saved.sources)
+
+
+def _copy(copy: SavedCopy) -> CopyStatus:
+    return CopyStatus(
+        state="finished" if copy.done else "copying",
+        tables=copy.tables,
+        tables_done=copy.tables_done,
+        rows=copy.rows,
+        rows_expected=copy.rows,
+        bytes=copy.size,
+        chunks=copy.chunks,
+    )
