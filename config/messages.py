@@ -101,6 +101,6 @@ def _bad_form(key: str, value: str) -> str:
     if key == "binlog-name":
         return f"`{value}` is no binlog file; its name ends in a number, like `mysql-bin.000042`"
     return (
-        f"`{value}` must have 1 to 50 characters: letters, digits, `_`, `.` and `-`,"
+        f"`{value}` must have 1 to 49 characters: letters, digits, `_`, `.` and `-`,"
         " not starting with `.` or `-`"
     )

@@ -71,8 +71,8 @@ class Instance(Section):
 class Task(Section):
     """One merge task."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,49}$")]
-    """Name of the task, 1 to 50 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`;
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,48}$")]
+    """Name of the task, 1 to 49 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`;
     prefix of its meta tables, whose names hold 64 characters."""
     task_mode: Literal["full", "incremental", "all"]
     """`full`: copy once; `incremental`: follow the binlogs; `all`: both, one after the other."""

@@ -23,6 +23,7 @@ from replicator.downstream.lease import Lease
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
+from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.downstream.session import Session
 from replicator.mysql.connection import DatabaseAddress
 
@@ -66,6 +67,7 @@ class Generation:
         async with resources_of(task, self._session, self.counts, self._lease) as resources:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._lease.begin(resources.meta.connection)
+            await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(
                 _takes_load_data, address_of(task.target_database), task.meta_schema

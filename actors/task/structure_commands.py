@@ -21,7 +21,8 @@ from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables, scratch_table
+from replicator.downstream.meta_tables import create_tables
+from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.told_structures import ToldStructure, ToldStructureStore
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.connection import Connection

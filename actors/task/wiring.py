@@ -44,8 +44,8 @@ from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import scratch_table
 from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity

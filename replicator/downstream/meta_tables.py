@@ -9,10 +9,11 @@ from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
+from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import quote
 
 META_TABLES = (
     LEASE_TABLE,
@@ -30,12 +31,6 @@ META_TABLES = (
 """Every declaration there is; a test holds this against the modules of this package."""
 
 
-def scratch_table(meta_schema: str, task: str) -> TableName:
-    """Where the effect of a DDL is learned (`replicator.schema.scratch_table`): there for a moment,
-    or left behind by a process that died."""
-    return TableName(meta_schema, f"{task}_scratch")
-
-
 async def create_tables(connection: Connection, meta_schema: str, task: str) -> None:
     """Create the meta schema and the task's tables where they do not exist."""
     await connection.execute(f"CREATE DATABASE IF NOT EXISTS {quote(meta_schema)}")
@@ -48,8 +43,7 @@ async def drop_tables(connection: Connection, meta_schema: str, task: str) -> No
 
     The lease stays: it keeps out processes that still know the former state.
     """
-    scratch = scratch_table(meta_schema, task)
-    tables = [table for table in META_TABLES if table is not LEASE_TABLE]
-    names = [table.qualified(meta_schema, task) for table in tables]
-    for name in (*names, scratch.quoted):
-        await connection.execute(f"DROP TABLE IF EXISTS {name}")
+    for table in META_TABLES:
+        if table is not LEASE_TABLE:
+            await connection.execute(f"DROP TABLE IF EXISTS {table.qualified(meta_schema, task)}")
+    await drop_scratch_tables(connection, meta_schema, task)

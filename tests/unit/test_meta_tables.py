@@ -8,12 +8,15 @@ from importlib import import_module
 from pathlib import Path
 
 import replicator.downstream
+from config.models import Task
 from replicator.downstream.meta_table import MetaTable
-from replicator.downstream.meta_tables import META_TABLES, scratch_table
+from replicator.downstream.meta_tables import META_TABLES
+from replicator.downstream.scratch_names import scratch_table
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-SCRATCH = scratch_table("dm_meta", "merge-orders").table.removeprefix("merge-orders_")
+LONGEST = "n" * 49
+"""The longest name of a task that the task file takes; names of tables have 64 characters."""
 
 
 def declared() -> set[MetaTable]:
@@ -35,13 +38,22 @@ def test_every_table_that_is_declared_is_created_and_removed() -> None:
 def test_the_page_names_every_table() -> None:
     section = PAGE.split("## Meta tables\n")[1].split("\n## ")[0]
     documented = re.findall(r"^\| `<task>_(\w+)` \|", section, re.MULTILINE)
-    assert sorted(documented) == sorted([*(table.suffix for table in META_TABLES), SCRATCH])
+    assert sorted(documented) == sorted(table.suffix for table in META_TABLES)
+    assert "`<task>_scratch_…`" in section
 
 
 def test_the_page_drops_every_table_of_a_task_that_is_removed() -> None:
     section = PAGE.split("## Removing a task\n")[1]
     dropped = re.findall(r"`dm_meta`\.`merge-orders_(\w+)`", section)
     assert sorted(dropped) == sorted(table.suffix for table in META_TABLES)
+
+
+def test_every_table_of_the_longest_name_has_a_name_that_servers_take() -> None:
+    pattern = Task.model_json_schema()["properties"]["name"]["pattern"]
+    assert re.fullmatch(pattern, LONGEST)
+    assert not re.fullmatch(pattern, LONGEST + "n")
+    tables = [f"{LONGEST}_{table.suffix}" for table in META_TABLES]
+    assert max(map(len, [*tables, scratch_table("dm_meta", LONGEST).table])) == 64
 
 
 def test_a_name_with_a_backquote_is_one_name() -> None:
