@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pymysql.err
 
-from replicator.ddl.retarget import retarget
+from replicator.ddl.retarget import TableMapping, retarget
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
@@ -26,6 +26,9 @@ from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_
 from replicator.schema.structure import Table
 
 _CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
+
+_PARENT = "parent of a scratch table"
+"""A table that is never there."""
 
 
 class ScratchTableError(Exception):
@@ -84,12 +87,8 @@ async def _tried(
             # The table has no rows: what the source's mode lets pass is to pass here, too.
             await set_up_session(connection, context, text, always_strict=False)
             for statement in statements:
-                sql = retarget(
-                    statement,
-                    lambda _schema, _table: (scratch.schema, scratch.table),
-                    # Not every server knows OR REPLACE.
-                    guarded=before is None,
-                )
+                # Not every server knows OR REPLACE.
+                sql = retarget(statement, _mapping(statement, scratch), guarded=before is None)
                 await connection.execute(sql)
         except UnknownModeError as error:
             raise ScratchTableError(str(error)) from error
@@ -104,6 +103,19 @@ async def _tried(
     if before is None or base is None:
         return after
     return taken_over(before, base, after, text, standing)
+
+
+def _mapping(statement: Recognised, scratch: TableName) -> TableMapping:
+    """The scratch table for all that the statement names but the parents of foreign keys.
+
+    These may be missing, as the session does not check them, but where they are there they need
+    the columns that are referenced.
+    """
+    own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
+    return lambda schema, table: (
+        scratch.schema,
+        scratch.table if (schema, table) in own else _PARENT,
+    )
 
 
 async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:

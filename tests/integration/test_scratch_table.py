@@ -64,7 +64,7 @@ async def learn(target_server: DatabaseServer, database_name: str) -> AsyncItera
     target_server.execute(f"CREATE DATABASE {database_name}_meta")
     connection = Connection(address(target_server))
 
-    async def after(before: Table, *statements: str, instead: tuple[str, ...] = ()) -> Table:
+    async def after(before: Table | None, *statements: str, instead: tuple[str, ...] = ()) -> Table:
         table = before
         for sql in statements:
             table = await structure_after(
@@ -74,6 +74,7 @@ async def learn(target_server: DatabaseServer, database_name: str) -> AsyncItera
                 recognise(sql, default_schema=database_name),
                 [recognise(sql, default_schema=database_name) for sql in instead],
             )
+        assert table is not None
         return table
 
     yield after
@@ -131,3 +132,21 @@ async def test_a_table_whose_charsets_are_those_of_the_target(
     table = await learn(before, "ALTER TABLE t ADD w VARCHAR(9), ADD n INT")
     assert table.column("w") == Column("w", "varchar(9)", "utf8mb4", "utf8mb4_general_ci")
     assert shapes(table)[-1] == ("n", "int(11)", "", False)
+
+
+async def test_a_parent_of_a_foreign_key_is_not_the_table_itself(
+    target_server: DatabaseServer, database_name: str, learn: Learn
+) -> None:
+    table = await learn(
+        None,
+        "CREATE TABLE t (b INT PRIMARY KEY, c INT, d INT, UNIQUE KEY (c),"
+        " FOREIGN KEY (b) REFERENCES parent (a), FOREIGN KEY (d) REFERENCES t (c))",
+    )
+    assert [column.name for column in table.columns] == ["b", "c", "d"]
+    table = await learn(
+        None,
+        "CREATE TABLE t (b INT PRIMARY KEY)",
+        "ALTER TABLE t ADD e BIGINT",
+        "ALTER TABLE t ADD FOREIGN KEY (e) REFERENCES other.parent (a)",
+    )
+    assert [column.name for column in table.columns] == ["b", "e"]
