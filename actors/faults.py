@@ -1,4 +1,4 @@
-"""What stops a task: a fault with everything that its operator needs to know."""
+"""What stops a task or a part of it: a fault with everything that its operator needs to know."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.table_map import TableMap
 from replicator.downstream.fence import Mismatch
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,33 @@ class UnreadRows:
     table_map: TableMap
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a fault blocks: targets, or a source; the whole task where neither is named.
+
+    All others go on: the rows of a blocked target are held, a blocked source is not read.
+    """
+
+    targets: frozenset[TableName] = frozenset()
+    source: str = ""
+
+
+THE_TASK = Scope()
+"""Nothing can go on."""
+
+
+def of_target(*names: TableName) -> Scope:
+    """The scope of a fault that concerns these targets only."""
+    return Scope(targets=frozenset(names))
+
+
+def of_source(source: str) -> Scope:
+    """The scope of a fault that keeps one source from being read."""
+    return Scope(source=source)
+
+
 class FatalError(Exception):
-    """Fatal: going on would lose, double or falsify rows. The task pauses.
+    """Fatal: going on would lose, double or falsify rows. What is in its ``scope`` is blocked.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
     ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
@@ -49,6 +74,7 @@ class FatalError(Exception):
         *,
         where: str,
         ways_out: tuple[str, ...],
+        scope: Scope = THE_TASK,
         ddl_event: DdlEvent | None = None,
         unread: UnreadRows | None = None,
         final: bool = False,
@@ -58,6 +84,7 @@ class FatalError(Exception):
         self.message = message
         self.where = where
         self.ways_out = ways_out
+        self.scope = scope
         self.ddl_event = ddl_event
         self.unread = unread
         self.final = final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pymysql.err
 
-from actors.faults import FatalError
+from actors.faults import THE_TASK, FatalError, of_source, of_target
 from replicator.checks.connecting import explain
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import (
@@ -20,9 +20,9 @@ from replicator.schema.structure import Table
 
 
 def refusal(
-    who: str, address: DatabaseAddress, error: pymysql.err.MySQLError
+    address: DatabaseAddress, error: pymysql.err.MySQLError, *, source: str | None
 ) -> FatalError | DatabaseUnavailableError:
-    """The error to raise for a server's own; ``who`` names the server to the operator."""
+    """The error to raise for a server's own: that of a source, or (None) the target's."""
     if is_unavailable(error):
         return DatabaseUnavailableError(f"{address}: {error}")
     code = error_code(error)
@@ -34,7 +34,11 @@ def refusal(
     else:
         way = "mend at the server what the error names"
     return FatalError(
-        "server.refused", finding, where=who, ways_out=(f"{way}; then `replicator resume`",)
+        "server.refused",
+        finding,
+        where="target" if source is None else f"source {source}",
+        scope=THE_TASK if source is None else of_source(source),
+        ways_out=(f"{way}; then `replicator resume`",),
     )
 
 
@@ -48,5 +52,6 @@ def refuse_engine(name: TableName, table: Table) -> None:
         " could not be written in one transaction, and after a lost connection rows would be there"
         " twice, or half of them",
         where=f"target {name}",
+        scope=of_target(name),
         ways_out=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
     )

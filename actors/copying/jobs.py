@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from actors.copying.planner import changed
 from actors.copying.progress import CopyProgress
-from actors.faults import FatalError
+from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import DatabaseAddress
@@ -128,6 +128,7 @@ class CopyJobs:
                 f"{copy} has a row whose key {target} holds already: {failed.message};"
                 f" {_from(holders)}. Row: {failed.row}",
                 where=where,
+                scope=of_target(target),
                 ways_out=(
                     f"change or delete the row in {copy}, then `replicator resume`",
                     "if that row is to stay: change or delete the other, in its shard and on the"
@@ -143,6 +144,7 @@ class CopyJobs:
             + (f" ({failed.code})" if failed.code else "")
             + (f". Row: {failed.row}" if failed.line else ""),
             where=where,
+            scope=of_target(target),
             ways_out=_ways_out_of_refusal(failed),
         )
 

@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember
-from actors.faults import FatalError
+from actors.faults import FatalError, of_target
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
@@ -129,7 +129,7 @@ class CopyPlanner:
                 yield await self._planned(waiting, rows)
         except MySQLError as error:
             source = self._setup
-            raise refusal(f"source {source.source}", source.address, error) from error
+            raise refusal(source.address, error, source=source.source) from error
         finally:
             self._upstream.close()
             if self._stream is not None:
@@ -189,6 +189,7 @@ class CopyPlanner:
                 "rows.no-plan",
                 str(error),
                 where=f"{self._setup.source}: {name}, target {member.target}",
+                scope=of_target(member.target),
                 ways_out=(
                     "make the target's structure fit the shard's (the message says what differs),"
                     " then `replicator resume`",
@@ -264,13 +265,14 @@ def _reports_place(stream: SourceStream) -> bool:
     return place is not None
 
 
-def changed(member: str, source: str, target: object) -> FatalError:
+def changed(member: str, source: str, target: TableName) -> FatalError:
     """The fault for a shard whose structure changed while it was copied."""
     return FatalError(
         "copy.shard-changed",
         f"{source}: {member} was changed (or dropped) after the copy of its rows had begun: what is"
         " copied and what follows in the binlog do not fit together",
         where=f"source {source}, target {target}",
+        scope=of_target(target),
         ways_out=(
             "give the shard its former structure again, then `replicator resume`",
             "finish the change on all shards, empty the targets, and copy anew:"

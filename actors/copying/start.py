@@ -74,7 +74,7 @@ async def begin_copy(
         saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
         return CopyStart(members, saved)
     except MySQLError as error:
-        raise refusal(f"source {setup.source}", setup.address, error) from error
+        raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
 

@@ -8,7 +8,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import FatalError
+from actors.faults import FatalError, of_target
 from actors.refusals import refusal, refuse_engine
 from actors.target_clash import refuse_clash
 from actors.task_setup import SourceSetup, address_of
@@ -57,7 +57,7 @@ async def make_targets(
             found[name] = (registry.target(name), table)
         return found
     except MySQLError as error:
-        raise refusal("target", target.address, error) from error
+        raise refusal(target.address, error, source=None) from error
     finally:
         target.close()
 
@@ -71,6 +71,7 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         f"the target {name} has rows before anything is copied, and no key by which a row that is"
         " there would be known again: what was copied before would be there twice",
         where=f"target {name}",
+        scope=of_target(name),
         ways_out=(
             f"rows of the shards, from an earlier copy: TRUNCATE TABLE {name.quoted}, then"
             " `replicator resume`",
@@ -85,7 +86,7 @@ async def _make(target: Connection, name: TableName, setup: SourceSetup, member:
     try:
         pattern = await read_pattern(upstream, member)
     except MySQLError as error:
-        raise refusal(f"source {setup.source}", setup.address, error) from error
+        raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
     try:
@@ -95,6 +96,7 @@ async def _make(target: Connection, name: TableName, setup: SourceSetup, member:
             "target.not-created",
             error.message,
             where=f"target {name}, like {setup.source}: {member}",
+            scope=of_target(name),
             ways_out=error.ways_out,
         ) from error
     log.info(

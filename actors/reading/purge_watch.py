@@ -9,7 +9,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError
+from actors.faults import FatalError, of_source
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.retention import BinlogFile, Distance, distance
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
@@ -110,6 +110,7 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f"the source has purged {need.position.file}, its oldest binlog file is {files[0].name}:"
         f" {need.waits_for}, and what came since then can't be read again{locks}",
         where=f"source {source}, after {need.position}",
+        scope=of_source(source),
         ways_out=(
             f"restore the binlog files from {need.position.file} on at the source, or point the"
             " source at a replica that has them, then `replicator resume`",

@@ -87,7 +87,7 @@ class SideEffects:
                 f"whether its table had triggers is not known: what follows is unreadable: {error}"
             )
         except MySQLError as error:
-            raise refusal(f"source {self._setup.source}", self._setup.address, error) from error
+            raise refusal(self._setup.address, error, source=self._setup.source) from error
 
     async def _doubt(
         self, statement: Statement, recognised: Recognised, behind: SourcePosition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError
+from actors.faults import FatalError, of_source
 from replicator.binlog.errors import (
     BinlogError,
     OtherBinlogError,
@@ -27,6 +27,7 @@ def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
             "source.reset",
             str(error),
             where=where,
+            scope=of_source(source),
             ways_out=(
                 "where another server answers under the source's address: point the address at the"
                 " former one, then `replicator resume`",
@@ -39,6 +40,7 @@ def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
             "source.purged",
             str(error),
             where=where,
+            scope=of_source(source),
             ways_out=(
                 "restore the purged binlog files on the source, or point the source at a replica"
                 " that has them, then `replicator resume`",
@@ -49,6 +51,7 @@ def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
         "source.unreadable",
         str(error),
         where=where,
+        scope=of_source(source),
         ways_out=(
             "mend the cause at the source, then `replicator resume`",
             "if it lies in the binlog itself: bring over by hand what the event did, then start the"
@@ -65,6 +68,7 @@ def other_server(source: str, message: str, where: str) -> FatalError:
         "source.changed",
         message,
         where=where,
+        scope=of_source(source),
         ways_out=(
             f"point source {source} at the former server again, then `replicator resume`",
             f"to go on with the new server: {_COPY_ANEW}",
@@ -78,6 +82,7 @@ def _other_names(source: str, message: str, where: str) -> FatalError:
         f"{message}. The statements in its binlog name tables in the former way up to the change"
         " and in the new one behind it, so their tables could be mistaken",
         where=where,
+        scope=of_source(source),
         ways_out=(
             f"set lower_case_table_names of source {source} back, then `replicator resume`",
             "to keep the new value: with the former one let the task come to the end of the binlog"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError, of_source
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
@@ -292,6 +292,7 @@ def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError
         "ddl.forbidden",
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, at {statement.position}",
+        scope=of_source(source),
         ways_out=(
             "let it pass: change the filter in the task file, `replicator stop`, then run the task"
             " again",
@@ -320,6 +321,7 @@ def _unsupported(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, {where}",
+        scope=of_source(source),
         ways_out=(
             "do by hand on the target what the statement does there, then start the task behind it"
             f" with remove-meta and {start}; the other sources at their applied_position, which"

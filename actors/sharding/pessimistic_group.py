@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
@@ -167,6 +167,7 @@ class PessimisticGroup(GroupActor):
                     f"{effect.renamed_to} is renamed to {effect.table}, which belongs to the"
                     f" target {effect.target}: rows that it holds would move between targets",
                     where=where,
+                    scope=of_target(self.registry.target_name(self.target)),
                     ways_out=ways,
                     ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
                 )
@@ -202,6 +203,7 @@ class PessimisticGroup(GroupActor):
                     "ddl.history",
                     str(error),
                     where=where,
+                    scope=of_target(self.registry.target_name(self.target)),
                     ways_out=ways,
                     ddl_event=self._event(statement, OverrideAction.SKIP),
                 ) from error
@@ -250,6 +252,7 @@ class PessimisticGroup(GroupActor):
             f"{effect.table} is created with another structure than the other shards of"
             f" {effect.target}: {'; '.join(found)}",
             where=where,
+            scope=of_target(self.registry.target_name(self.target)),
             ways_out=ways,
             ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
@@ -270,6 +273,7 @@ class PessimisticGroup(GroupActor):
                 "one RENAME of several tables in a sharding group: their order matters, and other"
                 " shards cannot do the same at one moment",
                 where=where,
+                scope=of_target(self.registry.target_name(self.target)),
                 ways_out=ways,
                 ddl_event=self._event(statement, OverrideAction.REPLACE),
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from actors.faults import FatalError
+from actors.faults import FatalError, of_source
 from actors.lock_state import dump_group, histories, load_group
 from actors.task_setup import SourceSetup
 from replicator.downstream.decisions import DecisionRecord
@@ -78,6 +78,7 @@ def refuse_missed(checkpoint: Checkpoint, decided: Sequence[DecisionRecord]) -> 
             f"{name} got its schema change number {missed[0]} while source {checkpoint.source} was"
             " not in the task file: the source's older rows no longer fit, and would be lost",
             where=f"source {checkpoint.source}, saved at {checkpoint.file}:{checkpoint.offset}",
+            scope=of_source(checkpoint.source),
             ways_out=(
                 "take the source out of the task file again, and start the task",
                 "copy the tables anew and start all sources behind the copy with remove-meta",

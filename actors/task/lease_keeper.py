@@ -47,7 +47,7 @@ class LeaseKeeper:
             await create_tables(self._connection, self._schema, self._task)
             return await self._take(stop)
         except MySQLError as error:
-            raise refusal("target", self._connection.address, error) from error
+            raise refusal(self._connection.address, error, source=None) from error
 
     async def _take(self, stop: anyio.Event) -> bool:
         expires: datetime | None = None

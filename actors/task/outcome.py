@@ -81,7 +81,7 @@ def _rank(error: BaseException) -> int:
 def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
     match error:
         case MySQLError():
-            return refusal("target", target, error)
+            return refusal(target, error, source=None)
         case LeaseLostError():
             return lease_lost(error)
         case OutOfStepError(mismatch=mismatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError, TransientError
+from actors.faults import FatalError, TransientError, of_source
 from actors.reading.source_faults import source_fault
 from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
@@ -43,6 +43,7 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
         f"{fault.message}\n  This was found while looking for schema changes behind the start:"
         " nothing behind the start is applied yet.",
         where=fault.where,
+        scope=of_source(source),
         ways_out=(
             "mend the cause at the source, then `replicator resume`",
             "copy the tables anew (task-mode: all, with --remove-meta); a start behind the event"

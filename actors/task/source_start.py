@@ -82,7 +82,7 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
             refuse_clash(registry, target, f"source {setup.source}")
         return start
     except MySQLError as error:
-        raise refusal(f"source {setup.source}", setup.address, error) from error
+        raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from actors.faults import FatalError, UnreadRows
+from actors.faults import FatalError, UnreadRows, of_target
 from actors.messages import Part
 from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
@@ -126,6 +126,7 @@ class BatchPlanner:
             "rows.no-plan",
             str(failure),
             where=f"{unread.member}, target {target.schema}.{target.name}",
+            scope=of_target(self._registry.target_name(part.target)),
             ways_out=(
                 "start behind the change (`stop`, meta: in the task file, `replicator run"
                 " --remove-meta`; rows before it must be in the target by then), or copy the"
@@ -147,6 +148,7 @@ class BatchPlanner:
             " (binlog_row_metadata is not FULL), so read by a guess their values could end up in"
             " other columns, or as other values",
             where=f"{name}, target {self._registry.target_name(part.target)}",
+            scope=of_target(self._registry.target_name(part.target)),
             ways_out=(
                 "start behind the last change of the table's structure: `stop`, meta: in the task"
                 " file, `replicator run --remove-meta`; rows before it must be in the target by"
@@ -173,6 +175,7 @@ class BatchPlanner:
             "target.missing",
             f"the target table {name} does not exist",
             where=f"source {part.source}, target {name}",
+            scope=of_target(name),
             ways_out=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
@@ -107,6 +107,7 @@ def _refuse_unlike(item: DdlItem, member: Member, change: MemberChange, present:
             f"a shard is replaced by a table of another structure, and other shards share its"
             f" target, which is not replaced: {error}\n  statement: {item.effect.sql[:2000]}",
             where=f"{member}, target {item.effect.target}",
+            scope=of_target(item.effect.target),
             ways_out=("make the target fit, then `replicator resume`",),
             ddl_event=DdlEvent(
                 member.source,
@@ -139,6 +140,7 @@ def _refuse_other_values(
         f" has other values than they have on the target: {difference}\n"
         f"  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
+        scope=of_target(item.effect.target),
         ways_out=(
             "give the rows of this shard on the target the values that they have in the shard, then"
             " `replicator binlog skip`",
@@ -170,6 +172,7 @@ def _unclear(
         " to have. Or it may be what others have brought in other words: then it would take newer"
         f" values away\n  statement: {item.effect.sql[:2000]}",
         where=f"{member}, target {item.effect.target}",
+        scope=of_target(item.effect.target),
         ways_out=(
             "where the target has had it, or is not to have it: `replicator binlog skip`",
             "where it is a change of its own: `replicator binlog replace` by the statement itself,"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import stamina
 import structlog
 
-from actors.faults import DdlEvent, FatalError
+from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
@@ -151,6 +151,7 @@ class DdlRunner:
             " host, whose distance to UTC is not always the same: its rules can't be asked for\n"
             f"  statement: {statement.sql[:2000]}",
             where=f"{ddl.member}, target {ddl.target}",
+            scope=of_target(ddl.target),
             ways_out=(
                 "give the zone in the task file, such as timezone: Europe/Berlin, which the"
                 " target's time zone tables must have, then `replicator resume`",
@@ -176,6 +177,7 @@ class DdlRunner:
                 f"a column that counts up would give {error.rows} of the target other numbers than"
                 f" they have in their shards\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
+                scope=of_target(ddl.target),
                 ways_out=(
                     "`replicator binlog replace` by the same without AUTO_INCREMENT, a column that"
                     " may be NULL where it is new; then give the target's rows the numbers that"
@@ -193,6 +195,7 @@ class DdlRunner:
                 "ddl.refused",
                 f"the target refused a statement: {error}\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
+                scope=of_target(ddl.target),
                 ways_out=(
                     "remove what the error names from the target, then `replicator resume`:"
                     " the statement is tried again (of several, all of them)",

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import FatalError
+from actors.faults import FatalError, of_target
 from actors.writing.change_histories import ChangeHistories
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure import Table
@@ -81,6 +81,7 @@ def _belongs_elsewhere(
         f"{brought} that this shard had not made. In the target that is another column now, and"
         " the values would come to stand where they do not belong",
         where=f"{member}, target {table.schema}.{table.name}",
+        scope=of_target(TableName(table.schema, table.name)),
         ways_out=(
             "let no shard write between the change of the first and that of the last; for the rows"
             " that are written: make the change on the shard, then copy the tables anew"

@@ -7,7 +7,7 @@ from functools import partial
 import structlog
 from pyspark.sql import SparkSession
 
-from actors.faults import FatalError
+from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import MISSING_PRIVILEGE
@@ -112,5 +112,6 @@ class JobRunner:
             f"rows.{bucket.outcome.value}",
             bucket.message,
             where="; ".join([*bucket.members, f"target {target}"]),
+            scope=of_target(target),
             ways_out=ways.get(bucket.outcome, refused),
         )

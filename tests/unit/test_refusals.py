@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql.err
 import pytest
 
-from actors.faults import FatalError
+from actors.faults import THE_TASK, FatalError
 from actors.refusals import refusal
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 
@@ -13,7 +13,7 @@ SERVER = DatabaseAddress("db1", 3306, "merger", "secret")
 
 
 def fault(code: int, text: str) -> FatalError:
-    found = refusal("target", SERVER, pymysql.err.OperationalError(code, text))
+    found = refusal(SERVER, pymysql.err.OperationalError(code, text), source=None)
     assert isinstance(found, FatalError)
     assert found.event == "server.refused"
     assert found.where == "target"
@@ -26,7 +26,7 @@ def fault(code: int, text: str) -> FatalError:
 @pytest.mark.parametrize("code", [2003, 2013, 1040, 1053, 1927, 3169])
 def test_a_server_that_is_away_or_kills_the_connection_is_no_fault(code: int) -> None:
     error = pymysql.err.OperationalError(code, "any text")
-    assert isinstance(refusal("target", SERVER, error), DatabaseUnavailableError)
+    assert isinstance(refusal(SERVER, error, source=None), DatabaseUnavailableError)
 
 
 def test_a_refused_login_names_user_and_server() -> None:
@@ -41,3 +41,12 @@ def test_a_missing_privilege_is_to_be_granted() -> None:
 
 def test_anything_else_is_to_be_mended_at_the_server() -> None:
     assert "mend" in fault(1054, "Unknown column 'x'").ways_out[0]
+
+
+def test_only_the_target_keeps_the_whole_task_from_going_on() -> None:
+    error = pymysql.err.OperationalError(1045, "Access denied for user")
+    of_target, of_source = refusal(SERVER, error, source=None), refusal(SERVER, error, source="a")
+    assert isinstance(of_target, FatalError)
+    assert isinstance(of_source, FatalError)
+    assert (of_target.scope, of_target.where) == (THE_TASK, "target")
+    assert (of_source.scope.source, of_source.where) == ("a", "source a")
