@@ -14,7 +14,14 @@ import typer
 from rich.text import Text
 
 from actors.control.commands import pause, resume, status, stop
-from actors.control.exit_codes import exit_code, innermost
+from actors.control.exit_codes import (
+    ASKING_CODES,
+    CHECK_CODES,
+    DEMO_CODES,
+    RUN_CODES,
+    exit_code,
+    innermost,
+)
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, run, set_structure
@@ -66,30 +73,31 @@ def options(
 app = typer.Typer(
     name="replicator",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(options)
-for _command in (run, check, status, pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
-    app.command()(with_messages(_command))
+app.command(epilog=RUN_CODES)(with_messages(run))
+app.command(epilog=CHECK_CODES)(with_messages(check))
+for _command in (status, pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
+    app.command(epilog=ASKING_CODES)(with_messages(_command))
 # The demo has a terminal of its own, and messages of its own.
-app.command()(demo)
+app.command(epilog=DEMO_CODES)(demo)
 
 binlog = typer.Typer(
     no_args_is_help=True, help="Overrides of schema changes that can't be executed."
 )
-binlog.command("skip")(with_messages(skip))
-binlog.command("replace")(with_messages(replace))
-binlog.command("inject")(with_messages(inject))
-binlog.command("list")(with_messages(list_overrides))
+binlog.command("skip", epilog=ASKING_CODES)(with_messages(skip))
+binlog.command("replace", epilog=ASKING_CODES)(with_messages(replace))
+binlog.command("inject", epilog=ASKING_CODES)(with_messages(inject))
+binlog.command("list", epilog=ASKING_CODES)(with_messages(list_overrides))
 app.add_typer(binlog, name="binlog")
 
 schema = typer.Typer(
     no_args_is_help=True, help="The structures that rows of the shards are read by."
 )
-schema.command("list")(with_messages(list_structures))
-schema.command("set")(with_messages(set_structure))
+schema.command("list", epilog=ASKING_CODES)(with_messages(list_structures))
+schema.command("set", epilog=ASKING_CODES)(with_messages(set_structure))
 app.add_typer(schema, name="schema")
 
 

@@ -47,7 +47,8 @@ class Parameter:
     def usage(self) -> str:
         """How it is written: ``TASK``, ``--watch``, ``--log-file FILE``."""
         if isinstance(self.info, ArgumentInfo):
-            return self.info.metavar or self.name.upper()
+            word = self.info.metavar or self.name.upper()
+            return word if self.default is inspect.Parameter.empty else f"[{word}]"
         # Within Annotated the first declaration lands in the place of the default.
         declared = (self.info.default, *(self.info.param_decls or ()))
         names = [name for name in declared if isinstance(name, str)]
@@ -76,10 +77,10 @@ def _commands(program: str, app: Typer) -> Iterator[str]:
     for command in app.registered_commands:
         assert command.callback is not None
         name = command.name or command.callback.__name__.replace("_", "-")
-        yield _section(f"{program} {name}", command.callback)
+        yield _section(f"{program} {name}", command.callback, command.epilog or "")
 
 
-def _section(name: str, function: Callable[..., Any] | None) -> str:
+def _section(name: str, function: Callable[..., Any] | None, epilog: str = "") -> str:
     assert function is not None
     found = list(_parameters(function))
     options = [p for p in found if isinstance(p.info, OptionInfo)]
@@ -88,6 +89,8 @@ def _section(name: str, function: Callable[..., Any] | None) -> str:
     lines = [f"## `{' '.join(usage)}`", "", " ".join((function.__doc__ or "").split())]
     if options:
         lines += ["", "| option | default | meaning |", "|---|---|---|", *map(_row, options)]
+    if epilog:
+        lines += ["", epilog]
     return "\n".join(lines) + "\n"
 
 

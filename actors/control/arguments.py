@@ -7,12 +7,37 @@ from typing import Annotated
 
 import typer
 
+
+def complete_task(incomplete: str) -> list[str]:
+    """For the shell: the tasks that run here, and the task files of this folder."""
+    from urllib.parse import unquote
+
+    from actors.control.protocol import ControlError, runtime_dir
+
+    try:
+        running = [unquote(path.stem) for path in sorted(runtime_dir().glob("*.sock"))]
+    except ControlError:
+        running = []
+    files = sorted(str(path) for path in Path().glob("*.y*ml"))
+    return [name for name in (*running, *files) if name.startswith(incomplete)]
+
+
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK.yaml", help="The task file.")]
 TaskName = Annotated[
-    str, typer.Argument(metavar="TASK", help="The name of a running task, or its task file.")
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="The name of a running task, or its task file.",
+        autocompletion=complete_task,
+    ),
 ]
 OptionalTaskName = Annotated[
-    str | None, typer.Argument(metavar="[TASK]", help="The name of a task, or its task file.")
+    str | None,
+    typer.Argument(
+        metavar="TASK",
+        help="The name of a task, or its task file.",
+        autocompletion=complete_task,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
 
+_USAGE = "2 the command or the task file is wrong"
+RUN_CODES = (
+    f"Exit codes: 0 stopped in order; 1 a check failed, or the task ended with a fault; {_USAGE}."
+)
+CHECK_CODES = f"Exit codes: 0 no check failed; 1 one did, or a server can't be reached; {_USAGE}."
+ASKING_CODES = (
+    f"Exit codes: 0 done; 1 the task refused, or can't be asked; {_USAGE}; 3 it does not run here."
+)
+DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
+
 
 def exit_code(error: BaseException) -> int | None:
     """The code for an error that the user can do something about; None: the program is at fault."""
