@@ -1,7 +1,8 @@
-"""Writing out the collation that a new table or database takes from where it is made.
+"""Writing out the collations that a statement takes from where it is executed.
 
 CREATE DATABASE takes its session's collation_server, CREATE TABLE its database's default (MySQL's
-manual, "Database Character Set and Collation" and "Table Character Set and Collation"). The target
+manual, "Database Character Set and Collation" and "Table Character Set and Collation"), and a
+charset without a collation, of a column too, the one that it has by default there. The target
 has others, so texts would be stored, and unique keys compared, differently there. An event does not
 tell the default of the database; the source does, and the statements that change it.
 """
@@ -11,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TypeGuard
 
-from replicator.ddl.collations import charset_of, nearest_collation
+from replicator.ddl.bare_charsets import bare_charsets, charset_name
+from replicator.ddl.collations import charset_of, nearest_collation, renamed
 from replicator.ddl.retarget import splice
 from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
 from replicator.ddl.tokens import Token
+
+Piece = tuple[Span, str]
+"""A piece of a statement and the text in its place."""
 
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
@@ -44,10 +49,19 @@ class DefaultCollations:
         are the collations that are their charsets' defaults in its session, and there alone.
         """
         charsets = {**self._charsets, **{charset_of(name): name for name in session}}
+        pieces = [*self._of_whole(statement, server, charsets)]
+        for name in bare_charsets(statement):
+            pieces += self._of_charset(statement, name, charsets)
+        return splice(statement.sql, pieces) if pieces else None
+
+    def _of_whole(
+        self, statement: Recognised, server: str, charsets: Mapping[str, str]
+    ) -> Sequence[Piece]:
+        """What is to be put into the options of a table or database."""
         schema = statement.schema
         if statement.kind is StatementKind.CREATE_TABLE:
             if statement.named(TableRole.LIKE):
-                return None
+                return ()
             (subject,) = statement.named(TableRole.SUBJECT)
             place, options = _table_options(statement.tokens, subject.span.end)
             default = self._databases.get(subject.schema, "")
@@ -56,22 +70,29 @@ class DefaultCollations:
             options = [token for token in statement.tokens if token.start >= place]
             default = self._database(statement, options, server, charsets)
         else:
-            return None
+            return ()
         charset, collation = _named(options)
         if _is_default(charset) or _is_default(collation):
             return self._defaults_replaced(statement, charset, collation, default, charsets)
         if collation is not None:
-            return None
+            return ()
         if charset is not None:
-            wanted = self._near(charsets.get(_text(charset), ""))
-            if not wanted or charset_of(wanted) != _text(charset):
-                return None
-            return _inserted(statement.sql, charset.end, f"COLLATE {wanted}")
+            return self._of_charset(statement, charset, charsets)
         if not default or statement.kind is StatementKind.ALTER_DATABASE:
-            return None
+            return ()
         wanted = self._near(default)
         clause = f"CHARACTER SET {charset_of(wanted)} COLLATE {wanted}"
-        return _inserted(statement.sql, place, clause)
+        return [_inserted(statement.sql, place, clause)]
+
+    def _of_charset(
+        self, statement: Recognised, charset: Token, charsets: Mapping[str, str]
+    ) -> Sequence[Piece]:
+        """The collation that a charset has by default at the source, behind its name."""
+        name = _text(charset)
+        wanted = self._near(charsets.get(name) or charsets.get(renamed(name), ""))
+        if not wanted or charset_of(wanted) not in (name, renamed(name)):
+            return ()
+        return [_inserted(statement.sql, charset.end, f"COLLATE {wanted}")]
 
     def _defaults_replaced(
         self,
@@ -80,8 +101,8 @@ class DefaultCollations:
         collation: Token | None,
         default: str,
         charsets: Mapping[str, str],
-    ) -> str | None:
-        """The text with names in place of the word DEFAULT.
+    ) -> Sequence[Piece]:
+        """Names in place of the word DEFAULT.
 
         It stands for the charset of ``default``, and for a charset's own default collation (seen on
         MariaDB 10.11).
@@ -89,14 +110,14 @@ class DefaultCollations:
         name = charset_of(default) if _is_default(charset) or charset is None else _text(charset)
         wanted = self._near(charsets.get(name, ""))
         if not default or not wanted or statement.kind is StatementKind.ALTER_DATABASE:
-            return None
+            return ()
         pieces = []
         if _is_default(charset):
             text = name if collation is not None else f"{charset_of(wanted)} COLLATE {wanted}"
             pieces.append((Span(charset.start, charset.end), text))
         if _is_default(collation):
             pieces.append((Span(collation.start, collation.end), wanted))
-        return splice(statement.sql, pieces)
+        return pieces
 
     def _database(
         self,
@@ -131,10 +152,10 @@ class DefaultCollations:
         return nearest_collation(collation, self._available) or collation
 
 
-def _inserted(sql: str, place: int, clause: str) -> str:
-    """The text with a clause put in, apart from the words on both sides of it."""
-    apart = " " if sql[place : place + 1].strip() else ""
-    return splice(sql, [(Span(place, place), f" {clause}{apart}")])
+def _inserted(sql: str, place: int, clause: str) -> Piece:
+    """A clause to be put in, apart from the words on both sides of it."""
+    apart = " " if sql[place : place + 1].strip(" ,)") else ""
+    return Span(place, place), f" {clause}{apart}"
 
 
 def _table_options(tokens: Sequence[Token], start: int) -> tuple[int, list[Token]]:
@@ -160,13 +181,9 @@ def _named(options: Sequence[Token]) -> tuple[Token | None, Token | None]:
     words = [token for token in options if token.text != "="]
     charset = collation = None
     for number, token in enumerate(words[:-1]):
-        following = words[number + 1]
         if token.keyword == "COLLATE":
-            collation = following
-        elif token.keyword == "CHARSET":
-            charset = following
-        elif token.keyword == "CHARACTER" and following.keyword == "SET":
-            charset = words[number + 2] if number + 2 < len(words) else charset
+            collation = words[number + 1]
+        charset = charset_name(words, number) or charset
     return charset, collation
 
 

@@ -140,3 +140,57 @@ def test_a_session_has_collations_of_its_own_for_charsets() -> None:
     assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE latin1_bin"
     sql = recognise("CREATE DATABASE e CHARACTER SET utf8mb4", default_schema="d")
     assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE utf8mb4_general_ci"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD b VARCHAR(9) CHARACTER SET latin1# NOT NULL, ADD c INT",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS b TEXT CHARSET latin1#",
+        "ALTER TABLE t ADD (b TEXT CHARSET latin1#, c ENUM('CHARSET latin1') CHAR SET latin1#)",
+        "ALTER TABLE t CHANGE charset b TEXT CHARSET 'latin1'# FIRST, DROP charset",
+        "ALTER TABLE t MODIFY b TEXT CHARSET latin1# COMMENT 'COLLATE', ADD c TEXT COLLATE x_bin",
+        "ALTER TABLE t CONVERT TO CHARACTER SET latin1#",
+        "ALTER TABLE t ENGINE=InnoDB DEFAULT CHARSET=latin1#, ADD KEY (charset)",
+        "CREATE TABLE t (a INT, charset VARCHAR(9) CHARACTER SET latin1#) COLLATE=x_bin",
+        "CREATE TABLE t (b TEXT CHARSET latin1#, c TEXT CHARSET latin1#) CHARSET=latin1#",
+        "ALTER TABLE t ADD b TEXT CHARSET latin1# AS (CONVERT(a USING utf8) COLLATE utf8_bin)",
+    ],
+)
+def test_a_charset_of_a_column_has_its_server_s_collation(sql: str) -> None:
+    expected = sql.replace("#", " COLLATE latin1_swedish_ci")
+    assert written(known(), sql.replace("#", "")) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ADD b VARCHAR(9) CHARACTER SET latin1 NOT NULL COLLATE latin1_bin",
+        "ALTER TABLE t ADD b TEXT CHARACTER SET latin1 BINARY",
+        "ALTER TABLE t ADD b TEXT BINARY CHARACTER SET latin1",
+        "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE latin1_bin",
+        "ALTER TABLE t CHARSET latin1, COLLATE latin1_bin",
+        "ALTER TABLE t ADD b INT AS (LENGTH(CONVERT(a, CHAR CHARACTER SET latin1)))",
+        "ALTER TABLE t ADD charset INT",
+        "ALTER TABLE t ALTER charset SET DEFAULT 'latin1'",
+        "ALTER TABLE t ADD b TEXT CHARSET koi8r",
+        "CREATE TABLE t (a TEXT CHARSET latin1 COLLATE latin1_bin) COLLATE=x_bin",
+        "CREATE TABLE t (a INT) COLLATE=x_bin SELECT CONVERT(1, CHAR CHARACTER SET latin1) AS b",
+        "ALTER TABLE t ADD COLUMN IF",
+        "ALTER TABLE t ADD b TEXT CHARACTER SET",
+    ],
+)
+def test_what_says_its_collation_or_names_no_charset_stays(sql: str) -> None:
+    assert written(known(), sql) is None
+
+
+@pytest.mark.parametrize("there", ["utf8", "utf8mb3"])
+@pytest.mark.parametrize("here", ["utf8", "utf8mb3"])
+@pytest.mark.parametrize("named", ["utf8", "utf8mb3"])
+def test_a_charset_that_has_had_two_names_is_known_by_both(
+    named: str, here: str, there: str
+) -> None:
+    collations = known(frozenset({f"{there}_general_ci"}))
+    collations.know({}, {here: f"{here}_general_ci"})
+    sql = f"ALTER TABLE t ADD b TEXT CHARSET {named}"
+    assert written(collations, sql) == f"{sql} COLLATE {there}_general_ci"

@@ -1,0 +1,91 @@
+"""Charsets that a statement names without a collation: it takes the one that they have by default.
+
+Which that is differs between servers, and between sessions (MySQL's manual, "Column Character Set
+and Collation"; `replicator.ddl.default_collations` writes it out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replicator.ddl.alter_actions import alter_actions, split_at_commas
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.ddl.tokens import Token
+
+_DECIDED = frozenset({"COLLATE", "BINARY"})
+"""Words of a definition that say which collation it has; BINARY: the charset's own ``_bin``."""
+
+_COLUMN = frozenset({"ADD", "MODIFY", "CHANGE"})
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+
+
+def bare_charsets(statement: Recognised) -> Iterator[Token]:
+    """The names of charsets in columns that are made or changed, and in ALTER TABLE's options.
+
+    Not those in the options of CREATE TABLE.
+    """
+    if statement.kind is StatementKind.CREATE_TABLE:
+        (subject,) = statement.named(TableRole.SUBJECT)
+        left = [token for token in statement.tokens if token.start >= subject.span.end]
+        if len(left) > 1 and left[0].text == "(" and left[1].keyword not in _QUERIES:
+            yield from _of_columns(left)
+    elif statement.kind is StatementKind.ALTER_TABLE:
+        options: list[Token] = []
+        for action in alter_actions(statement):
+            if action[0].keyword in _COLUMN:
+                yield from _of_column_action(action)
+            else:
+                options += action
+        yield from _of_definition(options)
+
+
+def charset_name(tokens: Sequence[Token], number: int) -> Token | None:
+    """The name of the charset where the token of that number begins CHARACTER SET or CHARSET."""
+    words = [token.keyword for token in tokens[number : number + 2]]
+    if words[:1] == ["CHARSET"]:
+        following = number + 1
+    elif words in (["CHARACTER", "SET"], ["CHAR", "SET"]):
+        following = number + 2
+    else:
+        return None
+    following += tokens[following].text == "=" if following < len(tokens) else 0
+    return tokens[following] if following < len(tokens) else None
+
+
+def _of_column_action(action: Sequence[Token]) -> Iterator[Token]:
+    names = 2 if action[0].keyword == "CHANGE" else 1
+    rest = action[1:]
+    if rest and rest[0].keyword == "COLUMN":
+        rest = rest[1:]
+    if [token.keyword for token in rest[:1]] == ["IF"]:
+        rest = rest[3 if [token.keyword for token in rest[1:2]] == ["NOT"] else 2 :]
+    if rest and rest[0].text == "(":
+        yield from _of_columns(rest)
+    else:
+        yield from _of_definition(rest[names:])
+
+
+def _of_columns(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Of the definitions in the brackets that the tokens begin with."""
+    depth = 0
+    for end, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if not depth:
+            for definition in split_at_commas(tokens[1:end]):
+                yield from _of_definition(definition[1:])
+            return
+
+
+def _of_definition(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Of what stands behind a column's name, or of options."""
+    depth, outside = 0, []
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if not depth:
+            outside.append(token)
+    if any(token.keyword in _DECIDED for token in outside):
+        return
+    for number in range(len(outside)):
+        name = charset_name(outside, number)
+        if name is not None:
+            yield name
