@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
@@ -19,6 +19,20 @@ class Security(Section):
     """File of the client's certificate; together with `ssl-key`."""
     ssl_key: str = ""
     """File of the client's private key; together with `ssl-cert`."""
+    cert_allowed_cn: tuple[str, ...] = ()
+    """Names that the server's certificate may have."""
+    ssl_ca_bytes: Any = ""
+    """The content of `ssl-ca`."""
+    ssl_cert_bytes: Any = ""
+    """The content of `ssl-cert`."""
+    ssl_key_bytes: Any = ""
+    """The content of `ssl-key`."""
+    ssl_ca_base64: str = ""
+    """The content of `ssl-ca`, encoded."""
+    ssl_cert_base64: str = ""
+    """The content of `ssl-cert`, encoded."""
+    ssl_key_base64: str = ""
+    """The content of `ssl-key`, encoded."""
 
     @model_validator(mode="after")
     def _pair(self) -> Security:
@@ -42,10 +56,9 @@ class Endpoint(Section):
     """TLS files."""
     max_allowed_packet: Whole | None = None
     """Packet limit of the client."""
+    session: dict[str, Scalar] = Field(default_factory=dict)
+    """Session variables set on every connection to the target."""
 
 
 class TargetDatabase(Endpoint):
     """The database that all tables are merged into."""
-
-    session: dict[str, Scalar] = Field(default_factory=dict)
-    """Session variables set on every connection to the target."""

@@ -11,7 +11,7 @@ from config.keys import homes_of, section_at
 from config.paths import Path
 from config.problems import did_you_mean
 
-_SECRET_KEYS = {"password"}
+_SECRET_KEYS = {"password", "ssl-key-bytes", "ssl-key-base64"}
 
 _WORDS = {
     "string_type": "must be text",
@@ -61,7 +61,7 @@ def message_of(error: ErrorDetails, root: type[Section]) -> str:
 
 def _given(error: ErrorDetails, path: Path) -> str:
     value = error["input"]
-    if path and path[-1] in _SECRET_KEYS:
+    if not _SECRET_KEYS.isdisjoint(map(str, path)):
         return ""
     if isinstance(value, dict):
         return ", not a section"
@@ -82,7 +82,7 @@ def _unknown_key(path: Path, root: type[Section]) -> str:
     if homes:
         return f"unknown key here; it belongs at `{min(homes, key=len)}`"
     if not hint:
-        hint = f"; the keys here are {', '.join(keys)}" if len(keys) <= 12 else ""
+        hint = f"; the keys here are {', '.join(keys)}" if len(keys) <= 16 else ""
     return f"unknown key{hint}"
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from config.base import Section
 from config.endpoints import TargetDatabase
-from config.processing import Copy, Loader, Mydumper, Spark, Syncer, Writer
+from config.processing import Copy, Loader, Mydumper, Spark, Syncer, Validator, Writer
 from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
 from config.sources import Source
-from config.values import Flag, TableRule, Timezone, Whole
+from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
 
 FIRST_EVENT = 4
 """Offset of the first event of a binlog file: the magic number before it takes four bytes."""
+
+_SHADOW_TABLES = (r"^_(.+)_(?:new|gho)$",)
+_TRASH_TABLES = (r"^_(.+)_(?:ghc|del|old)$",)
 
 
 class Meta(Section):
@@ -58,14 +61,22 @@ class Instance(Section):
     """Name of one of the `mydumpers`."""
     mydumper: Mydumper | None = None
     """The same, inline."""
+    mydumper_thread: Annotated[Whole, Field(ge=0)] = 0
+    """Counts before their `threads`; 0: not given."""
     loader_config_name: str = ""
     """Name of one of the `loaders`."""
     loader: Loader | None = None
     """The same, inline."""
+    loader_thread: Annotated[Whole, Field(ge=0)] = 0
+    """Counts before their `pool-size`; 0: not given."""
     syncer_config_name: str = ""
     """Name of one of the `syncers`."""
     syncer: Syncer | None = None
     """The same, inline."""
+    syncer_thread: Annotated[Whole, Field(ge=0)] = 0
+    """Counts before their `worker-count`; 0: not given."""
+    validator_config_name: str = ""
+    """Name of one of the `validators`."""
 
 
 class Task(Section):
@@ -84,7 +95,7 @@ class Task(Section):
     """Schema of the meta tables, in the target."""
     remove_meta: Flag = False
     """Forget the checkpoint and start anew."""
-    timezone: Timezone | None = None
+    timezone: Annotated[Timezone | None, BeforeValidator(none_if_empty)] = None
     """Session time zone for the defaults in DDL, `+08:00` or a name; default: the upstream's."""
     case_sensitive: Flag = False
     """Routes, filters and allow lists are matched by case."""
@@ -93,10 +104,14 @@ class Task(Section):
     a ghost went through is done when it takes the place of the real table."""
     online_ddl_scheme: Literal["", "gh-ost", "pt"] = ""
     """Old spelling: turns `online-ddl` on."""
-    shadow_table_rules: tuple[TableRule, ...] = (r"^_(.+)_(?:new|gho)$",)
-    """Names of ghost tables; one group, the real table."""
-    trash_table_rules: tuple[TableRule, ...] = (r"^_(.+)_(?:ghc|del|old)$",)
-    """Names of trash tables; one group, the real table."""
+    shadow_table_rules: Annotated[
+        tuple[TableRule, ...], AfterValidator(lambda rules: rules or _SHADOW_TABLES)
+    ] = _SHADOW_TABLES
+    """Names of ghost tables; one group, the real table. An empty list is the default."""
+    trash_table_rules: Annotated[
+        tuple[TableRule, ...], AfterValidator(lambda rules: rules or _TRASH_TABLES)
+    ] = _TRASH_TABLES
+    """Names of trash tables; one group, the real table. An empty list is the default."""
     ignore_checking_items: tuple[str, ...] = ()
     """Prechecks that are left out."""
     target_database: TargetDatabase
@@ -123,6 +138,8 @@ class Task(Section):
     """Settings of the full copy, where it writes."""
     syncers: dict[str, Syncer] = Field(default_factory=dict)
     """Settings of the replication."""
+    validators: dict[str, Validator] = Field(default_factory=dict)
+    """Settings of DM's comparison of rows."""
     full_copy: Annotated[Copy, Field(alias="copy")] = Copy()
     """How fast the full copy may be."""
     spark: Spark = Spark()
@@ -139,6 +156,12 @@ class Task(Section):
     """Read statements with ANSI quotes."""
     clean_dump_file: Flag = True
     """Delete the files of the dump afterwards."""
+    strict_optimistic_shard_mode: Flag = False
+    """Stricter rules of `shard-mode: optimistic`."""
+    collation_compatible: Annotated[str, Field(alias="collation_compatible")] = ""
+    """Whether DM writes the collations of the shards out (`strict`) or not (`loose`)."""
+    experimental: dict[str, Any] = Field(default_factory=dict)
+    """What DM tries out."""
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 
@@ -187,17 +210,17 @@ class Task(Section):
 
     def mydumper_of(self, instance: Instance) -> Mydumper:
         """How a full copy reads from an instance: inline, by name, or the defaults."""
-        if instance.mydumper is not None:
-            return instance.mydumper
         name = instance.mydumper_config_name
-        return self.mydumpers[name] if name else Mydumper()
+        given = instance.mydumper or (self.mydumpers[name] if name else Mydumper())
+        threads = instance.mydumper_thread
+        return given.model_copy(update={"threads": threads}) if threads else given
 
     def loader_of(self, instance: Instance) -> Loader:
         """How a full copy writes the rows of an instance: inline, by name, or the defaults."""
-        if instance.loader is not None:
-            return instance.loader
         name = instance.loader_config_name
-        return self.loaders[name] if name else Loader()
+        given = instance.loader or (self.loaders[name] if name else Loader())
+        size = instance.loader_thread
+        return given.model_copy(update={"pool_size": size}) if size else given
 
     def syncer_of(self, instance: Instance) -> Syncer:
         """The replication settings of an instance: inline, by name, or the defaults."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from config.old_spellings import NOT_GIVEN
 from config.paths import Path, select
 
 MODES = ("full", "incremental", "all")
@@ -20,6 +21,15 @@ class NoEffect:
     why: str
     modes: tuple[str, ...] = MODES
     """The values of ``task-mode`` with which it has no effect."""
+    values: tuple[object, ...] = ()
+    """The values that are warned about; none: each that says something."""
+
+    def applies(self, value: object) -> bool:
+        """Whether this value of the key is warned about."""
+        if self.values:
+            return value in self.values
+        # A number that is 0 is DM's way to leave it out.
+        return value not in NOT_GIVEN and (value != 0 or isinstance(value, bool))
 
 
 _NO_COPY = "there is no full copy with task-mode incremental"
@@ -32,6 +42,9 @@ _NO_RELAY = "there is no relay log"
 _ALWAYS = "changes of a row are always merged within a batch"
 _SQL_MODE = "statements are read with the sql_mode they were written in"
 _LAG = "the lag is measured from the binlog"
+_OLD = "DM itself does not use it any more"
+_ROWS_ONLY = "rows are always written by the target itself, never into its files"
+_SESSION = "sessions at a source are set up for reading it unchanged"
 
 _MYDUMPER = {
     "mydumper-path": _NO_DUMP,
@@ -42,7 +55,20 @@ _MYDUMPER = {
 
 _LOADER = {
     "dir": "no dump files are written",
-    "import-mode": "rows are always written by the target itself, never into its files",
+    "import-mode": _ROWS_ONLY,
+    **dict.fromkeys(
+        (
+            "sorting-dir-physical",
+            "on-duplicate-physical",
+            "disk-quota-physical",
+            "checksum-physical",
+            "analyze",
+            "range-concurrency",
+            "compress-kv-pairs",
+            "pd-addr",
+        ),
+        _ROWS_ONLY,
+    ),
 }
 
 _SYNCER = {
@@ -52,6 +78,15 @@ _SYNCER = {
     "compact": _ALWAYS,
     "multiple-rows": "rows are always written many at a time",
     "enable-ansi-quotes": _SQL_MODE,
+    "safe-mode-duration": (
+        "rows and how far they have come are written in one transaction, so that no start needs "
+        "safe mode; `safe-mode: true` is for as long as the task runs"
+    ),
+    "meta-file": _OLD,
+    "max-retry": _OLD,
+    "auto-fix-gtid": _OLD,
+    "enable-gtid": "`enable-gtid` of the source counts",
+    "disable-detect": "rows of one key are never written side by side",
 }
 
 
@@ -71,14 +106,36 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("heartbeat-report-interval", _LAG),
     NoEffect("ansi-quotes", _SQL_MODE),
     NoEffect("clean-dump-file", "no dump files are written"),
+    NoEffect("strict-optimistic-shard-mode", "shard DDL is not coordinated optimistically"),
+    NoEffect(
+        "collation_compatible", "tables are always made with the collations that the shards have"
+    ),
+    NoEffect("experimental", "it is about how DM itself works"),
+    NoEffect("validators", "rows are not compared with the sources while the task runs"),
     *_of_stage("mydumpers", "mydumper", _MYDUMPER, _NO_COPY, ("incremental",)),
+    NoEffect("mysql-instances.*.mydumper-thread", _NO_COPY, ("incremental",)),
     *_of_stage("loaders", "loader", _LOADER, _NO_COPY, ("incremental",)),
+    NoEffect("mysql-instances.*.loader-thread", _NO_COPY, ("incremental",)),
     NoEffect("copy", _NO_COPY, ("incremental",)),
     *_of_stage("syncers", "syncer", _SYNCER, _NO_BINLOG, ("full",)),
+    NoEffect("mysql-instances.*.syncer-thread", _NO_BINLOG, ("full",)),
+    NoEffect("mysql-instances.*.syncer-thread", _SYNCER["worker-count"], ("incremental", "all")),
     NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
     NoEffect("target-database.max-allowed-packet", "the server's own limit is used"),
     NoEffect("sources.*.from.max-allowed-packet", "the server's own limit is used"),
+    NoEffect("sources.*.from.session", _SESSION),
+    NoEffect("sources.*.enable", "a source is used by the tasks that name it", values=(True,)),
+    NoEffect("sources.*.charset", "text is read in the bytes that it is stored in"),
+    NoEffect("sources.*.auto-fix-gtid", _OLD),
+    NoEffect("sources.*.meta-dir", _OLD),
+    NoEffect("sources.*.tracer", _OLD),
+    NoEffect(
+        "sources.*.enable-relay",
+        "the binlog is read from the source itself, which must keep its files until they are read "
+        "(`replicator status` tells how near it is to purging them)",
+        values=(True,),
+    ),
     NoEffect("sources.*.relay-dir", _NO_RELAY),
     NoEffect("sources.*.relay-binlog-name", _NO_RELAY),
     NoEffect("sources.*.relay-binlog-gtid", _NO_RELAY),
@@ -94,5 +151,5 @@ def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:
         if mode not in entry.modes:
             continue
         for path, value in select(data, entry.pattern):
-            if value is not None and value != {}:
+            if entry.applies(value):
                 yield path, f"has no effect: {entry.why}"

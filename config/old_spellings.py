@@ -13,14 +13,19 @@ RENAMED: tuple[tuple[str, str, str], ...] = (
 )
 """Section (a pattern), old key and present key."""
 
+NOT_GIVEN: tuple[object, ...] = (None, "", [], {})
+"""What stands where nothing is given: DM prints both spellings of a key, one of them empty."""
+
 
 def replace_old_spellings(document: Document) -> None:
     """Rename old keys in the data; what is said about them still names the key as written."""
     for pattern, old, new in RENAMED:
         for path, section in list(select(document.data, pattern)):
-            if not isinstance(section, dict) or section.get(old) is None:
+            if not isinstance(section, dict) or old not in section:
                 continue
-            if section.get(new) is not None:
+            if section[old] in NOT_GIVEN:
+                pass
+            elif section.get(new) not in NOT_GIVEN:
                 message = f"is the old spelling of `{new}`, which is there too; keep `{new}` alone"
                 document.problems.append(document.problem((*path, old), message))
             else:

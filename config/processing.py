@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from config.base import Section
-from config.values import Duration, Flag, Mebibytes, Size, Whole
+from config.values import Duration, Flag, Mebibytes, Size, Whole, none_if_empty
 
 _Count = Annotated[Whole, Field(ge=1)]
+
+_CHUNK_BYTES = 64 << 20
 
 OnDuplicate = Literal["replace", "error", "ignore"]
 """What happens when a key is in the target already."""
@@ -22,9 +24,11 @@ class Mydumper(Section):
     """Program of old versions."""
     threads: _Count = 4
     """Connections that read from a source at the same time."""
-    chunk_filesize: Annotated[Mebibytes, Field(ge=1 << 16)] = 64 << 20
-    """Size of a chunk, at most: in MiB where no unit is given, from 64KiB. A chunk is written in
-    one transaction."""
+    chunk_filesize: Annotated[
+        Mebibytes, AfterValidator(lambda size: size or _CHUNK_BYTES), Field(ge=1 << 16)
+    ] = _CHUNK_BYTES
+    """Size of a chunk, at most: in MiB where no unit is given, from 64KiB; 0: the default. A chunk
+    is written in one transaction."""
     statement_size: Whole | None = None
     """Size of a statement, in bytes."""
     rows: Annotated[Whole, Field(ge=0)] = 0
@@ -47,7 +51,25 @@ class Loader(Section):
     """Folder of the dump."""
     import_mode: str = ""
     """How the data are imported."""
-    on_duplicate_logical: OnDuplicate = "error"
+    sorting_dir_physical: str = ""
+    """Folder for sorting, when DM imports into the target's files."""
+    on_duplicate_physical: str = ""
+    """Duplicates in such an import."""
+    disk_quota_physical: int | str = 0
+    """Disk space for sorting."""
+    checksum_physical: str = ""
+    """Checksums after such an import."""
+    analyze: str = ""
+    """ANALYZE after such an import."""
+    range_concurrency: Whole | None = None
+    """Ranges that are imported at the same time."""
+    compress_kv_pairs: str = ""
+    """Compression on the way to the target."""
+    pd_addr: str = ""
+    """Address of TiDB's placement driver."""
+    on_duplicate_logical: Annotated[
+        OnDuplicate, BeforeValidator(lambda given: given if given != "" else "error")
+    ] = "error"
     """What happens to a row whose key is in the target already: `error` pauses the task and names
     both shards, `replace` overwrites the one that is there, `ignore` keeps the one that is there.
     DM's default is `replace`, by which a row of another shard is lost. Old spelling:
@@ -68,7 +90,7 @@ class Syncer(Section):
     """Seconds between two savings of the checkpoint."""
     safe_mode: Flag = False
     """Write rows so that it does no harm when they are there already."""
-    safe_mode_duration: Duration | None = None
+    safe_mode_duration: Annotated[Duration | None, BeforeValidator(none_if_empty)] = None
     """How long safe mode stays on after a start, such as `60s`."""
     worker_count: _Count = 16
     """Workers that write."""
@@ -82,6 +104,39 @@ class Syncer(Section):
     """Merge rows into one statement."""
     enable_ansi_quotes: Flag = False
     """Read statements with ANSI quotes."""
+    meta_file: str = ""
+    """File of the position, in old versions."""
+    max_retry: Whole | None = None
+    """How often something is tried again, in old versions."""
+    auto_fix_gtid: Flag = False
+    """Repair of GTID sets, in old versions."""
+    enable_gtid: Flag = False
+    """Following by GTID, in old versions."""
+    disable_detect: Flag = False
+    """Not looking for conflicts between workers."""
+
+
+class Validator(Section):
+    """DM's comparison of rows while a task runs."""
+
+    mode: str = ""
+    """`none`, `fast` or `full`."""
+    worker_count: Whole | None = None
+    """Workers that compare."""
+    validate_interval: str = ""
+    """Time between two comparisons."""
+    check_interval: str = ""
+    """Time between two looks at failed rows."""
+    row_error_delay: str = ""
+    """When a row that differs counts as an error."""
+    meta_flush_interval: str = ""
+    """Time between two savings of its state."""
+    batch_query_size: Whole | None = None
+    """Rows that are compared at once."""
+    max_pending_row_size: int | str = ""
+    """Memory for rows that wait."""
+    max_pending_row_count: Whole | None = None
+    """Rows that wait, at most."""
 
 
 class Spark(Section):

@@ -54,6 +54,7 @@ _NAMES: dict[object, str] = {
     str: "text",
     int: "whole number",
     bool: "true / false",
+    Any: "anything",
     SecretStr: "text, secret",
     timedelta: "duration",
 }

@@ -30,6 +30,7 @@ NAMED_PARTS: tuple[NamedPart, ...] = (
     NamedPart("mydumpers", "mydumper-config-name", inline="mydumper"),
     NamedPart("loaders", "loader-config-name", inline="loader"),
     NamedPart("syncers", "syncer-config-name", inline="syncer"),
+    NamedPart("validators", "validator-config-name"),
 )
 
 

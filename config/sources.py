@@ -29,6 +29,16 @@ class Source(Section):
     """Names in the rules for this source are matched by case."""
     filters: tuple[EventFilter, ...] = ()
     """Event filters of the source."""
+    enable: Flag = True
+    """Whether DM's tasks may use the source."""
+    charset: str = ""
+    """Charset of DM's connections to the source."""
+    auto_fix_gtid: Flag = False
+    """Repair of GTID sets, in old versions."""
+    meta_dir: str = ""
+    """Folder of the relay log's position, in old versions."""
+    tracer: dict[str, Any] = Field(default_factory=dict)
+    """Tracing, in old versions."""
     enable_relay: Flag = False
     """Keep a local copy of the binlog (relay log)."""
     relay_dir: str = ""

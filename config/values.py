@@ -44,9 +44,14 @@ def parse_mebibytes(value: object) -> object:
 
 
 def parse_duration(value: object) -> object:
-    """A duration from ``60s`` or ``1h30m`` (Go's form: h, m, s, ms); ValueError for other text."""
+    """A duration from ``60s``, ``1h30m`` or ``0`` (Go's form: h, m, s, ms).
+
+    Raises ValueError for other text.
+    """
     if isinstance(value, timedelta):
         return value
+    if value == 0 or value == "0":
+        return timedelta()
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s)", str(value))
     if not parts or "".join(number + unit for number, unit in parts) != str(value):
         raise ValueError(f"`{value}` is not a duration; write it like `60s` or `1h30m`")
@@ -66,6 +71,11 @@ def check_timezone(value: str) -> str:
         return value
     hint = did_you_mean(value, names)
     raise ValueError(f"`{value}` is no time zone; write `+08:00` or a name like `UTC`{hint}")
+
+
+def none_if_empty(value: object) -> object:
+    """None for empty text, which DM writes where nothing is given."""
+    return None if value == "" else value
 
 
 def check_scalar(value: object) -> object:

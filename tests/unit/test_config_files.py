@@ -81,7 +81,7 @@ def test_a_folder_is_no_task_file(tmp_path: Path) -> None:
 
 def test_problems_of_a_source_file_name_that_file(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(
-        "source-id: shard-b\nfrom:\n  host: b\n  port: 3306\n  usr: repl\nenable-relay: true\n",
+        "source-id: shard-b\nfrom:\n  host: b\n  port: 3306\n  usr: repl\nenable: false\n",
         encoding="utf-8",
     )
     problems = problems_of(tmp_path, TASK + "source-files: [b.yaml, c.yaml]\n")
@@ -90,7 +90,7 @@ def test_problems_of_a_source_file_name_that_file(tmp_path: Path) -> None:
         ("task.yaml", 13, "source-files[1]"),
         ("b.yaml", 2, "from.user"),
         ("b.yaml", 5, "from.usr"),
-        ("b.yaml", 6, "enable-relay"),
+        ("b.yaml", 6, "enable"),
     }
     (missing,) = [p for p in problems if p.key == "source-files[1]"]
     assert "did you mean `b.yaml`?" in missing.message

@@ -284,6 +284,13 @@ def test_no_allow_list_allows_everything(tmp_path: Path) -> None:
         ("    syncer-config-name: s\nsyncers:\n  s:\n    compact: true", 12, "syncers.s.compact"),
         ("    syncer: {multiple-rows: true}", 9, "mysql-instances[0].syncer.multiple-rows"),
         ("    syncer: {worker-count: 4}", 9, "mysql-instances[0].syncer.worker-count"),
+        ("    syncer-thread: 4", 9, "mysql-instances[0].syncer-thread"),
+        ("    mydumper-thread: 4", 9, "mysql-instances[0].mydumper-thread"),
+        ("    validator-config-name: v\nvalidators:\n  v: {mode: none}", 10, "validators"),
+        ("    validator-config-name: v\nvalidators:\n  v: {mode: full}", 10, "validators"),
+        ("strict-optimistic-shard-mode: false", 9, "strict-optimistic-shard-mode"),
+        ("collation_compatible: strict", 9, "collation_compatible"),
+        ("experimental: {async-checkpoint-flush: true}", 9, "experimental"),
     ],
 )
 def test_keys_without_effect_are_warned_about(

@@ -290,7 +290,31 @@ NOT_SUPPORTED = [
         )
         for what in ("table", "schema", "source")
     ),
-    Case("    from:", "    enable-relay: true\n    from:", 10, "sources[0].enable-relay", "false"),
+    Case("    from:", "    enable: false\n    from:", 10, "sources[0].enable", "switched off"),
+    *(
+        Case(
+            "  user: root",
+            f"  user: root\n  security: {{{key}}}",
+            7,
+            f"target-database.security.{key.partition(':')[0]}",
+            what,
+        )
+        for key, what in (
+            ("ssl-ca-bytes: [45, 45]", "in `ssl-ca`"),
+            ("ssl-key-bytes: hidden-word", "in `ssl-key`"),
+            ("ssl-key-base64: hidden-word", "in `ssl-key`"),
+            ("ssl-key-bytes: [1, hidden-word]", "in `ssl-key`"),
+            ("ssl-cert-base64: LS0t", "in `ssl-cert`"),
+            ("cert-allowed-cn: [tidb]", "`ssl-ca`"),
+        )
+    ),
+    Case(
+        "      user: repl",
+        "      user: repl\n      security: {ssl-key-base64: hidden-word}",
+        14,
+        "sources[0].from.security.ssl-key-base64",
+        "in `ssl-key`",
+    ),
     *(
         Case(
             "incremental",
@@ -301,16 +325,15 @@ NOT_SUPPORTED = [
         )
         for mode in ("full", "all")
     ),
-    Case(
-        "safe-mode: true", "safe-mode-duration: 60s", 29, "syncers.global.safe-mode-d", "safe-mode"
-    ),
-    Case(
-        "    syncer-config-name: global",
-        "    syncer: {safe-mode-duration: 60s}",
-        18,
-        "mysql-instances[0].syncer.safe-mode-duration",
-        "use `safe-mode: true`",
-    ),
+]
+
+PASSWORDS = [
+    Case("hidden-word", written, 7, "target-database.password", says)
+    for written, says in (
+        ("'******'", "asterisks"),
+        ("/Q7B9DizNLLTTfiZHv9WoEAKamfpIUs=", "encrypted by DM"),
+        ("Up8156jArvIPymkVC+5LxkAT6rek", "encrypted by DM"),
+    )
 ]
 
 YAML = [
@@ -326,7 +349,7 @@ YAML = [
 
 @pytest.mark.parametrize(
     "case",
-    UNKNOWN_KEYS + WRONG_VALUES + ONLINE_DDL + FILTERS + NOT_SUPPORTED,
+    UNKNOWN_KEYS + WRONG_VALUES + ONLINE_DDL + FILTERS + NOT_SUPPORTED + PASSWORDS,
     ids=lambda c: f"{c.old} -> {c.new}",
 )
 def test_one_wrong_value(tmp_path: Path, case: Case) -> None:
