@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from config.base import Section, keys_of
 from config.keys import inner_section, pattern_of
 from config.models import Task
-from config.no_effect import MODES, NO_EFFECT
+from config.no_effect import MODES, NO_EFFECT, NoEffect
 from config.references import NAMED_PARTS
 from config.unsupported import UNSUPPORTED
 from config.values import parse_mebibytes, parse_size
@@ -50,6 +50,32 @@ In the last column, *yes* means supported, *not yet* an error that says so, *no 
 that is accepted with a warning; a `task-mode` beside it means: with that one only.
 """
 
+_DM_FILES = """\
+## Task files of DM
+
+DM's own tests and examples (the public repository `pingcap/tiflow` at commit `c7b2588ef6c7` of
+2026-08-20, looked at on 2026-11-22) hold 198 task files. 30 of them ask for
+`shard-mode: optimistic` and are out of scope. Of the other 168, with nothing added but their source
+files, 150 (89 %) load, nearly all of them with warnings about the keys below. Those that do not:
+
+| task files | why |
+|---|---|
+| 8 | a password is encrypted by DM, or `******`: write it plainly, or as `${NAME}` |
+| 1 | that, and a `meta` without a place, which DM refuses as well |
+| 3 | expression filters |
+| 3 | columns filled from the names of shards |
+| 3 | filters name events that a statement does not tell, or that are none |
+
+`python -m scripts.dm_task_files FOLDER` looks at the task files of a checkout again.
+
+### Keys without effect
+
+Each is accepted with a warning, unless it is empty. The keys of `mydumpers`, `loaders` and
+`syncers` are meant where they stand in an instance, too.
+
+| key | `task-mode` | why |
+|---|---|---|"""
+
 _NAMES: dict[object, str] = {
     str: "text",
     int: "whole number",
@@ -72,7 +98,25 @@ def reference_page() -> str:
                 seen[inner] = below
                 waiting.append((below, inner))
         parts.append("\n".join(_table(place, section, seen)))
-    return "\n".join(parts)
+    return "\n".join([*parts, _DM_FILES, *_without_effect()])
+
+
+def _without_effect() -> Iterator[str]:
+    """The rows of the last table: the keys that have a reason in common together."""
+    merged: dict[tuple[str, tuple[str, ...]], list[NoEffect]] = {}
+    inline = tuple(f"mysql-instances.*.{part.inline}." for part in NAMED_PARTS if part.inline)
+    for entry in NO_EFFECT:
+        if not entry.pattern.startswith(inline):
+            merged.setdefault((entry.why, entry.modes), []).append(entry)
+    for (why, modes), entries in merged.items():
+        keys = ", ".join(f"`{entry.pattern}{_values(entry)}`" for entry in entries)
+        shown = "each" if len(modes) == len(MODES) else ", ".join(f"`{mode}`" for mode in modes)
+        yield f"| {keys} | {shown} | {why} |"
+    yield ""
+
+
+def _values(entry: NoEffect) -> str:
+    return "".join(f": {str(value).lower()}" for value in entry.values)
 
 
 def _sections_in(place: str, section: type[Section]) -> Iterator[tuple[str, type[Section]]]:
