@@ -14,6 +14,8 @@ from actors.faults import DdlEvent, FatalError, of_target
 from actors.messages import DdlItem
 from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
+from actors.writing.own_values import own_values_fault
+from replicator.ddl.own_values import own_values
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
 from replicator.pipeline.planning import PlanError, match_columns
@@ -77,6 +79,7 @@ class BroughtChanges:
             if verdict is not None and verdict.reading is Reading.UNCLEAR:
                 raise _unclear(item, member, history, verdict)
             if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+                _refuse_own_values(item, member)
                 _refuse_other_values(item, member, change, scene, verdict)
             if verdict is not None and verdict.reading is Reading.BROUGHT:
                 same = history.change(verdict.same or 0)
@@ -115,6 +118,15 @@ def _refuse_unlike(item: DdlItem, member: Member, change: MemberChange, present:
                 (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
             ),
         ) from error
+
+
+def _refuse_own_values(item: DdlItem, member: Member) -> None:
+    """Raise FatalError where a shard's older rows have got values of their own in a column."""
+    function = own_values(item.effect.statement)
+    if function and item.effect.instead is None:
+        raise own_values_fault(
+            member, item.effect.target, function, item.effect.sql, item.statement
+        )
 
 
 def _refuse_other_values(

@@ -13,6 +13,7 @@ from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from actors.writing.brought_changes import BroughtChanges
 from actors.writing.change_histories import ChangeHistories
+from actors.writing.own_values import own_values_fault
 from replicator.binlog.segment import Statement
 from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
@@ -20,6 +21,7 @@ from replicator.downstream.ddl_execution import (
     DdlExecution,
     DdlExecutor,
     DdlRefusedError,
+    OwnValuesError,
     RenumberingError,
 )
 from replicator.mysql.connection import DatabaseUnavailableError
@@ -189,6 +191,10 @@ class DdlRunner:
                     statement.position,
                     tuple(action.value for action in OverrideAction),
                 ),
+            ) from error
+        except OwnValuesError as error:
+            raise own_values_fault(
+                ddl.member, ddl.target, error.function, text, statement
             ) from error
         except DdlRefusedError as error:
             raise FatalError(

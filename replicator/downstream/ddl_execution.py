@@ -17,6 +17,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.changed_values import report_changed_values
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.own_values import filled_by
 from replicator.downstream.renumbering import renumbered_column
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
@@ -69,6 +70,14 @@ class RenumberingError(DdlRefusedError):
     def __init__(self, rows: str) -> None:
         super().__init__(ErrorCode.ER_DUP_ENTRY, f"{rows} would get new numbers")
         self.rows = rows
+
+
+class OwnValuesError(DdlRefusedError):
+    """The target was not asked: its rows would have got values of their own by ``function``."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(ErrorCode.ER_WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
+        self.function = function
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +282,10 @@ class DdlExecutor:
             renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
             if renumbered is not None:
                 raise RenumberingError(renumbered)
+            # The operator may want the same statement all the same.
+            own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
+            if own:
+                raise OwnValuesError(own)
             if ddl.marked and sql == ddl.sql:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
             await self._meta.lease.confirm(session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
@@ -12,7 +13,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.running import PATIENCE, fault_of
 
 MergingFrom = Callable[..., Merging]
 
@@ -259,6 +260,28 @@ async def test_a_column_with_the_moment_is_reported(
             await merging.caught_up(generation)
     [event] = [entry for entry in logs if entry["event"] == "ddl.moment"]
     assert "now()" in event["statement"]
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_rows_never_get_values_that_their_shards_have_not(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    merging.create("t", "(id INT PRIMARY KEY)", shards=2)
+    added = "ALTER TABLE {} ADD u CHAR(36) DEFAULT uuid()"
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            await merging.caught_up(generation)
+            # The first one meets a target without rows where nobody waits for the second one.
+            merging.do(added.format("t_1"), "INSERT INTO t_2 VALUES (1)", added.format("t_2"))
+            with anyio.fail_after(PATIENCE):
+                await anyio.sleep_forever()
+
+    fault = await fault_of(run())
+    assert fault.event == "ddl.own-values"
+    assert "uuid()" in str(fault)
 
 
 async def test_values_that_a_note_tells_of_are_reported(

@@ -1,0 +1,37 @@
+"""The fault of a column whose values no two executions of its statement have in common."""
+
+from __future__ import annotations
+
+from actors.faults import DdlEvent, FatalError, of_target
+from replicator.binlog.segment import Statement
+from replicator.mysql.names import Member, TableName
+from replicator.schema.overridden_effects import OverrideAction
+
+
+def own_values_fault(
+    member: Member, target: TableName, function: str, sql: str, statement: Statement
+) -> FatalError:
+    """What it means that ``function`` is the default of a column that ``sql`` adds to ``target``.
+
+    ``statement`` is the event.
+    """
+    return FatalError(
+        "ddl.own-values",
+        f"a column is added whose default is another value at each execution ({function}): the rows"
+        f" of the target would get others than they have in their shards\n"
+        f"  statement: {sql[:2000]}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        ways_out=(
+            "`replicator binlog replace` by the same without this default, a column that may be"
+            " NULL; then give the target's rows the values that they have in their shards",
+            "where the values of older rows need not be those of the shards: `replicator binlog"
+            " replace` by the statement itself; `replicator binlog skip` where the target has the"
+            " column",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            statement.position,
+            tuple(action.value for action in OverrideAction),
+        ),
+    )
