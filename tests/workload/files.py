@@ -23,6 +23,8 @@ Left out, as whole classes:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 ALTERING = (
     "alter_table",
     "alter_table_errors",
@@ -186,3 +188,11 @@ FILES = (
     *CHARSETS,
 )
 """All of them, as `debian.TestPackage.file` takes them."""
+
+AS_A_REPLICA: Mapping[str, tuple[str, str]] = {"vcol.vcol_syntax": ("test.tmp", "columns")}
+"""Files with a table, and the kind of `comparison.Difference`, in which a replica differs as well.
+
+A CREATE … SELECT from information_schema makes columns that may be NULL and have no default, and
+MariaDB logs a CREATE TABLE in which they have DEFAULT NULL: a MariaDB 10.11 that replicates from
+another shows ``NULL`` in their COLUMN_DEFAULT, where that one shows nothing.
+"""
