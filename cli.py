@@ -18,13 +18,14 @@ from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
     DEMO_CODES,
+    REMOVE_CODES,
     RUN_CODES,
     exit_code,
     innermost,
 )
 from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
-from actors.task.commands import check, list_structures, run, set_structure
+from actors.task.commands import check, list_structures, remove, run, set_structure
 from replicator.demo.commands import demo
 from replicator.terminal.consoles import err, out
 
@@ -81,6 +82,7 @@ app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
 for _command in (status, pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
+app.command(epilog=REMOVE_CODES)(with_messages(remove))
 # The demo has a terminal of its own, and messages of its own.
 app.command(epilog=DEMO_CODES)(demo)
 

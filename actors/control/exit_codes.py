@@ -12,6 +12,10 @@ CHECK_CODES = f"Exit codes: 0 no check failed; 1 one did, or a server can't be r
 ASKING_CODES = (
     f"Exit codes: 0 done; 1 the task refused, or can't be asked; {_USAGE}; 3 it does not run here."
 )
+REMOVE_CODES = (
+    "Exit codes: 0 it is removed, or there was nothing; 1 it runs, or the target can't be used;"
+    f" {_USAGE}."
+)
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 
 
@@ -23,6 +27,7 @@ def exit_code(error: BaseException) -> int | None:
     from actors.control.client import NotRunningError
     from actors.control.protocol import ControlError
     from actors.control.server import AlreadyRunningError
+    from actors.faults import FatalError
     from config import TaskFileError
     from replicator.downstream.lease import LeaseHeldError
     from replicator.logs import LogFileError
@@ -37,7 +42,7 @@ def exit_code(error: BaseException) -> int | None:
             return WRONG_USAGE
         case ControlError() | AlreadyRunningError() | LeaseHeldError() | StatusFormatError():
             return FAILED
-        case DatabaseUnavailableError() | pymysql.err.OperationalError():
+        case FatalError() | DatabaseUnavailableError() | pymysql.err.OperationalError():
             return FAILED
     return None
 

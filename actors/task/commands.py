@@ -1,4 +1,4 @@
-"""The commands that take a task file: run, check; and `replicator schema`.
+"""The commands that take a task file: run, check, remove; and `replicator schema`.
 
 What runs and checks is imported when it is used, so that the other commands are quick.
 """
@@ -6,6 +6,7 @@ What runs and checks is imported when it is used, so that the other commands are
 from __future__ import annotations
 
 import json
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,6 +83,38 @@ def check(task_file: TaskFile, as_json: AsJson = False) -> None:
         out.print(render_checks(results))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)
+
+
+def remove(
+    task_file: Annotated[
+        str, typer.Argument(metavar="TASK.yaml", help="The task file: it names the target.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+) -> None:
+    """Forget a task that does not run: drop its meta tables, and leave its targets as they are."""
+    from actors.task.removal import remains_of, remove_task
+    from config import load_task
+    from replicator.terminal.remains import render_remains, render_removed
+
+    path = Path(task_file)
+    if path.suffix not in (".yaml", ".yml") and not path.is_file():
+        raise typer.BadParameter(
+            f"{task_file} is no file: give the task file, which says where the meta tables are"
+        )
+    task = load_task(path)
+    remains = anyio.run(remains_of, task)
+    if not remains.tables:
+        out.print(f"task {task.name} has no meta tables in {task.meta_schema}: nothing to remove")
+        return
+    out.print(
+        render_remains(task.name, map(str, remains.tables), remains.positions), soft_wrap=True
+    )
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("nothing was removed: say --yes where nobody can be asked")
+        typer.confirm("Remove it?", abort=True)
+    anyio.run(remove_task, task)
+    out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
 
 
 def _run(task: Task, *, exit_on_error: bool) -> int:

@@ -14,6 +14,7 @@ from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
 from actors.messages import Flush
 from actors.task.copy_overlap import hand_over
+from actors.task.leftovers import refuse_leftovers
 from actors.task.source_start import load_start
 from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
 from actors.task_setup import address_of
@@ -65,6 +66,7 @@ class Generation:
         """
         task = self._task
         async with resources_of(task, self._session, self.counts, self._lease) as resources:
+            await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._lease.begin(resources.meta.connection)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)

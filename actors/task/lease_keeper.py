@@ -11,9 +11,11 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.refusals import refusal
+from actors.task.leftovers import refuse_incomplete
 from replicator.downstream.lease import LEASE_SECONDS, Lease, LeaseHeldError, LeaseLostError
 from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 
 RENEW_SECONDS = LEASE_SECONDS / 3
 """Between two renewals: two may fail."""
@@ -37,23 +39,39 @@ class LeaseKeeper:
         self._taken = anyio.Event()
         self._log = structlog.get_logger()
 
-    async def take(self, stop: anyio.Event) -> bool:
+    async def take(self, stop: anyio.Event, *, forgetting: bool = False) -> bool:
         """Take the lease, waiting for one of a process that may be gone; False on ``stop``.
 
-        Raises LeaseHeldError where the other process lives, LeaseLostError where it has taken over
-        from this one, DatabaseUnavailableError, and FatalError where the target refuses.
+        ``forgetting``: what is saved is to be dropped, whatever it is. Raises LeaseHeldError where
+        the other process lives, LeaseLostError where it has taken over from this one,
+        DatabaseUnavailableError, and FatalError where the target refuses, or the meta tables are
+        not whole.
         """
         try:
-            await create_tables(self._connection, self._schema, self._task)
-            return await self._take(stop)
+            return await self._take(stop, forgetting=forgetting)
         except MySQLError as error:
             raise refusal(self._connection.address, error, source=None) from error
 
-    async def _take(self, stop: anyio.Event) -> bool:
+    async def _begin(self, *, forgetting: bool) -> None:
+        """Begin a run; the tables are made only where that needs them.
+
+        Another process that has the lease is met before that: it may be about to remove them.
+        """
+        try:
+            await self._lease.begin(self._connection)
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            if not forgetting:
+                await refuse_incomplete(self._connection, self._schema, self._task)
+            await create_tables(self._connection, self._schema, self._task)
+            await self._lease.begin(self._connection)
+
+    async def _take(self, stop: anyio.Event, *, forgetting: bool) -> bool:
         expires: datetime | None = None
         while not stop.is_set():
             try:
-                await self._lease.begin(self._connection)
+                await self._begin(forgetting=forgetting)
             except LeaseHeldError as error:
                 state = error.state
                 if expires is not None and state.expires_at > expires:

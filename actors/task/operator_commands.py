@@ -23,7 +23,6 @@ from replicator.ddl.statement import StatementKind
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
 from replicator.mysql.connection import Connection
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.sharding.lock import UnlockError
@@ -131,7 +130,6 @@ async def list_overrides(task: Task, lease: Lease) -> Reply:
 async def _override_store(task: Task, lease: Lease) -> AsyncIterator[DdlOverrideStore]:
     connection = Connection(address_of(task.target_database))
     try:
-        await create_tables(connection, task.meta_schema, task.name)
         yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name, lease))
     finally:
         connection.close()

@@ -21,7 +21,6 @@ from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
 from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.told_structures import ToldStructure, ToldStructureStore
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
@@ -134,7 +133,6 @@ async def tell_structure(
 async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
     connection = Connection(address_of(task.target_database))
     try:
-        await create_tables(connection, task.meta_schema, task.name)
         yield MetaStore(connection, task.meta_schema, task.name, lease)
     finally:
         connection.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -19,9 +19,11 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import DdlEvent, FatalError, LostCommitsError, TransientError, UnreadRows
+from actors.refusals import refusal
 from actors.task import operator_commands, structure_commands
 from actors.task.generation import Generation
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
+from actors.task.leftovers import refuse_removed
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
@@ -33,7 +35,7 @@ from config.models import Task
 from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease, LeaseLostError
-from replicator.downstream.meta_tables import drop_tables
+from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, TaskStatus, now
 
@@ -208,14 +210,27 @@ class TaskSupervisor:
     async def _prepare(self) -> bool:
         """Once per process: check everything, take the lease, and then forget the former state
         where that is asked. False where the operator wants something else before that is done."""
-        if not self._prepared:
-            await precheck(self._task)
-            if not await self._keeper.take(self._wished):
-                return False
-            if self._task.remove_meta:
-                await self._remove_meta()
-            self._prepared = True
+        if self._prepared:
+            await self._with_target(lambda target: refuse_removed(target, self._task))
+            return True
+        await precheck(self._task)
+        forgetting = self._task.remove_meta
+        if not await self._keeper.take(self._wished, forgetting=forgetting):
+            return False
+        if forgetting:
+            await self._with_target(self._remove_meta)
+        self._prepared = True
         return True
+
+    async def _with_target(self, work: Callable[[Connection], Awaitable[None]]) -> None:
+        """Raises FatalError where the target refuses it."""
+        connection = Connection(address_of(self._task.target_database))
+        try:
+            await work(connection)
+        except MySQLError as error:
+            raise refusal(connection.address, error, source=None) from error
+        finally:
+            connection.close()
 
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
@@ -250,10 +265,10 @@ class TaskSupervisor:
         assert self._keeper.lost is not None
         raise self._keeper.lost
 
-    async def _remove_meta(self) -> None:
-        connection = Connection(address_of(self._task.target_database))
-        await drop_tables(connection, self._task.meta_schema, self._task.name)
-        connection.close()
+    async def _remove_meta(self, target: Connection) -> None:
+        place = (self._task.meta_schema, self._task.name)
+        await drop_tables(target, *place)
+        await create_tables(target, *place)
         self._log.info("meta.removed")
 
     async def _obey_signals(self) -> None:

@@ -23,9 +23,13 @@ class MetaTable:
     suffix: str
     definition: str
 
+    def name(self, task: str) -> str:
+        """The name of a task's table, without the schema."""
+        return f"{task}_{self.suffix}"
+
     def qualified(self, meta_schema: str, task: str) -> str:
         """The quoted, qualified name of a task's table."""
-        return TableName(meta_schema, f"{task}_{self.suffix}").quoted
+        return TableName(meta_schema, self.name(task)).quoted
 
     def create_sql(self, meta_schema: str, task: str) -> str:
         """The statement that creates a task's table where it does not exist."""

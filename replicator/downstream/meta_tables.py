@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import COPY_TABLE
 from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
@@ -9,11 +11,12 @@ from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
-from replicator.downstream.scratch_names import drop_scratch_tables
+from replicator.downstream.scratch_names import scratch_pattern
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import quote
+from replicator.mysql.name_case import folds_names
+from replicator.mysql.names import TableName, quote
 
 META_TABLES = (
     LEASE_TABLE,
@@ -41,9 +44,31 @@ async def create_tables(connection: Connection, meta_schema: str, task: str) -> 
 async def drop_tables(connection: Connection, meta_schema: str, task: str) -> None:
     """Forget the task: drop its tables where they exist, and leave the meta schema.
 
-    The lease stays: it keeps out processes that still know the former state.
+    The lease stays: it keeps out processes that still know the former state (`drop_lease`).
     """
-    for table in META_TABLES:
-        if table is not LEASE_TABLE:
-            await connection.execute(f"DROP TABLE IF EXISTS {table.qualified(meta_schema, task)}")
-    await drop_scratch_tables(connection, meta_schema, task)
+    for name in await present_tables(connection, meta_schema, task):
+        if name.table.lower() != LEASE_TABLE.name(task).lower():
+            await connection.execute(f"DROP TABLE IF EXISTS {name.quoted}")
+
+
+async def drop_lease(connection: Connection, meta_schema: str, task: str) -> None:
+    """Drop the last table of a task, too."""
+    await connection.execute(f"DROP TABLE IF EXISTS {LEASE_TABLE.qualified(meta_schema, task)}")
+
+
+async def present_tables(
+    connection: Connection, meta_schema: str, task: str
+) -> tuple[TableName, ...]:
+    """The tables that a task has in the meta schema, also those that are there for a moment only.
+
+    These are scratch tables, and the markers of a RENAME (`MetaStore.marker`).
+    """
+    kinds = [re.escape(table.name(task)) for table in META_TABLES]
+    kinds += [scratch_pattern(task), rf"{re.escape(task)}_[0-9a-f]{{8}}(_done)?"]
+    case = re.IGNORECASE if await folds_names(connection) else re.NOFLAG
+    ours = re.compile("|".join(kinds), case)
+    rows = await connection.fetch(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s ORDER BY 1",
+        (meta_schema,),
+    )
+    return tuple(TableName(meta_schema, name) for (name,) in rows if ours.fullmatch(name))

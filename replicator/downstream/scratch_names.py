@@ -23,6 +23,11 @@ def scratch_table(meta_schema: str, task: str) -> TableName:
     return TableName(meta_schema, f"{task}_scratch_{secrets.token_hex(_TOKEN_BYTES)}")
 
 
+def scratch_pattern(task: str) -> str:
+    """A regular expression for the names of a task's scratch tables."""
+    return rf"{re.escape(task)}_scratch_[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
+
+
 async def drop_scratch_tables(connection: Connection, meta_schema: str, task: str) -> None:
     """Remove what processes of the task have left behind.
 
@@ -30,7 +35,7 @@ async def drop_scratch_tables(connection: Connection, meta_schema: str, task: st
     DatabaseUnavailableError or the server's error.
     """
     case = re.IGNORECASE if await folds_names(connection) else re.NOFLAG
-    ours = re.compile(rf"{re.escape(task)}_scratch_[0-9a-f]{{{2 * _TOKEN_BYTES}}}", case)
+    ours = re.compile(scratch_pattern(task), case)
     rows = await connection.fetch(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (meta_schema,)
     )
