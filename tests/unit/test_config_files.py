@@ -157,3 +157,17 @@ def _places(data: Any) -> Iterator[tuple[Any, Any]]:
         yield data, step
         if isinstance(data[step], dict | list):
             yield from _places(data[step])
+
+
+def test_an_unknown_key_in_the_only_instance_does_not_make_the_list_empty(tmp_path: Path) -> None:
+    text = TASK.replace("    route-rules:", "    route-rulez:")
+    assert text != TASK
+    found = problems_of(tmp_path, text)
+    assert [p.key for p in found if "must not be empty" in p.message] == []
+    assert any(p.key == "mysql-instances[0].route-rulez" for p in found)
+
+
+def test_a_port_may_stand_in_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "merge.yaml"
+    path.write_text(TASK.replace("port: 4000", "port: '4000'"))
+    assert load_task(path).target_database.port == 4000

@@ -398,17 +398,3 @@ def test_all_problems_are_told_together_and_in_order(tmp_path: Path) -> None:
         (30, "syncers.global.safe-mod"),
         (31, "shard-mode"),
     ]
-
-
-def test_an_unknown_key_in_the_only_instance_does_not_make_the_list_empty(tmp_path: Path) -> None:
-    text = TASK.replace("    route-rules:", "    route-rulez:")
-    assert text != TASK
-    found = problems_of(tmp_path, text)
-    assert [p.key for p in found if "must not be empty" in p.message] == []
-    assert any(p.key == "mysql-instances[0].route-rulez" for p in found)
-
-
-def test_a_port_may_stand_in_quotes(tmp_path: Path) -> None:
-    path = tmp_path / "merge.yaml"
-    path.write_text(TASK.replace("port: 4000", "port: '4000'"))
-    assert load_task(path).target_database.port == 4000
