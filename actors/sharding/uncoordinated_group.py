@@ -94,6 +94,10 @@ class UncoordinatedGroup(GroupActor):
                 statement=statement.sql[:500],
                 reason="other shards share the target" if shared else "no effect on the target",
             )
+        if moves_in and not effect.sql:
+            # The history of its target begins anew, too.
+            effect = replace(effect, instead=())
+            return DdlItem(self.source, self.target, self.version, effect, statement)
         if not effect.sql:
             return None
         if shared:

@@ -14,12 +14,13 @@ from actors.mailbox import Mailbox
 from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.coordination import Uncoordinated, Unit
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
+from actors.writing.change_entries import plain_entry
 from actors.writing.segment_tracker import SourceState
 from replicator.binlog.segment import RowEvents, Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
 from replicator.mysql.names import Member, TableName
-from replicator.schema.ddl_effects import Effect, effects_of
+from replicator.schema.ddl_effects import Effect, EffectKind, effects_of
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
@@ -192,6 +193,22 @@ async def test_a_replaced_table_is_made_anew_unless_others_share_it(others: bool
     assert part.ddl is not None
     effect = part.ddl.effect
     assert effect.instead == (None if others else (effect.clears, effect.sql))
+
+
+async def test_a_table_that_moves_along_leaves_the_history_of_its_target_behind() -> None:
+    def routed(name: TableName) -> TableName:
+        return TARGET if name.table.startswith("t") else TableName("m", name.table)
+
+    sql = "RENAME TABLE x TO y, t1 TO x, y TO t1"
+    found = effects_of(recognise(sql, default_schema="s"), routed, ())
+    mine = [effect for effect in found if effect.target == TARGET]
+    assert [effect.kind for effect in mine] == [EffectKind.MOVE_OUT, EffectKind.MOVE_IN]
+    part = await Bench().effects(*mine, sql=sql)
+    assert part.ddl is not None
+    assert (part.ddl.effect.kind, part.ddl.effect.skipped) == (EffectKind.MOVE_IN, True)
+    entry = plain_entry(Member("a", mine[1].table), part.ddl.effect)
+    assert entry is not None
+    assert entry.reset
 
 
 @pytest.mark.parametrize("sql", ["RENAME TABLE t1 TO x", "RENAME TABLE x TO t9"])
