@@ -32,18 +32,27 @@ def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | N
     return None
 
 
+def value_clause(table: Table, column: str) -> str:
+    """The default or the formula of a column as its table's statement has it, empty where there is
+    neither."""
+    clause = _clause(table, column)
+    return table.create_sql[clause[0].start : clause[-1].end] if clause else ""
+
+
 def _values(table: Table, column: str) -> str:
-    """The default or the formula of a column, empty where there is neither."""
-    definition = _definition(table.create_sql, column)
+    return " ".join(map(_text, _clause(table, column)))
+
+
+def _clause(table: Table, column: str) -> Sequence[Token]:
     depth = 0
-    found: list[str] = []
-    for token in definition:
+    found: list[Token] = []
+    for token in _definition(table.create_sql, column):
         depth += (token.text == "(") - (token.text == ")")
         if found and depth == 0 and token.keyword in _ENDS:
             break
         if found or (depth == 0 and token.keyword in _BEGINS):
-            found.append(_text(token))
-    return " ".join(found)
+            found.append(token)
+    return found
 
 
 def _definition(create_sql: str, column: str) -> Sequence[Token]:

@@ -11,10 +11,12 @@ differs from an untouched one, and gets the default of the real table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from replicator.ddl.tokens import tokenise
 from replicator.mysql.names import folded, quote
+from replicator.schema.column_values import value_clause
 from replicator.schema.structure import Column, Table
 
 _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
@@ -65,7 +67,7 @@ def stand_in(before: Table, statement: str) -> StandIn:
         raise NoStandInError("nothing can stand in for the charsets of the table")
     columns = [_stand_in(column, default, free[0], free[1]) for column in before.columns]
     usual = TextDefault("utf8mb4", free[0])
-    return StandIn(create_table(columns, before.create_sql, usual), free[0], free[1])
+    return StandIn(create_table(columns, before.create_sql, usual, {}), free[0], free[1])
 
 
 def taken_over(
@@ -73,16 +75,22 @@ def taken_over(
 ) -> Table:
     """The structure after ``statement``, from the scratch table's before and after it.
 
-    A column that is the same in ``base`` and ``after`` is in the result as in ``before``.
+    A column that is the same in ``base`` and ``after`` is in the result as in ``before``; its
+    default, too, unless the statement names it.
     """
+    named = {folded(token.name) for token in tokenise(statement) if token.is_name}
     renamed = {folded(_bare(new)): _bare(old) for old, new in _RENAMED.findall(statement)}
     default = text_default(before.create_sql)
     columns = []
+    given: dict[str, str] = {}
     for column in after.columns:
         old = renamed.get(folded(column.name), column.name)
+        given[column.name] = value_clause(after, column.name)
         known, stood = before.column(old), base.column(old)
         if known is not None and stood is not None and replace(stood, name=column.name) == column:
             columns.append(replace(known, name=column.name))
+            if not {folded(old), folded(column.name)} & named:
+                given[column.name] = value_clause(before, old)
         elif (
             scratch is not None and default and column.collation in (scratch.default, scratch.other)
         ):
@@ -95,13 +103,19 @@ def taken_over(
     if now is not None and now.collation != scratch.default:
         default = now
     assert default is not None
-    sql = create_table(columns, after.create_sql, default)
+    sql = create_table(columns, after.create_sql, default, given)
     return replace(after, columns=tuple(columns), create_sql=sql)
 
 
-def create_table(columns: Iterable[Column], keys_of: str, default: TextDefault) -> str:
-    """A CREATE TABLE statement with these columns, and the keys of another such statement."""
-    lines = [*map(_definition, columns), *_keys(keys_of)]
+def create_table(
+    columns: Iterable[Column], keys_of: str, default: TextDefault, given: Mapping[str, str]
+) -> str:
+    """A CREATE TABLE statement with these columns, and the keys of another such statement.
+
+    ``given``: defaults and formulas by the column's name.
+    """
+    lines = [_definition(column, given.get(column.name, "")) for column in columns]
+    lines += _keys(keys_of)
     collate = f" COLLATE={default.collation}" if default.collation else ""
     return (
         "CREATE TABLE `t` (\n  "
@@ -133,13 +147,15 @@ def _stand_in(column: Column, default: TextDefault, usual: str, other: str) -> C
     return replace(column, type=kind, charset="utf8mb4", collation=collation)
 
 
-def _definition(column: Column) -> str:
+def _definition(column: Column, given: str) -> str:
     text = f" CHARACTER SET {column.charset}" if column.charset else ""
     if column.collation:
         text += f" COLLATE {column.collation}"
     null = " NULL" if column.nullable else " NOT NULL"
     counts = " AUTO_INCREMENT" if column.auto_increment else ""
-    return f"{quote(column.name)} {column.type}{text}{null}{counts}"
+    # A formula stands before NOT NULL, and columns with one have none of the rest.
+    rest = f" {given}{null}" if column.generated and given else f"{null}{counts} {given}".rstrip()
+    return f"{quote(column.name)} {column.type}{text}{rest}"
 
 
 def _keys(create_sql: str) -> Iterator[str]:
