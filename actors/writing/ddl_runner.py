@@ -17,10 +17,10 @@ from actors.writing.own_values import own_values_fault
 from replicator.binlog.segment import Statement
 from replicator.ddl.moment import converts_times, fills_in_moment
 from replicator.ddl.normalise import normalise
-from replicator.downstream.ddl_execution import (
-    DdlExecution,
-    DdlExecutor,
+from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl_refusals import (
     DdlRefusedError,
+    HalfExecutedError,
     OwnValuesError,
     RenumberingError,
 )
@@ -186,11 +186,23 @@ class DdlRunner:
                     " they have in their shards",
                     "where a shard's rows can't be told apart on the target: copy the tables anew",
                 ),
-                ddl_event=DdlEvent(
-                    ddl.member.source,
-                    statement.position,
-                    tuple(action.value for action in OverrideAction),
+                ddl_event=_event(ddl, statement),
+            ) from error
+        except HalfExecutedError as error:
+            raise FatalError(
+                "ddl.refused",
+                "the target refused one of the single changes of a statement that it does not take"
+                f" as one: {error}\n  statement: {text[:2000]}\n"
+                f"  executed: {'; '.join(error.executed)[:2000]}\n"
+                f"  not executed: {'; '.join(error.left)[:2000]}",
+                where=f"{ddl.member}, target {ddl.target}",
+                ways_out=(
+                    "remove what the error names from the target, then `replicator resume`: it goes"
+                    " on with what was not executed",
+                    "`replicator binlog replace` by what the target is to get instead of that, or"
+                    " `binlog skip`; what was executed stays",
                 ),
+                ddl_event=_event(ddl, statement),
             ) from error
         except OwnValuesError as error:
             raise own_values_fault(
@@ -206,11 +218,12 @@ class DdlRunner:
                     "remove what the error names from the target, then `replicator resume`:"
                     " the statement is tried again (of several, all of them)",
                 ),
-                ddl_event=DdlEvent(
-                    ddl.member.source,
-                    statement.position,
-                    tuple(action.value for action in OverrideAction),
-                ),
+                ddl_event=_event(ddl, statement),
             ) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
+
+
+def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:
+    actions = tuple(action.value for action in OverrideAction)
+    return DdlEvent(ddl.member.source, statement.position, actions)

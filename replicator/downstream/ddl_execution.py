@@ -5,6 +5,10 @@ After a crash the fingerprint tells whether the statement took effect: DDL is at
 table, and only the task changes the structure of its targets. A statement that leaves the
 fingerprint as it was may run twice, which changes nothing. A RENAME that lets two tables change
 places would undo itself: it also renames a table of ours, the marker, which tells whether it ran.
+
+What a target refuses as one statement whatever its rows, and takes as single changes (TiDB:
+`replicator.ddl.single_changes`), is executed as these, each with the fingerprint before it in the
+record. Where one of them is refused, because of the rows, the record keeps what was executed.
 """
 
 from __future__ import annotations
@@ -12,13 +16,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pymysql.err
+import structlog
 
 from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.recognise import recognise
+from replicator.ddl.single_changes import single_changes
+from replicator.ddl.statement import Recognised
 from replicator.downstream.changed_values import report_changed_values
+from replicator.downstream.ddl_progress import Progress, read_progress
+from replicator.downstream.ddl_refusals import (
+    DdlRefusedError,
+    HalfExecutedError,
+    OwnValuesError,
+    RenumberingError,
+)
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.own_values import filled_by
+from replicator.downstream.rehearsal import Rehearsal
 from replicator.downstream.renumbering import renumbered_column
+from replicator.downstream.scratch_names import scratch_table
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
@@ -30,9 +47,6 @@ from replicator.schema.inspection import database_collation, read_table
 
 DDL_PATIENCE = 7 * 24 * 3600.0
 """Seconds that an ALTER of a large table may take before the connection is given up."""
-
-PENDING = "pending"
-"""The state of a record while its statement runs; ``pending:1`` … for further ones."""
 
 ALREADY_DONE = frozenset(
     {
@@ -54,30 +68,6 @@ which is what ``CREATE TABLE … LIKE`` another shard comes to. Whether it is so
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
-
-
-class DdlRefusedError(Exception):
-    """The target refused the statement."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{message} ({code})")
-        self.code = code
-
-
-class RenumberingError(DdlRefusedError):
-    """The target was not asked: the statement would have given ``rows`` of it new numbers."""
-
-    def __init__(self, rows: str) -> None:
-        super().__init__(ErrorCode.ER_DUP_ENTRY, f"{rows} would get new numbers")
-        self.rows = rows
-
-
-class OwnValuesError(DdlRefusedError):
-    """The target was not asked: its rows would have got values of their own by ``function``."""
-
-    def __init__(self, function: str) -> None:
-        super().__init__(ErrorCode.ER_WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
-        self.function = function
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +103,24 @@ class DdlExecution:
         return (self.sql,) if self.instead is None else self.instead
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What the write-ahead record of an event says."""
+
+    version: int
+    state: str
+    fingerprint: str
+    entry: str
+
+
 class DdlExecutor:
     """Runs DDL on the target, each statement once."""
 
     def __init__(self, connection: Connection, meta: MetaStore) -> None:
         self._connection = connection
         self._meta = meta
+        self._rehearsal = Rehearsal(connection, scratch_table(meta.schema, meta.task))
+        self._log = structlog.get_logger()
 
     async def execute(self, ddl: DdlExecution) -> bool:
         """Execute a statement unless its record says that it was; whether it ran just now.
@@ -128,51 +130,109 @@ class DdlExecutor:
         """
         if not ddl.recorded:
             for sql in ddl.statements:
-                await self._run(ddl, sql)
+                try:
+                    await self._run(ddl, sql)
+                except DdlRefusedError as error:
+                    await self._tolerate(ddl, error)
             async with self._meta.saving():
                 # Nothing but its number, so that its loss would be noticed.
                 pass
             return True
         record = await self._record(ddl)
-        first, begun, before = 0, False, ""
-        if record is not None:
-            version, state, before, _ = record
-            if state == "done":
-                return False
-            if state != DECIDED:
-                first, begun = _step(state), True
-                if await self._fingerprint(ddl) != before:
-                    first, begun = first + 1, False
-                if first >= len(ddl.statements):
-                    await self._finish(ddl, version)
-                    return False
-        else:
-            version, begun = await self._open_record(ddl), True
-        for number in range(first, len(ddl.statements)):
-            if number > first or not begun:
-                await self._begin(ddl, version, number)
+        if record is None:
+            version = await self._open_record(ddl)
+            await self._carry_out(ddl, version, Progress(begun=True), former="")
+            return True
+        if record.state == "done":
+            return False
+        progress = read_progress(record.state)
+        if progress.single and ddl.instead is not None:
+            # The operator has decided since: of that nothing has run.
+            progress = Progress()
+        former = record.fingerprint if progress.begun else ""
+        if former and await self._fingerprint(ddl) != former:
+            progress, former = progress.next, ""
+        ran = progress.number < len(_statements(ddl, progress))
+        await self._carry_out(ddl, record.version, progress, former)
+        return ran
+
+    async def _carry_out(
+        self, ddl: DdlExecution, version: int, progress: Progress, former: str
+    ) -> None:
+        """Run what is left of a record. ``former``: the fingerprint before the first statement of
+        it, where an earlier process may have run that; else empty."""
+        statements = _statements(ddl, progress)
+        for number in range(progress.number, len(statements)):
+            step = Progress(number, progress.single, begun=True)
+            if step != progress:
+                await self._begin(ddl, version, step)
+                former = ""
             reach(CrashPoint.DDL_RECORDED)
             try:
-                await self._run(ddl, ddl.statements[number])
-            except DdlRefusedError:
-                again = number == first and begun and record is not None
-                if again and await self._fingerprint(ddl) != before:
+                await self._run(ddl, statements[number])
+            except DdlRefusedError as error:
+                if former and await self._fingerprint(ddl) != former:
                     # Its former run had lost its client, and has come to its end meanwhile.
                     continue
-                # The operator may now change the table by hand: that must not look like success.
-                await self._take_back(ddl, version)
-                raise
+                if not progress.single and await self._stands_apart(ddl, error):
+                    single = Progress(single=True)
+                    return await self._carry_out(ddl, version, single, former="")
+                await self._settle(ddl, version, step, error)
             reach(CrashPoint.DDL_EXECUTED)
         await self._finish(ddl, version)
         reach(CrashPoint.DDL_FINISHED)
+        return None
+
+    async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Whether the target refuses a statement as one whatever its rows, and takes its single
+        changes."""
+        if ddl.instead is not None or isinstance(error, RenumberingError | OwnValuesError):
+            return False
+        whole = _recognised(ddl, ddl.sql)
+        singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
+        if not singles:
+            return False
+        if not await self._rehearsal.refused(ddl.target, [whole], ddl.context):
+            return False
+        if await self._rehearsal.refused(ddl.target, singles, ddl.context):
+            return False
+        self._log.info(
+            "ddl.single-changes",
+            target=str(ddl.target),
+            statements=[single.sql[:500] for single in singles],
+            reason=str(error),
+        )
         return True
+
+    async def _settle(
+        self, ddl: DdlExecution, version: int, step: Progress, error: DdlRefusedError
+    ) -> None:
+        """Accept an error that says that all is done already; otherwise note the refusal and raise
+        it."""
+        try:
+            await self._tolerate(ddl, error)
+        except DdlRefusedError as final:
+            if step.single and step.number:
+                await self._begin(ddl, version, Progress(step.number, single=True))
+                raise HalfExecutedError(final, _statements(ddl, step), step.number) from error
+            # The operator may now change the table by hand: that must not look like success.
+            await self._take_back(ddl, version)
+            raise
+
+    async def _tolerate(self, ddl: DdlExecution, error: DdlRefusedError) -> None:
+        if ddl.change is None or error.code not in ALREADY_DONE:
+            raise error
+        found = await self._lacking(ddl, ddl.change)
+        if found:
+            text = f"{error.message}, and the target is not as the shard is: {'; '.join(found)}"
+            raise DdlRefusedError(error.code, text) from error
 
     async def entry(self, ddl: DdlExecution) -> str | None:
         """What the record of an event keeps of it; None where it has no record."""
         record = await self._record(ddl)
-        return None if record is None else record[3]
+        return None if record is None else record.entry
 
-    async def _record(self, ddl: DdlExecution) -> tuple[int, str, str, str] | None:
+    async def _record(self, ddl: DdlExecution) -> _Record | None:
         rows = await self._connection.fetch(
             f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
             " WHERE target_schema = %s AND target_table = %s AND owner = %s"
@@ -186,7 +246,7 @@ class DdlExecutor:
                 ddl.transaction,
             ),
         )
-        return (rows[0][0], rows[0][1], rows[0][2], rows[0][3]) if rows else None
+        return _Record(*rows[0]) if rows else None
 
     async def _open_record(self, ddl: DdlExecution) -> int:
         if ddl.marked:
@@ -223,15 +283,15 @@ class DdlExecutor:
             )
         return version
 
-    async def _begin(self, ddl: DdlExecution, version: int, number: int) -> None:
-        """Record that a statement is about to run, the first one or a later one."""
+    async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
+        """Record that a statement is about to run, or is refused behind others."""
         fingerprint = await self._fingerprint(ddl)
         async with self._meta.saving() as transaction:
             await transaction.fetch(
                 f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
                 f" WHERE {_RECORD}",
                 (
-                    f"{PENDING}:{number}" if number else PENDING,
+                    progress.state,
                     fingerprint,
                     ddl.target.schema,
                     ddl.target.table,
@@ -294,14 +354,7 @@ class DdlExecutor:
         except UnknownModeError as error:
             raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
-            code = error_code(error)
-            text = str(error.args[-1])
-            if ddl.change is None or code not in ALREADY_DONE:
-                raise DdlRefusedError(code, text) from error
-            found = await self._lacking(ddl, ddl.change)
-            if found:
-                text = f"{text}, and the target is not as the shard is: {'; '.join(found)}"
-                raise DdlRefusedError(code, text) from error
+            raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
             session.close()
 
@@ -317,6 +370,15 @@ class DdlExecutor:
         return lacking(change, present)
 
 
-def _step(state: str) -> int:
-    """Which statement of a record is pending."""
-    return int(state.partition(":")[2] or 0)
+def _recognised(ddl: DdlExecution, sql: str) -> Recognised:
+    return recognise(
+        sql,
+        default_schema=ddl.target.schema,
+        ansi_quotes=ddl.context.ansi_quotes,
+        no_backslash_escapes=ddl.context.no_backslash_escapes,
+    )
+
+
+def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
+    """What a record counts."""
+    return single_changes(_recognised(ddl, ddl.sql)) if progress.single else ddl.statements

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 import pymysql.err
 
+from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import TableMapping, retarget
+from replicator.ddl.single_changes import single_changes
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName, quote
@@ -46,18 +48,30 @@ async def structure_after(
     """The structure of a table after ``statement``, which alters or creates it.
 
     ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped.
-    ``instead`` is the operator's override, run where the server refuses the statement. Both run in
-    ``context``, that of the statement. Raises ScratchTableError with the server's error.
+    Where the server refuses the statement its single changes are tried (TiDB takes some no other
+    way), then ``instead``, the operator's override. All run in ``context``, that of the statement.
+    Raises ScratchTableError with the server's error.
     """
-    try:
-        after = await _tried(connection, scratch, before, (statement,), context)
-    except pymysql.err.MySQLError as error:
-        if not instead:
-            raise ScratchTableError(f"{error.args[-1]} ({error.args[0]})") from error
+    singles = [
+        recognise(
+            sql,
+            default_schema=statement.tables[0].schema,
+            ansi_quotes=context.ansi_quotes,
+            no_backslash_escapes=context.no_backslash_escapes,
+        )
+        for sql in single_changes(statement)
+    ]
+    refusals: list[str] = []
+    for statements in ([statement], singles, instead):
+        if not statements:
+            continue
         try:
-            after = await _tried(connection, scratch, before, instead, context)
-        except pymysql.err.MySQLError as second:
-            raise ScratchTableError(f"{second.args[-1]} ({second.args[0]})") from second
+            after = await _tried(connection, scratch, before, statements, context)
+            break
+        except pymysql.err.MySQLError as error:
+            refusals.append(f"{error.args[-1]} ({error.args[0]})")
+    else:
+        raise ScratchTableError(refusals[-1 if instead else 0])
     if before is None:
         subject = statement.tables[0]
         name = TableName(subject.schema, subject.table)

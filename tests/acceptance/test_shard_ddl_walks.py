@@ -72,20 +72,7 @@ GENERATED = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.not_on_tidb(
-                "it refuses to drop a column with the one that is generated from it"
-            ),
-        )
-        if name.endswith("with its column")
-        else name
-        for name in GENERATED
-    ],
-)
+@pytest.mark.parametrize("case", GENERATED)
 async def test_case_of_a_generated_column_that_walks_over_the_shards(
     mariadb_estate: ShardedEstate, case: str
 ) -> None:

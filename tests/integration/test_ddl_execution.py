@@ -10,7 +10,8 @@ import pytest
 
 from replicator.crashpoints import CrashPoint
 from replicator.downstream import ddl_execution
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor, DdlRefusedError
+from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl_refusals import DdlRefusedError
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore

@@ -40,7 +40,6 @@ ALTERS = (
 )  # fmt: skip
 
 
-@pytest.mark.not_on_tidb("it refuses ADD d, ADD INDEX (d) in one statement")
 async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     row = ", 1"
@@ -314,7 +313,6 @@ async def test_databases_made_in_mid_stream(merging: Merging) -> None:
         assert db
 
 
-@pytest.mark.not_on_tidb("it refuses ADD c, ADD INDEX (c) in one statement")
 async def test_alter_table_of_every_shard_of_two_sources(
     merging_from: Callable[..., Merging],
     mariadb_source: DatabaseServer,
