@@ -68,13 +68,24 @@ def run(
     raise typer.Exit(_run(task, exit_on_error=on_error is OnError.EXIT))
 
 
-def check(task_file: TaskFile, as_json: AsJson = False) -> None:
+def check(
+    task_file: TaskFile,
+    keys: Annotated[
+        str,
+        typer.Option(
+            help="Whether shards share values of the target's keys: `sample`, `sample:N` (about N"
+            " values of all targets together), `exact` (all values, by a Spark job) or `none`."
+        ),
+    ] = "sample",
+    as_json: AsJson = False,
+) -> None:
     """Try out everything a task needs, and say how to mend what is missing."""
     from config import load_task
     from replicator.terminal.checks import checks_json, render_checks
 
+    size = _sample_size(keys)
     task = load_task(task_file)
-    results = anyio.run(_check, task)
+    results = anyio.run(_check, task, keys, size)
     if as_json:
         typer.echo(checks_json(task.name, results))
     else:
@@ -206,8 +217,32 @@ def _print_structures(structures: list[dict[str, Any]]) -> None:
         typer.echo(f"{held['create']};\n" if held["create"] else "-- no structure\n")
 
 
-async def _check(task: Task) -> list[CheckResult]:
+def _sample_size(keys: str) -> int | None:
+    """The number in ``sample:N``; None where there is none. Raises BadParameter."""
+    kind, _, size = keys.partition(":")
+    if keys in ("sample", "exact", "none"):
+        return None
+    if kind == "sample" and size.isascii() and size.isdigit() and int(size):
+        return int(size)
+    raise typer.BadParameter(
+        f"--keys {keys}: write sample, sample:N with a number N from 1 on, exact or none"
+    )
+
+
+async def _check(task: Task, keys: str, size: int | None) -> list[CheckResult]:
     from actors.task.check_scope import task_to_check
     from replicator.checks import run_checks
+    from replicator.checks.items import CONNECTION
 
-    return await run_checks(await task_to_check(task), frozenset(task.ignore_checking_items))
+    found = await task_to_check(task)
+    results = await run_checks(found, frozenset(task.ignore_checking_items))
+    away = any(r.name == CONNECTION and r.state == "failed" for r in results)
+    # A task that has run before would know of the values that its shards share.
+    if away or keys == "none" or (keys == "sample" and found.resuming):
+        return results
+    from actors.task.key_check import KeyCheck, KeyLook
+
+    look = KeyLook(exact=keys == "exact")
+    if size is not None:
+        look = KeyLook(size=size)
+    return results + await KeyCheck(task, look).run()

@@ -14,6 +14,7 @@ from replicator.checks.result import CheckResult, Place
 ALL = "all"
 CONNECTION = "connection"
 FOREIGN_KEYS = "foreign_keys"
+KEY_COLLISIONS = "key_collisions"
 SPARK_MASTER = "spark_master"
 
 CHECKS: dict[str, str] = {
@@ -40,6 +41,7 @@ CHECKS: dict[str, str] = {
     "table_schema": "each table fits the target's table that it is merged into",
     "schema_of_shard_tables": "the tables that are merged into one have the same structure",
     "auto_increment_ID": "merged tables do not make the same key values",
+    KEY_COLLISIONS: "no two shards have the same value of a key of the target (not part of `run`)",
     FOREIGN_KEYS: "no rows change along with a parent's unseen, and none is left out unnoticed",
     "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
     "system_versioning": "what arrives of tables that keep their former rows",

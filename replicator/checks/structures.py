@@ -51,11 +51,7 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     A server that cannot be reached raises DatabaseUnavailableError, tables that cannot be read
     are left to `check_source`.
     """
-    estate = _Estate()
-    limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
-    async with anyio.create_task_group() as group:
-        for source in task.sources:
-            group.start_soon(_read_source, source, task.task_mode, estate, limit)
+    estate = await _read_sources(task)
     connection = Connection(task.target.address)
     try:
         folds = await folds_names(connection)
@@ -70,6 +66,27 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
         return results
     finally:
         connection.close()
+
+
+async def read_shards(task: TaskToCheck) -> dict[TableName, list[Shard]]:
+    """The members of each target, in their order, but for tables that can't be read.
+
+    Raises DatabaseUnavailableError.
+    """
+    estate = await _read_sources(task)
+    return {
+        name: sorted(shards, key=lambda shard: shard.member)
+        for name, shards in sorted(estate.shards.items())
+    }
+
+
+async def _read_sources(task: TaskToCheck) -> _Estate:
+    estate = _Estate()
+    limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
+    async with anyio.create_task_group() as group:
+        for source in task.sources:
+            group.start_soon(_read_source, source, task.task_mode, estate, limit)
+    return estate
 
 
 async def _read_source(

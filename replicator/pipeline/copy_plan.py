@@ -21,7 +21,7 @@ from replicator.pipeline.planning import (
     target_column,
 )
 from replicator.schema.column_text import labels_of
-from replicator.schema.structure import Column, Table
+from replicator.schema.structure import Column, Table, UniqueKey
 
 Bound = tuple[bytes, ...] | None
 """The fields (as in a row line) of a row's leading key columns; None: no bound."""
@@ -104,7 +104,7 @@ def plan_copy(
     own_key = target.row_key.columns if target.row_key else ()
     # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
     keyed = bool(own_key) and written.issuperset(map(folded, own_key))
-    key = _cutting_columns(structure) if keyed else ()
+    key = cutting_columns(structure, row_key) if keyed and row_key else ()
     return TableCopy(
         source=source,
         schema=structure.schema,
@@ -165,14 +165,14 @@ def chunk_query(chunk: CopyChunk) -> bytes:
 
 def _where(copy: TableCopy, lower: Bound, upper: Bound) -> bytes:
     conditions = [
-        _range(copy.key, bound, sign)
+        key_range(copy.key, bound, sign)
         for bound, sign in ((lower, b">"), (upper, b"<"))
         if bound is not None
     ]
     return b" WHERE " + b" AND ".join(conditions) if conditions else b""
 
 
-def _range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes) -> bytes:
+def key_range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes) -> bytes:
     """Rows on one side of a bound; with the bound itself where the sign is ``<``.
 
     A comparison of whole rows, (a,b) > (1,2), is not used to look up a range by MySQL before 8
@@ -190,10 +190,10 @@ def _range(key: tuple[TargetColumn, ...], bound: tuple[bytes, ...], sign: bytes)
     return condition
 
 
-def _cutting_columns(structure: Table) -> tuple[TargetColumn, ...]:
-    row_key = structure.row_key
+def cutting_columns(structure: Table, key: UniqueKey) -> tuple[TargetColumn, ...]:
+    """The leading columns of a table's key whose order is known, by which ranges can be cut."""
     columns: list[TargetColumn] = []
-    for name in row_key.columns if row_key else ():
+    for name in key.columns:
         column = structure.column(name)
         if column is None or column.base_type == "set":
             break

@@ -1,0 +1,264 @@
+"""Whether shards share values of their target's keys: what `replicator check` adds to the checks.
+
+A sample is read by this process; all values are compared by a Spark job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pymysql.err
+
+from actors.faults import FatalError
+from actors.spark_jobs import SPARK_FAILED, submit
+from actors.task.check_scope import task_to_check
+from actors.task.spark import TaskSpark
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.checks.agreement import Shard
+from replicator.checks.items import ALL, KEY_COLLISIONS
+from replicator.checks.key_collisions import (
+    KeyFinding,
+    SharedValue,
+    key_results,
+    nothing_to_compare,
+)
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.structures import read_shards
+from replicator.checks.task import TaskToCheck
+from replicator.ddl.collations import nearest_collation
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.key_collisions import compare_keys
+from replicator.pipeline.key_plan import KeyRead, UnreadableKeyError, is_kept_by, plan_key
+from replicator.pipeline.key_reading import KeyServers
+from replicator.pipeline.key_sample import KeyMember, KeySample, sample_key
+from replicator.pipeline.key_tally import KeyTally
+from replicator.pipeline.planning import PlanError
+from replicator.schema.charsets import available_collations
+from replicator.schema.inspection import read_target
+from replicator.schema.structure import Table, UniqueKey
+
+DEFAULT_SAMPLE = 200_000
+"""Values of all targets together that are looked at, unless the operator says otherwise."""
+
+FEWEST_VALUES = 2000
+"""Values of each key, at least."""
+
+KEYS_AT_ONCE = 4
+"""Keys that are sampled at the same time: connections to each server, at most."""
+
+_SIZES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLook:
+    """How keys are looked at: all values, or about ``size`` of them in all."""
+
+    exact: bool = False
+    size: int = DEFAULT_SAMPLE
+
+
+@dataclass(slots=True)
+class _Key:
+    """A unique key of a target, and how it is read from its members."""
+
+    number: int
+    name: TableName
+    target: Table
+    key: UniqueKey
+    members: list[KeyMember] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+class KeyCheck:
+    """Looks at the keys of a task once."""
+
+    def __init__(self, task: Task, look: KeyLook) -> None:
+        self._task = task
+        self._look = look
+        self._members: list[Member] = []
+        self._keys: list[_Key] = []
+
+    async def run(self) -> list[CheckResult]:
+        """What was found of each key of each target. Raises RouteError."""
+        if {ALL, KEY_COLLISIONS} & set(self._task.ignore_checking_items):
+            return []
+        found = await task_to_check(self._task)
+        away = ""
+        try:
+            await self._plan(found)
+        except* DatabaseUnavailableError as group:
+            away = str(group.exceptions[0])
+        if away:
+            return [_not_compared(f"a server is away: {away}")]
+        servers = KeyServers(
+            {source.source_id: source.address for source in found.sources}, found.target.address
+        )
+        if not any(key.members for key in self._keys):
+            return self._results({}) or [nothing_to_compare()]
+        try:
+            compare = self._compare_all if self._look.exact else self._sample
+            return self._results(await compare(servers))
+        except FatalError as error:
+            return [_not_compared(str(error), *error.ways_out)]
+        except SPARK_FAILED as error:
+            return [_not_compared(f"the Spark job failed: {error}")]
+
+    async def _plan(self, found: TaskToCheck) -> None:
+        shards = await read_shards(found)
+        sizes = await _sizes(found)
+        connection = Connection(address_of(self._task.target_database))
+        try:
+            for name, members in shards.items():
+                target = await _target(connection, name, members)
+                for key in target.keys if target is not None else ():
+                    assert target is not None
+                    self._add(_Key(len(self._keys), name, target, key), members, sizes)
+        finally:
+            connection.close()
+
+    def _add(self, key: _Key, shards: Sequence[Shard], sizes: Mapping[Member, int]) -> None:
+        if len(shards) == 1 and is_kept_by(shards[0].table, key.target, key.key):
+            return
+        self._keys.append(key)
+        for shard in shards:
+            self._members.append(shard.member)
+            place = (key.number, len(self._members) - 1)
+            try:
+                read = plan_key(place, shard.member.source, shard.table, key.target, key.key)
+            except (UnreadableKeyError, PlanError) as error:
+                key.unread.append(f"{shard.member}: {error}")
+                continue
+            if read is not None:
+                key.members.append(KeyMember(read, sizes.get(shard.member, 0)))
+
+    async def _sample(self, servers: KeyServers) -> dict[int, KeySample]:
+        keys = [key for key in self._keys if key.members]
+        size = max(FEWEST_VALUES, self._look.size // len(keys))
+        limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
+        found: dict[int, KeySample] = {}
+
+        async def look_at(key: _Key) -> None:
+            job = partial(sample_key, key.members, servers, size)
+            found[key.number] = await anyio.to_thread.run_sync(job, limiter=limit)
+
+        async with anyio.create_task_group() as group:
+            for key in keys:
+                group.start_soon(look_at, key)
+        return found
+
+    async def _compare_all(self, servers: KeyServers) -> dict[int, KeySample]:
+        spark = TaskSpark(self._task)
+        members = [member for key in self._keys for member in key.members]
+        parts = list(_parts([m.read for m in members], self._connections()))
+        expected = sum(member.rows for member in members)
+        try:
+            session = await spark.session()
+            job = partial(compare_keys, session, parts, servers, expected)
+            tallies, failures = await submit(session, job, starving=lambda _: None)
+        finally:
+            await spark.close()
+        return {
+            key.number: KeySample(
+                tallies.get(key.number, KeyTally(key.number)),
+                failures={m: text for (k, m), text in failures.items() if k == key.number},
+            )
+            for key in self._keys
+        }
+
+    def _connections(self) -> dict[str, int]:
+        task = self._task
+        return {i.source_id: task.mydumper_of(i).threads for i in task.mysql_instances}
+
+    def _results(self, samples: Mapping[int, KeySample]) -> list[CheckResult]:
+        results = []
+        for key in self._keys:
+            sample = samples.get(key.number, KeySample(KeyTally(key.number)))
+            results += key_results(self._finding(key, sample))
+        return results
+
+    def _finding(self, key: _Key, sample: KeySample) -> KeyFinding:
+        found, held = sample.found, self._members
+        failed = [f"{held[member]}: {text}" for member, text in sorted(sample.failures.items())]
+        return KeyFinding(
+            target=key.target,
+            name=key.name,
+            key=key.key,
+            members=[
+                held[member.read.member]
+                for member in key.members
+                if member.read.member not in sample.failures
+            ],
+            looked_at=found.looked_at,
+            shared=found.shared,
+            rows=found.rows,
+            holders={held[member]: rows for member, rows in found.by_member.items()},
+            examples=[
+                SharedValue(
+                    value.shown.decode("utf-8", "backslashreplace"),
+                    tuple(held[member] for member in value.members),
+                    value.rows,
+                )
+                for value in sorted(found.examples, key=lambda v: (len(v.shown), v.shown))
+            ],
+            whole=sample.whole,
+            unread=[*key.unread, *failed],
+        )
+
+
+def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:
+    """The reads dealt out so that each source is read over so many connections at once."""
+    parts: dict[tuple[str, int], list[KeyRead]] = {}
+    counts: dict[str, int] = {}
+    for read in reads:
+        count = counts[read.source] = counts.get(read.source, -1) + 1
+        parts.setdefault((read.source, count % connections[read.source]), []).append(read)
+    return parts.values()
+
+
+async def _sizes(found: TaskToCheck) -> dict[Member, int]:
+    """About how many rows each table has, by what its server says."""
+    sizes: dict[Member, int] = {}
+    for source in found.sources:
+        connection = Connection(source.address)
+        try:
+            for schema, table, rows in await connection.fetch(_SIZES):
+                name = TableName(str(schema), str(table))
+                for known in {name, name.folded}:
+                    sizes[Member(source.source_id, known)] = int(rows or 0)
+        finally:
+            connection.close()
+    return sizes
+
+
+async def _target(connection: Connection, name: TableName, shards: Sequence[Shard]) -> Table | None:
+    """The target as it is, or as it would be made like its first shard; None: it can't be read."""
+    try:
+        table = await read_target(connection, name)
+        if table is not None:
+            return table
+        available = await available_collations(connection)
+    except pymysql.err.MySQLError:
+        return None  # told by check_structures
+    first = shards[0].table
+    columns = (
+        replace(c, collation=nearest_collation(c.collation, available) or c.collation)
+        for c in first.columns
+    )
+    return replace(first, columns=tuple(columns))
+
+
+def _not_compared(why: str, *ways_out: str) -> CheckResult:
+    return Place("task").warning(
+        "key_collisions",
+        f"whether shards share values of their keys is not known: {why}",
+        *(ways_out or ("Make the check again when the server answers",)),
+    )

@@ -1,0 +1,160 @@
+"""What it means that shards share values of a target's key, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from replicator.checks.result import CheckResult, Place
+from replicator.mysql.names import Member, TableName, quote
+from replicator.schema.structure import Table, UniqueKey
+
+_PLACE = Place("target")
+_SHOWN = 5
+"""Values and members that are named."""
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+
+@dataclass(frozen=True, slots=True)
+class SharedValue:
+    """A value that several rows have: as text, the members of the first of them, how many rows."""
+
+    value: str
+    members: tuple[Member, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFinding:
+    """What a look at one unique key of a target found.
+
+    ``members`` were looked at, ``looked_at`` of their values; ``shared`` values are in several
+    rows, ``rows`` in all, of ``holders`` (how many rows of each member). ``whole``: all values were
+    looked at. ``unread``: why members, or the key itself, could not be.
+    """
+
+    target: Table
+    name: TableName
+    key: UniqueKey
+    members: Sequence[Member]
+    looked_at: int = 0
+    shared: int = 0
+    rows: int = 0
+    holders: Mapping[Member, int] | None = None
+    examples: Sequence[SharedValue] = ()
+    whole: bool = False
+    unread: Sequence[str] = ()
+
+
+def key_results(finding: KeyFinding) -> list[CheckResult]:
+    """One result for the values, one for what could not be looked at."""
+    results = []
+    if finding.unread:
+        results.append(_unread(finding))
+    if finding.shared:
+        results.append(_collision(finding))
+    elif finding.members:
+        results.append(_PLACE.passed("key_collisions", _nothing_found(finding)))
+    return results
+
+
+def nothing_to_compare() -> CheckResult:
+    """No target has a unique key that several members could disagree about."""
+    text = "there is no unique key of a target that two shards could share a value of"
+    return _PLACE.passed("key_collisions", text)
+
+
+def _nothing_found(finding: KeyFinding) -> str:
+    values, shards = f"{finding.looked_at:,} values", _shards(len(finding.members))
+    if finding.whole:
+        return f"no value of {_key(finding)} is there twice: all {values} of {shards} were compared"
+    return (
+        f"of {values} of {_key(finding)} that were looked at in {shards}, none is there twice; a "
+        "sample can't prove that no others are: replicator check --keys exact compares all"
+    )
+
+
+def _unread(finding: KeyFinding) -> CheckResult:
+    more = len(finding.unread) - _SHOWN
+    listed = "; ".join(finding.unread[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return _PLACE.warning(
+        "key_collisions",
+        f"whether shards share values of {_key(finding)} is not known: {listed}",
+        "Make sure that the shards' values differ, by what the application does or by a query; a "
+        "table that could not be read is looked at when the check is made again",
+    )
+
+
+def _collision(finding: KeyFinding) -> CheckResult:
+    examples = "; ".join(map(_example, finding.examples[:_SHOWN]))
+    amount = "" if finding.whole else f"in a sample of {finding.looked_at:,}, "
+    told = "one value is" if finding.shared == 1 else f"{finding.shared:,} values are"
+    text = (
+        f"{amount}{told} there more than once among the shards, as values of {_key(finding)}: "
+        f"{examples}. Of the {finding.rows:,} rows with them one each can be in the target, and "
+        "the others would stop the task, or be lost with on-duplicate-logical replace or ignore"
+    )
+    holders = finding.holders or {}
+    if len(holders) > 1:
+        largest = sorted(holders.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]
+        more = len(holders) - len(largest)
+        text += "; most are of " + ", ".join(f"{m} ({rows:,})" for m, rows in largest)
+        text += f" and {more} more" if more else ""
+    return _PLACE.failed("key_collisions", text, *_ways_out(finding))
+
+
+def _example(shared: SharedValue) -> str:
+    shown = ", ".join(map(str, shared.members[:_SHOWN]))
+    more = shared.rows - min(len(shared.members), _SHOWN)
+    return f"{shared.value} ({shown}{f' and {more} more' if more else ''})"
+
+
+def _ways_out(finding: KeyFinding) -> list[str]:
+    columns = [finding.target.column(name) for name in finding.key.columns]
+    numbers = [c.name for c in columns if c is not None and c.base_type in _INTEGERS]
+    ways = []
+    if numbers:
+        column = quote(numbers[-1])
+        ways.append(
+            f"Where {column} is a BIGINT that counts up: fold the shard's number into it, with a "
+            "'partition id' under column-mappings that names the shards' tables"
+        )
+    qualified = finding.name.quoted
+    primary = finding.key.name == "PRIMARY"
+    drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
+    if not primary:
+        name = quote(finding.key.name)
+        drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
+    parts = ", ".join(map(quote, finding.key.columns))
+    ways.append(
+        "Add a column that tells the shards apart to the target's key, and fill it with "
+        "extract-table, extract-schema or extract-source of the route: "
+        f"ALTER TABLE {qualified} ADD COLUMN `shard` VARCHAR(64) NOT NULL, "
+        f"{drop} ({parts}, `shard`);"
+    )
+    member = finding.examples[0].members[-1] if finding.examples else finding.members[-1]
+    if numbers:
+        ways.append(
+            f"Renumber one of two shards at its source, with all that refers to it, before it is "
+            f"copied: UPDATE {member.name.quoted} SET {column} = {column} + "
+            "<more than the largest of all shards> ORDER BY "
+            f"{column} DESC;"
+        )
+    else:
+        ways.append(
+            f"Change the values of one of two shards at its source, such as {member}, or leave "
+            "rows that are copies of one another out of all shards but one"
+        )
+    return ways
+
+
+def _key(finding: KeyFinding) -> str:
+    columns = ", ".join(map(quote, finding.key.columns))
+    if finding.key.name == "PRIMARY":
+        return f"{finding.name}'s primary key ({columns})"
+    return f"{finding.name}'s unique key {quote(finding.key.name)} ({columns})"
+
+
+def _shards(count: int) -> str:
+    return "1 shard" if count == 1 else f"{count:,} shards"

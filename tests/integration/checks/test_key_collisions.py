@@ -1,0 +1,201 @@
+"""Values of a target's keys that several shards have: found, counted, named; and none made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import config
+from actors.task.key_check import KeyCheck, KeyLook
+from replicator.checks import CheckResult
+from replicator.sandbox.server import DatabaseServer
+from tests.support.task_files import task_dict
+
+EXACT = KeyLook(exact=True)
+
+
+class Estate:
+    """Shards ``db.t*`` at some servers that are merged into ``db_all.t``."""
+
+    def __init__(self, db: str, target: DatabaseServer, *sources: DatabaseServer) -> None:
+        self.db, self.target = db, target
+        self.sources = dict(zip("abc", sources, strict=False))
+        for server in {id(s): s for s in sources}.values():
+            server.execute(f"CREATE DATABASE {db}")
+        target.execute(f"CREATE DATABASE {db}_all")
+
+    def shard(self, source: str, table: str, columns: str, *rows: str) -> None:
+        name = f"{self.db}.{table}"
+        statements = ["SET sql_mode=''", f"CREATE TABLE {name} ({columns})"]
+        statements += [f"INSERT INTO {name} VALUES {row}" for row in rows]
+        self.sources[source].execute(*statements)
+
+    def into(self, columns: str) -> None:
+        self.target.execute(f"CREATE TABLE {self.db}_all.t ({columns})")
+
+    async def look(self, look: KeyLook | None = None, **more: Any) -> list[CheckResult]:
+        found = task_dict(
+            self.db, self.sources, self.target, schema=self.db, target_schema=f"{self.db}_all"
+        )
+        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta"} | more
+        for instance in found["mysql-instances"]:
+            instance.pop("meta", None)
+        task = config.Task.model_validate(found)
+        return await KeyCheck(task, look or KeyLook()).run()
+
+    def drop(self) -> None:
+        for server in {id(s): s for s in self.sources.values()}.values():
+            server.execute(f"DROP DATABASE {self.db}")
+        self.target.execute(f"DROP DATABASE {self.db}_all")
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, mariadb_target, mariadb_source, mariadb_source)
+    del made.sources["b"]
+    yield made
+    made.drop()
+
+
+def only(results: list[CheckResult]) -> CheckResult:
+    (result,) = results
+    assert result.name == "key_collisions"
+    assert bool(result.ways_out) == (result.state != "passed")
+    return result
+
+
+async def test_a_value_that_two_shards_have(estate: Estate) -> None:
+    estate.shard("a", "t1", "id INT PRIMARY KEY", "(1),(2),(3)")
+    estate.shard("a", "t2", "id INT PRIMARY KEY", "(3),(4)")
+    estate.shard("a", "t3", "id INT PRIMARY KEY", "(5)")
+    result = only(await estate.look())
+    assert result.state == "failed"
+    db = estate.db
+    assert f"3 (a: {db}.t1, a: {db}.t2)" in result.finding
+    assert result.finding.startswith("one value is there more than once")
+    assert "partition id" in result.ways_out[0]
+    assert "extract-table" in result.ways_out[1]
+    assert "UPDATE" in result.ways_out[2]
+    estate.sources["a"].execute(f"UPDATE {db}.t2 SET id=9 WHERE id=3")
+    result = only(await estate.look())
+    assert result.state == "passed"
+    assert "all 6 values of 3 shards were compared" in result.finding
+
+
+# By case: the type on the target and those of two shards, the values of each, how many values of
+# both are equal on the target.
+CASES: dict[str, tuple[str, tuple[str, list[str]], tuple[str, list[str]], int]] = {
+    "numbers": (
+        "DECIMAL(20,3)",
+        ("INT(5) ZEROFILL", ["0", "10", "7"]),
+        ("DECIMAL(10,2)", ["10.00", "-7", "0.00"]),
+        2,
+    ),
+    "wide": (
+        "BIGINT UNSIGNED",
+        ("BIGINT UNSIGNED", ["18446744073709551615", "1", "2"]),
+        ("INT", ["2147483647", "2", "3"]),
+        1,
+    ),
+    "doubles": (
+        "DOUBLE",
+        ("FLOAT", ["0.5", "-0.0", "0.1"]),
+        ("DOUBLE", ["5e-1", "0", "0.1"]),
+        2,
+    ),
+    "moments": (
+        "DATETIME(3)",
+        ("DATE", ["'2020-01-01'", "'2020-01-02'", "'0000-00-00'"]),
+        ("DATETIME(1)", ["'2020-01-01 00:00:00.0'", "'2020-01-02 00:00:00.1'", "'2020-05-05'"]),
+        1,
+    ),
+    "ci": (
+        "VARCHAR(20) COLLATE utf8mb4_general_ci",
+        ("VARCHAR(20) COLLATE utf8mb4_bin", ["'a'", "'B '", "'é'"]),
+        ("VARCHAR(20) CHARACTER SET latin1", ["'A'", "'b'", "'É'"]),
+        3,
+    ),
+    "bin": (
+        "VARCHAR(20) COLLATE utf8mb4_bin",
+        ("VARCHAR(20) COLLATE utf8mb4_bin", ["'a'", "'b '", "'c'"]),
+        ("VARCHAR(20) COLLATE utf8mb4_bin", ["'A'", "'b'", "'C'"]),
+        1,
+    ),
+    "uca": (
+        "VARCHAR(20) COLLATE utf8mb4_unicode_ci",
+        ("VARCHAR(20) COLLATE utf8mb4_bin", ["'straße'", "'x'", r"'tab\tbed'"]),
+        ("VARCHAR(20) COLLATE utf8mb4_bin", ["'STRASSE'", "_utf8mb4 x'78C2A0'", r"'tab\\bed'"]),
+        2,
+    ),
+    "bytes": (
+        "VARBINARY(8)",
+        ("VARBINARY(8)", ["x'6100'", "x'0a09'", "x'5c'"]),
+        ("VARBINARY(8)", ["x'61'", "x'0a09'", "x'5c30'"]),
+        1,
+    ),
+    "padded": (
+        "BINARY(4)",
+        ("BINARY(2)", ["'a'", "'b'", "x'00'"]),
+        ("BINARY(4)", [r"'a\0'", "'bb'", "''"]),
+        2,
+    ),
+    "labels": (
+        "ENUM('red','blue','green')",
+        ("ENUM('red','blue','green')", ["'red'", "'blue'", "NULL"]),
+        ("ENUM('green','red','blue')", ["'green'", "'red'", "NULL"]),
+        1,
+    ),
+    "bits": (
+        "BIT(16)",
+        ("BIT(8)", ["b'1'", "b'11111111'", "b'0'"]),
+        ("BIT(16)", ["b'1'", "b'1111111100000000'", "b'10'"]),
+        1,
+    ),
+    "address": (
+        "INET6",
+        ("INET6", ["'::1'", "'fe80::1'", "'::ffff:1.2.3.4'"]),
+        ("INET6", ["'0:0::1'", "'fe80::2'", "'::ffff:1.2.3.5'"]),
+        1,
+    ),
+    "nulls": ("INT NULL", ("INT NULL", ["NULL", "NULL", "1"]), ("INT NULL", ["NULL", "2", "3"]), 0),
+}
+
+
+def unlike(estate: Estate) -> None:
+    """One target with a unique key for each case, and the two shards of each."""
+    estate.into(
+        "id INT PRIMARY KEY,"
+        + ",".join(f"`{case}` {kind}" for case, (kind, *_) in CASES.items())
+        + "".join(f", UNIQUE KEY `k_{case}` (`{case}`)" for case in CASES)
+    )
+    for shard in (1, 2):
+        sides = {case: (one, two)[shard - 1] for case, (_, one, two, _) in CASES.items()}
+        columns = ", ".join(f"`{case}` {kind}" for case, (kind, _) in sides.items())
+        estate.shard(
+            "a",
+            f"t{shard}",
+            f"id INT PRIMARY KEY, {columns}",
+            ",".join(
+                f"({shard}{row},{','.join(values[row] for _, values in sides.values())})"
+                for row in range(3)
+            ),
+        )
+
+
+async def test_values_are_compared_as_the_target_compares_them(estate: Estate) -> None:
+    unlike(estate)
+    results = await estate.look()
+    assert {result.name for result in results} == {"key_collisions"}
+    for case, (*_, expected) in CASES.items():
+        (result,) = [r for r in results if f"unique key `k_{case}` (`{case}`)" in r.finding]
+        assert (result.state == "failed") == bool(expected), (case, result)
+        if expected:
+            told = "one value is" if expected == 1 else f"{expected} values are"
+            assert result.finding.startswith(told), (case, result)
+            assert "t1, a: " in result.finding
+    (own,) = [r for r in results if "primary key (`id`)" in r.finding]
+    assert own.state == "passed"
