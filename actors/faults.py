@@ -35,32 +35,33 @@ class UnreadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What a fault blocks: targets, or a source; the whole task where neither is named.
+class Parts:
+    """Parts of a task that can be blocked while all others go on.
 
-    All others go on: the rows of a blocked target are held, a blocked source is not read.
+    The rows of a blocked target are held, a blocked source is not read.
     """
 
     targets: frozenset[TableName] = frozenset()
-    source: str = ""
+    sources: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.targets or self.sources)
 
 
-THE_TASK = Scope()
-"""Nothing can go on."""
-
-
-def of_target(*names: TableName) -> Scope:
+def of_target(*names: TableName) -> Parts:
     """The scope of a fault that concerns these targets only."""
-    return Scope(targets=frozenset(names))
+    return Parts(targets=frozenset(names))
 
 
-def of_source(source: str) -> Scope:
+def of_source(source: str) -> Parts:
     """The scope of a fault that keeps one source from being read."""
-    return Scope(source=source)
+    return Parts(sources=frozenset({source}))
 
 
 class FatalError(Exception):
-    """Fatal: going on would lose, double or falsify rows. What is in its ``scope`` is blocked.
+    """Fatal: going on would lose, double or falsify rows. Its ``scope`` is blocked: parts of
+    the task, or (None) the whole.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
     ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
@@ -74,7 +75,7 @@ class FatalError(Exception):
         *,
         where: str,
         ways_out: tuple[str, ...],
-        scope: Scope = THE_TASK,
+        scope: Parts | None = None,
         ddl_event: DdlEvent | None = None,
         unread: UnreadRows | None = None,
         final: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pymysql.err
 
-from actors.faults import THE_TASK, FatalError, of_source, of_target
+from actors.faults import FatalError, of_source, of_target
 from replicator.checks.connecting import explain
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import (
@@ -37,7 +37,7 @@ def refusal(
         "server.refused",
         finding,
         where="target" if source is None else f"source {source}",
-        scope=THE_TASK if source is None else of_source(source),
+        scope=None if source is None else of_source(source),
         ways_out=(f"{way}; then `replicator resume`",),
     )
 

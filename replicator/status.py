@@ -13,7 +13,11 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped"]
-"""The life of a task. A task with an error that needs the operator is ``paused``."""
+"""The life of a task. One with an error that needs the operator is ``paused``; where the error
+concerns a part of it, that is blocked, and the task is ``running`` with the rest."""
+
+PartKind = Literal["target", "source"]
+"""What can be blocked while the rest of a task goes on."""
 
 LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
@@ -163,6 +167,38 @@ class LockStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldAtSource:
+    """What one source holds of a blocked target: ``rows_held`` row events, read again later.
+
+    ``saved_position`` is where they would be read again from, ``distance`` how far that is from
+    both ends of the source's binlog.
+    """
+
+    source: str
+    rows_held: int
+    saved_position: str = ""
+    distance: BinlogDistance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedPart:
+    """A target or a source that does not go on while the rest of the task does.
+
+    ``name``: that of the target as in `TargetStatus`, or of the source. ``error``: the fault that
+    blocks it; None where the operator has paused it, or where it waits for another target,
+    ``waits_for``, which a statement has tied it to. ``held``: by source, of a target.
+    """
+
+    kind: PartKind
+    name: str
+    since: datetime
+    error: Fault | None = None
+    waits_for: str = ""
+    held: tuple[HeldAtSource, ...] = ()
+    ways_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WriterStatus:
     """The writer of the task: batches and rows since the process started.
 
@@ -222,6 +258,7 @@ class TaskStatus:
     writer: WriterStatus = WriterStatus()
     locks: tuple[LockStatus, ...] = ()
     copy: CopyStatus | None = None
+    blocked: tuple[BlockedPart, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""

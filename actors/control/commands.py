@@ -81,12 +81,35 @@ async def _status(task: str) -> TaskStatus:
         return await saved_status(loaded)
 
 
-def pause(task: TaskName) -> None:
-    """Let a running task finish its batch and save, and wait until it has."""
-    from actors.control.requests import pause_task
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="Only this target, as `status` shows its name: schema.table, a part that has a dot or"
+        " a backquote in backquotes. Several times for several.",
+    ),
+]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--source", help="Only this source. Several times for several."),
+]
+
+
+def pause(task: TaskName, target: Targets = None, source: Sources = None) -> None:
+    """Let a running task, or parts of it, finish the batch and save; wait until that is done.
+
+    The rows of a paused target are held, a paused source is not read; the rest goes on.
+    """
+    from actors.control.requests import pause_parts, pause_task
     from replicator.terminal.status import fault_panel
 
     name = name_of(task)
+    if target or source:
+        found = anyio.run(pause_parts, name, target or [], source or [])
+        out.print(f"task {name} is {found.state}", markup=False, highlight=False)
+        for part in found.blocked:
+            out.print(f"  {part.kind} {part.name} is blocked", markup=False, highlight=False)
+        return
     found = anyio.run(pause_task, name)
     if found.state != "paused":
         err.print(f"task {name} is {found.state}", markup=False, highlight=False)
@@ -96,11 +119,17 @@ def pause(task: TaskName) -> None:
         out.print(fault_panel(found.error, f"task {name}"))
 
 
-def resume(task: TaskName) -> None:
-    """Let a paused task go on from where it saved."""
+def resume(task: TaskName, target: Targets = None, source: Sources = None) -> None:
+    """Let a paused task go on from where it saved, with all that is blocked; or parts of it."""
     from actors.control.requests import command
 
     name = name_of(task)
+    if target or source:
+        parts = {"targets": target or [], "sources": source or []}
+        anyio.run(command, name, "resume", parts)
+        named = ", ".join([*parts["targets"], *parts["sources"]])
+        out.print(f"task {name} goes on with {named}", markup=False, highlight=False)
+        return
     anyio.run(command, name, "resume")
     out.print(f"task {name} goes on", markup=False, highlight=False)
 

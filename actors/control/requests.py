@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import anyio
 
 from actors.control.client import ask, ask_all, wait_ended
 from actors.control.protocol import ControlError, Reply, Request
-from replicator.status import TaskStatus
+from replicator.status import TaskState, TaskStatus
 
 PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""
@@ -37,9 +37,19 @@ async def statuses() -> list[TaskStatus]:
 async def pause_task(name: str) -> TaskStatus:
     """Let a task pause, and wait until it has, or has ended; its status then."""
     await command(name, "pause")
+    return await _until_not(name, "starting", "running", "pausing")
+
+
+async def pause_parts(name: str, targets: Collection[str], sources: Collection[str]) -> TaskStatus:
+    """Let parts of a task pause, and wait until they have; the status of the task then."""
+    await command(name, "pause", {"targets": list(targets), "sources": list(sources)})
+    return await _until_not(name, "starting", "pausing")
+
+
+async def _until_not(name: str, *states: TaskState) -> TaskStatus:
     while True:
         found = await status_of(name)
-        if found.state not in ("starting", "running", "pausing"):
+        if found.state not in states:
             return found
         await anyio.sleep(PAUSE_LOOK_SECONDS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import asdict, replace
 
@@ -16,9 +16,16 @@ from pyspark.sql import SparkSession
 from actors.copying.jobs import CopyJobs
 from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.progress import CopyProgress
-from actors.copying.start import CopyMember, begin_copy, visible_binlog_end
+from actors.copying.start import (
+    CopyMember,
+    CopyStart,
+    begin_copy,
+    begun_copy,
+    visible_binlog_end,
+)
 from actors.copying.targets import make_targets
 from actors.counts import CopyCounts
+from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
@@ -38,7 +45,10 @@ REPORT_SECONDS = 10.0
 
 
 class FullCopy:
-    """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped."""
+    """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
+
+    Members of ``blocked`` parts of the task are left out; the copy is not finished without them.
+    """
 
     def __init__(
         self,
@@ -48,11 +58,15 @@ class FullCopy:
         meta: MetaStore,
         session: SparkSession,
         counts: CopyCounts,
+        blocked: Parts,
         *,
         load_data: bool,
         patience: float,
     ) -> None:
         self.progress = CopyProgress(counts)
+        self.targets: frozenset[TableName] = frozenset()
+        """All targets of the copy; known once it has begun with all sources."""
+        self._blocked = blocked
         self._task = task
         self._setups = setups
         self._registry = registry
@@ -93,16 +107,18 @@ class FullCopy:
                 continue
             if known is None and await self._meta.load(source) is not None:
                 continue
-            start = await begin_copy(setup, self._meta, self._store, follow=follow)
+            start = await self._begin(setup, fresh=known is None, follow=follow)
             members[source] = start.members
             if start.position is not None:
                 positions[source] = start.position
         if not members:
             self.progress.finish()
             return True
-        fresh = not await self._store.has_copied()
+        self.targets = frozenset(m.target for found in members.values() for m in found)
+        begun = await self._begun()
         self._log.info("copy.started", sources=sorted(members))
-        targets = await make_targets(self._task, self._setups, self._registry, members, fresh=fresh)
+        every, members = members, self._not_blocked(members)
+        targets = await make_targets(self._task, self._setups, self._registry, members, begun)
         settings = replace(self._settings, followed=frozenset(positions))
         jobs = CopyJobs(
             self._session,
@@ -125,12 +141,16 @@ class FullCopy:
             if follow:
                 background.start_soon(self._watch(positions).run)
             planners = {
-                s: await self._planner(s, m, targets, followed=s in positions)
+                s: await self._planner(s, m, every[s], targets, followed=s in positions)
                 for s, m in members.items()
             }
             async with anyio.create_task_group() as tasks:
                 for source, planner in planners.items():
-                    tasks.start_soon(self._copy_source, source, planner, jobs, stop)
+                    whole = len(members[source]) == len(every[source])
+                    tasks.start_soon(self._copy_source, source, planner, jobs, stop, whole)
+            if members != every and not stop.is_set():
+                self.progress.waiting = "blocked parts of the task are not copied"
+                await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():
             return False
@@ -138,9 +158,44 @@ class FullCopy:
         self._tell("copy.finished")
         return True
 
+    async def _begun(self) -> Set[TableName]:
+        """The targets that rows were copied to; all of them, where a shard's is not known now."""
+        begun = set()
+        for member in await self._store.copied_shards():
+            setup, name = self._setups.get(member.source), member.name
+            routed = setup.router.route(name.schema, name.table) if setup else None
+            if routed is None:
+                return self.targets
+            begun.add(TableName(routed.schema, routed.table))
+        return begun
+
+    async def _begin(self, setup: SourceSetup, *, fresh: bool, follow: bool) -> CopyStart:
+        if setup.source in self._blocked.sources:
+            return await begun_copy(setup.source, self._meta)
+        try:
+            return await begin_copy(setup, self._meta, self._store, follow=follow)
+        except FatalError as error:
+            if fresh:
+                # Its shards are not known, which the targets are made for.
+                error.scope = None
+            raise
+
+    def _not_blocked(
+        self, members: Mapping[str, Sequence[CopyMember]]
+    ) -> dict[str, Sequence[CopyMember]]:
+        return {
+            source: [member for member in found if member.target not in self._blocked.targets]
+            for source, found in members.items()
+            if source not in self._blocked.sources
+        }
+
     def _watch(self, positions: Mapping[str, BinlogPosition]) -> PurgeWatch:
         needs = {
-            source: BinlogNeed(position, "the full copy is under way")
+            source: BinlogNeed(
+                position,
+                "the full copy is under way",
+                stopped=source in self._blocked.sources,
+            )
             for source, position in positions.items()
         }
         return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
@@ -149,6 +204,7 @@ class FullCopy:
         self,
         source: str,
         members: Sequence[CopyMember],
+        every: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
         *,
         followed: bool,
@@ -156,12 +212,12 @@ class FullCopy:
         setup = self._setups[source]
         upstream = Connection(setup.address)
         try:
-            sizes = await read_sizes(upstream, members)
+            sizes = await read_sizes(upstream, every)
         finally:
             upstream.close()
         records = await self._store.chunks(source)
-        self._count_former(members, records)
-        self.progress.expected += sum(sizes[m.name].rows for m in members if m.name in sizes)
+        self._count_former(every, records)
+        self.progress.expected += sum(sizes[m.name].rows for m in every if m.name in sizes)
         self.progress.expected = max(self.progress.expected, self.progress.rows)
         dump = self._dump[source]
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
@@ -188,7 +244,7 @@ class FullCopy:
         progress.size += sum(record.size for record in done)
 
     async def _copy_source(
-        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event
+        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event, whole: bool
     ) -> None:
         send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
         async with anyio.create_task_group() as tasks:
@@ -196,7 +252,7 @@ class FullCopy:
             for _ in range(self._dump[source].threads):
                 tasks.start_soon(self._work, receive.clone(), jobs, stop)
             receive.close()
-        if not stop.is_set():
+        if whole and not stop.is_set():
             reach(CrashPoint.COPY_COMPLETE)
             upstream = Connection(self._setups[source].address)
             try:

@@ -66,17 +66,29 @@ async def begin_copy(
             reach(CrashPoint.COPY_BEGUN)
         else:
             refuse_other_server(setup.source, setup.address, checkpoint.server, server)
-        members = tuple(
-            CopyMember(record.member.name, record.target, record.held.structure)
-            for record in checkpoint.members
-            if record.held.structure is not None
-        )
-        saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
-        return CopyStart(members, saved)
+        return _start(checkpoint)
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
+
+
+async def begun_copy(source: str, meta: MetaStore) -> CopyStart:
+    """The members and the position of a source as an earlier start found them; it is not asked."""
+    checkpoint = await meta.load(source)
+    if checkpoint is None:
+        return CopyStart((), None)
+    return _start(checkpoint)
+
+
+def _start(checkpoint: Checkpoint) -> CopyStart:
+    members = tuple(
+        CopyMember(record.member.name, record.target, record.held.structure)
+        for record in checkpoint.members
+        if record.held.structure is not None
+    )
+    saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
+    return CopyStart(members, saved)
 
 
 async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd | None:

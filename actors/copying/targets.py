@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import structlog
 from pymysql.err import MySQLError
@@ -28,13 +28,12 @@ async def make_targets(
     setups: Mapping[str, SourceSetup],
     registry: SchemaRegistry,
     members: Mapping[str, Sequence[CopyMember]],
-    *,
-    fresh: bool,
+    begun: Set[TableName],
 ) -> dict[TableName, tuple[int, Table]]:
     """The number and the structure of every target that members are copied to.
 
-    ``fresh``: nothing was copied before, so a target with rows is told of, or refused. Raises
-    FatalError, also where one can't be created.
+    A target with rows is told of, or refused, unless it is one of ``begun``, to which some were
+    copied before. Raises FatalError, also where one can't be created.
     """
     first: dict[TableName, tuple[str, TableName]] = {}
     for source in setups:
@@ -51,7 +50,7 @@ async def make_targets(
                 await _make(target, name, setups[source], like)
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
-            elif fresh and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+            elif name not in begun and await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
                 _tell_of_rows(name, table)
             refuse_engine(name, table)
             found[name] = (registry.target(name), table)

@@ -65,8 +65,13 @@ def _give_override(
     given = {"statements": statements, "source": source, "position": position}
     reply = anyio.run(command, name, "binlog", {"action": action, **given})
     _print_overrides(reply.body["overrides"])
-    if anyio.run(status_of, name).state == "paused":
+    found = anyio.run(status_of, name)
+    if found.state == "paused":
         out.print(f"the task is paused: replicator resume {name}", markup=False)
+    for part in found.blocked:
+        if found.state != "paused" and part.error is not None:
+            resume = shlex.join(["replicator", "resume", name, f"--{part.kind}", part.name])
+            out.print(f"blocked by {part.error.event}: {resume}", markup=False, soft_wrap=True)
 
 
 def _print_overrides(overrides: list[dict[str, Any]]) -> None:

@@ -25,20 +25,24 @@ NEAR_FILES = 2
 class BinlogNeed:
     """The position that a source would be read from again, and what keeps it there.
 
-    ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones.
+    ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones,
+    ``held`` the targets of which something is held. ``stopped``: the source is not read now.
     """
 
     position: BinlogPosition
     waits_for: str = ""
     locks: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    stopped: bool = False
 
 
 class PurgeWatch:
     """Checks the binlog files of each source periodically.
 
-    The saved position of a source with an open lock stays before its earliest open statement, and
-    that of a source being copied where the copy began, while reading continues. The server may
-    purge the files in between. ``need`` returns what a source needs now.
+    The saved position of a source with an open lock stays before its earliest open statement, that
+    of one with a blocked target before what is held of it, and that of a source being copied where
+    the copy began, while reading continues. The server may purge the files in between. ``need``
+    returns what a source needs now.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class PurgeWatch:
         self._need = need
         self._told: dict[str, int] = {}
         self._refused: set[str] = set()
+        self._gone: set[str] = set()
         self._log = structlog.get_logger()
 
     async def run(self) -> None:
@@ -83,7 +88,7 @@ class PurgeWatch:
         if found is None:
             self.distances.pop(source, None)
             if need.waits_for:
-                raise _purged(source, need, files)
+                self._fail(source, _purged(source, need, files), need)
             return
         self.distances[source] = found
         near = need.waits_for and found.files_behind > 0 and found.files_left <= NEAR_FILES
@@ -99,16 +104,28 @@ class PurgeWatch:
                 files_behind=found.files_behind,
                 bytes_behind=found.bytes_behind,
                 locks=list(need.locks),
+                held=list(need.held),
                 reason=f"{need.waits_for}: the source must be read again from this position",
+            )
+
+    def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:
+        """Raise the fault; where the source is stopped already, tell of it once."""
+        if not need.stopped:
+            raise fault
+        if source not in self._gone:
+            self._gone.add(source)
+            self._log.error(
+                fault.event, error=fault.message, where=fault.where, ways_out=fault.ways_out
             )
 
 
 def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalError:
-    locks = f" (locks: {', '.join(need.locks)})" if need.locks else ""
+    named = {"locks": need.locks, "targets": need.held}
+    held = "".join(f" ({what}: {', '.join(names)})" for what, names in named.items() if names)
     return FatalError(
         "source.purged",
         f"the source has purged {need.position.file}, its oldest binlog file is {files[0].name}:"
-        f" {need.waits_for}, and what came since then can't be read again{locks}",
+        f" {need.waits_for}, and what came since then can't be read again{held}",
         where=f"source {source}, after {need.position}",
         scope=of_source(source),
         ways_out=(

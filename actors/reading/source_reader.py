@@ -14,9 +14,11 @@ import structlog
 
 from actors.actor import Actor
 from actors.counts import SourceCounts
+from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_faults import source_fault
@@ -88,7 +90,8 @@ class SourceReader(Actor[Never]):
     A lost connection is reopened indefinitely, with growing pauses, and reading continues after
     the last event that was sent. Anything unreadable is fatal.
 
-    ``members`` are those of the source at the start. What is read is added to ``counts``.
+    ``members`` are those of the source at the start, ``held`` the targets of which nothing is
+    handed on. What is read is added to ``counts``.
     """
 
     def __init__(
@@ -104,12 +107,14 @@ class SourceReader(Actor[Never]):
         members: Iterable[TableName],
         counts: SourceCounts,
         side_effects: SideEffects,
+        held: HeldTargets,
         *,
         epoch: int,
     ) -> None:
         super().__init__(f"reader {settings.source}", capacity=1)
         self.settings = settings
         self.progress = ReaderProgress()
+        self.held = held
         self._start = start
         self._statements = StatementReader(
             settings.source,
@@ -249,16 +254,27 @@ class SourceReader(Actor[Never]):
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = self._statements.steps(segment, statement, doubt)
+            steps = self._steps(segment, statement, doubt)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
                 await self._deal_step(step, segment, {}, complete=segment.complete and last)
         self._note(segment)
 
+    def _steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+        try:
+            steps = self._statements.steps(segment, statement, doubt)
+        except FatalError as error:
+            if not self.held.holds_all(error.scope, statement):
+                raise
+            return [Step(statement)]
+        route = self._statements.target
+        return [self.held.without_held_effects(step, route) for step in steps]
+
     async def _deal_step(
         self, step: Step, segment: Segment, rows: Mapping[int, RowEvents], *, complete: bool
     ) -> None:
+        rows = self.held.without_held_rows(rows)
         end = SegmentEnd(
             source=self.settings.source,
             epoch=self._epoch,

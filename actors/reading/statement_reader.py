@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError, of_source
+from actors.faults import DdlEvent, FatalError, Parts, of_source, of_target
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
@@ -40,6 +40,8 @@ class Step:
 NOTHING = Step()
 
 _DEFINING = (EffectKind.CREATE, EffectKind.ALTER)
+_ANY_TABLE = (StatementKind.UNKNOWN, StatementKind.XA, StatementKind.DML)
+"""Which tables they change, their text does not tell."""
 
 
 class StatementReader:
@@ -138,7 +140,7 @@ class StatementReader:
                 "a change of a table that is not replicated was logged as a statement, and may have"
                 f" written to replicated tables, of which the binlog does not tell: {doubt}"
             )
-            raise _unsupported(self._source, segment, statement, error)
+            raise _unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         recognised = self._written_out(statement, self._recognised(statement, statement.sql))
@@ -152,9 +154,11 @@ class StatementReader:
             else:
                 found = [(statement, e) for e in self._overridden(statement, recognised, override)]
         except DdlError as error:
-            raise _unsupported(self._source, segment, statement, error) from error
+            scope = self._scope(recognised)
+            raise _unsupported(self._source, segment, statement, error, scope) from error
         except ForbiddenStatementError as error:
-            raise _forbidden(self._source, statement, error) from error
+            scope = self._scope(recognised)
+            raise _forbidden(self._source, statement, error, scope) from error
         for _, effects in found:
             for effect in effects:
                 self._note(effect)
@@ -268,6 +272,14 @@ class StatementReader:
             if (target := self.target(name)) is not None:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
+    def _scope(self, recognised: Recognised) -> Parts:
+        """What a statement concerns: the targets of its tables, where that is certain."""
+        named = (self.target(TableName(table.schema, table.table)) for table in recognised.tables)
+        targets = [target for target in named if target is not None]
+        if recognised.kind in _ANY_TABLE or not targets:
+            return of_source(self._source)
+        return of_target(*targets)
+
     def _by_target(self, effects: tuple[Effect, ...]) -> dict[int, tuple[Effect, ...]]:
         found: dict[int, tuple[Effect, ...]] = {}
         for effect in effects:
@@ -287,12 +299,14 @@ def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
         )
 
 
-def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError) -> FatalError:
+def _forbidden(
+    source: str, statement: Statement, error: ForbiddenStatementError, scope: Parts
+) -> FatalError:
     return FatalError(
         "ddl.forbidden",
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, at {statement.position}",
-        scope=of_source(source),
+        scope=scope,
         ways_out=(
             "let it pass: change the filter in the task file, `replicator stop`, then run the task"
             " again",
@@ -304,7 +318,7 @@ def _forbidden(source: str, statement: Statement, error: ForbiddenStatementError
 
 
 def _unsupported(
-    source: str, segment: Segment, statement: Statement, error: DdlError
+    source: str, segment: Segment, statement: Statement, error: DdlError, scope: Parts
 ) -> FatalError:
     file, offset = segment.end.binlog.file, segment.end.binlog.offset
     if segment.complete:
@@ -321,7 +335,7 @@ def _unsupported(
         "ddl.not-supported",
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, {where}",
-        scope=of_source(source),
+        scope=scope,
         ways_out=(
             "do by hand on the target what the statement does there, then start the task behind it"
             f" with remove-meta and {start}; the other sources at their applied_position, which"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 import anyio
 import anyio.abc
@@ -37,6 +37,9 @@ class LockCoordinator(Actor[LockMessage]):
     An agreed item is decided, saved, and executed once the writer has applied all older rows.
     Then the sources that held rows of it restart, and the others adopt the new version. The locks
     read the groups directly: all of them live on one event loop.
+
+    ``units`` are the sources that are read; ``sources`` are all: one that is not keeps the locks
+    waiting. A lock of a ``blocked`` target is neither decided nor executed.
     """
 
     def __init__(
@@ -49,6 +52,8 @@ class LockCoordinator(Actor[LockMessage]):
         store: DecisionStore,
         histories: Mapping[TableName, LockHistory],
         units: Mapping[str, Unit],
+        sources: tuple[str, ...],
+        blocked: Set[TableName],
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
@@ -59,6 +64,8 @@ class LockCoordinator(Actor[LockMessage]):
         self._store = store
         self._histories = histories
         self._units = units
+        self._sources = sources
+        self._blocked = blocked
         self._groups: dict[tuple[str, int], PessimisticGroup] = {}
         self._plain = Uncoordinated(registry, writer.mailbox, keep_databases=True)
         self._executing: set[int] = set()
@@ -141,7 +148,7 @@ class LockCoordinator(Actor[LockMessage]):
             name = self._registry.target_name(target)
             past = self._histories.get(name, LockHistory())
             lock = self.locks[target] = TargetLock(
-                name, tuple(self._units), past.history, past.cutovers, past.pending
+                name, self._sources, past.history, past.cutovers, past.pending
             )
         return lock
 
@@ -163,6 +170,8 @@ class LockCoordinator(Actor[LockMessage]):
     async def _advance(self, target: int) -> None:
         """Decide what is agreed and execute what is decided, as far as that is possible now."""
         lock = self.locks[target]
+        if lock.target in self._blocked:
+            return
         lock.look()
         self._watch_conflict(target, lock)
         if lock.agreed:
@@ -297,6 +306,10 @@ class LockCoordinator(Actor[LockMessage]):
         if target is None:
             open_ids = ", ".join(lock.id for lock in self.open_locks()) or "none"
             message.answer(f"there is no lock {message.lock}; open locks: {open_ids}")
+            return
+        if self.locks[target].target in self._blocked:
+            name = self.locks[target].target
+            message.answer(f"{name} is blocked: `replicator resume TASK --target '{name}'` first")
             return
         try:
             resolution = self.locks[target].unlock(

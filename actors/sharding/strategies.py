@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
 
 from actors.lock_state import histories
@@ -15,13 +15,15 @@ from actors.writing.ddl_runner import DdlRunner
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
 from replicator.schema.registry import SchemaRegistry
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyTools:
     """What a strategy may work with. ``target`` is a connection to the target, ``units`` are the
-    sources, which are there when the first of them begins."""
+    sources that are read, which are there when the first of them begins; ``sources`` are all.
+    ``blocked`` are the targets that nothing is done for."""
 
     registry: SchemaRegistry
     writer: BatchedWriter
@@ -31,6 +33,8 @@ class StrategyTools:
     histories: ChangeHistories
     meta: MetaStore
     units: Mapping[str, Unit]
+    sources: tuple[str, ...]
+    blocked: Set[TableName]
 
 
 async def _uncoordinated(tools: StrategyTools) -> Coordination:
@@ -49,6 +53,8 @@ async def _pessimistic(tools: StrategyTools) -> Coordination:
         store,
         histories(await store.load()),
         tools.units,
+        tools.sources,
+        tools.blocked,
     )
 
 

@@ -6,6 +6,7 @@ What runs and checks is imported when it is used, so that the other commands are
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -190,8 +191,8 @@ def set_structure(
         bool, typer.Option("--from-target", help="As the target is now.")
     ] = False,
 ) -> None:
-    """Tell a paused task the structure of the rows that it can't read, or of those to come."""
-    from actors.control.requests import command
+    """Tell a paused task, or one that such rows block a target of, the structure of the rows."""
+    from actors.control.requests import command, status_of
 
     if [file is not None, bool(sql), from_source, from_target].count(True) != 1:
         raise typer.BadParameter("give one of --file, --sql, --from-source and --from-target")
@@ -205,7 +206,10 @@ def set_structure(
     name = name_of(task)
     reply = anyio.run(command, name, "schema", wanted)
     _print_structures(reply.body["structures"])
-    out.print(f"the task is paused: replicator resume {name}", markup=False)
+    paused = anyio.run(status_of, name).state == "paused"
+    target = [w for s in reply.body["structures"] if not paused for w in ("--target", s["target"])]
+    resume = shlex.join(["replicator", "resume", name, *target])
+    out.print(f"{'the task' if paused else 'the target'} is paused: {resume}", markup=False)
 
 
 def _print_structures(structures: list[dict[str, Any]]) -> None:

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
+from actors.faults import Parts
 from actors.messages import Flush
 from actors.task.copy_overlap import hand_over
 from actors.task.leftovers import refuse_leftovers
-from actors.task.source_start import load_start
+from actors.task.source_start import load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
@@ -27,6 +28,7 @@ from replicator.downstream.meta_tables import create_tables
 from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.downstream.session import Session
 from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.names import TableName
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -39,16 +41,25 @@ class Generation:
     """Copies what is not copied, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
-    followed; both stay as they were in the end. What is done is added to ``counts``.
+    followed; both stay as they were in the end. What is done is added to ``counts``. ``blocked``
+    parts of the task do not go on in it.
     """
 
-    def __init__(self, task: Task, session: SparkSession, counts: TaskCounts, lease: Lease) -> None:
+    def __init__(
+        self,
+        task: Task,
+        session: SparkSession,
+        counts: TaskCounts,
+        lease: Lease,
+        blocked: Parts,
+    ) -> None:
         self.copy: FullCopy | None = None
         self.running: RunningTask | None = None
         self._task = task
         self._session = session
         self.counts = counts
         self._lease = lease
+        self.blocked = blocked
         self._log = structlog.get_logger()
 
     @property
@@ -56,6 +67,23 @@ class Generation:
         """Whether the task has nothing more to do: it only copies, and has."""
         only_copies = self._task.task_mode == "full"
         return only_copies and self.copy is not None and self.copy.progress.finished
+
+    @property
+    def begun(self) -> bool:
+        """Whether something is saved of every source, so that parts can be left out."""
+        return self.running is not None or (self.copy is not None and bool(self.copy.targets))
+
+    @property
+    def targets(self) -> frozenset[TableName]:
+        """The targets that the task is known to have shards of."""
+        if self.running is None:
+            return self.copy.targets if self.copy else frozenset()
+        registry = self.running.registry
+        return frozenset(
+            name
+            for number, name in registry.targets()
+            if name.table and registry.members_of(number)
+        )
 
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.
@@ -65,7 +93,9 @@ class Generation:
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         task = self._task
-        async with resources_of(task, self._session, self.counts, self._lease) as resources:
+        async with resources_of(
+            task, self._session, self.counts, self._lease, self.blocked
+        ) as resources:
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._lease.begin(resources.meta.connection)
@@ -82,10 +112,15 @@ class Generation:
             starts = {
                 source: await load_start(setup, resources.registry, resources.meta)
                 for source, setup in resources.setups.items()
+                if source not in self.blocked.sources
+            }
+            stopped = {
+                source: await load_stopped(source, resources.registry, resources.meta)
+                for source in sorted(self.blocked.sources)
             }
             safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
             safe_until = await hand_over(resources.meta, resources.registry, starts, safe)
-            self.running = await wire(resources, starts, safe_until, load_data=load_data)
+            self.running = await wire(resources, starts, stopped, safe_until, load_data=load_data)
             await self._follow(self.running, stop, started)
 
     async def _follow(self, running: RunningTask, stop: anyio.Event, started: anyio.Event) -> None:
@@ -133,6 +168,7 @@ def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:
         resources.meta,
         resources.session,
         resources.counts.copy,
+        resources.blocked,
         load_data=load_data,
         patience=TARGET_PATIENCE,
     )

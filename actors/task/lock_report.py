@@ -53,11 +53,14 @@ def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
         state=state,
         since=None if lock.since is None else datetime.fromtimestamp(lock.since, UTC),
         rows_held=view.rows_held,
-        sources=tuple(_source(running, view, source) for source in running.units),
+        sources=(
+            *(_source(running, view, source) for source in running.units),
+            *(_stopped(running, source) for source in running.stopped),
+        ),
         conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
         if conflict
         else None,
-        ways_out=tuple(_ways(task, lock)),
+        ways_out=(*_blocked(running), *_ways(task, lock)),
     )
 
 
@@ -72,6 +75,21 @@ def _source(
         saved_position=str(position.binlog) if position else "",
         distance=binlog_distance(running, source),
     )
+
+
+def _stopped(running: RunningTask, source: str) -> LockSource:
+    saved = running.stopped[source]
+    return LockSource(
+        source,
+        ready=False,
+        saved_position=str(saved) if saved else "",
+        distance=binlog_distance(running, source),
+    )
+
+
+def _blocked(running: RunningTask) -> Iterator[str]:
+    if running.stopped:
+        yield f"sources that are blocked have to go on first: {', '.join(sorted(running.stopped))}"
 
 
 def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:

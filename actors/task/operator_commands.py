@@ -4,7 +4,7 @@ statements."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -86,18 +86,18 @@ def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
 async def give_override(
     task: Task,
     lease: Lease,
-    event: DdlEvent | None,
+    events: Collection[DdlEvent],
     overrides: Callable[[], DdlOverrides | None],
     arguments: Mapping[str, Any],
 ) -> Reply:
     """Save an override for a statement; ``overrides`` gives those of the running task.
 
     ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
-    ``event``, the statement that has paused the task. With a position alone, every source gets
-    the override.
+    the one of ``events``, the statements that the task or parts of it wait for. With a position
+    alone, every source gets the override.
     """
     try:
-        made = _overrides(task, event, arguments)
+        made = _overrides(task, events, arguments)
     except ValueError as error:
         return Reply(ok=False, error=str(error))
     async with _override_store(task, lease) as store:
@@ -145,7 +145,7 @@ def _as_dict(override: DdlOverride) -> dict[str, object]:
 
 
 def _overrides(
-    task: Task, event: DdlEvent | None, arguments: Mapping[str, Any]
+    task: Task, events: Collection[DdlEvent], arguments: Mapping[str, Any]
 ) -> tuple[DdlOverride, ...]:
     """The overrides that are asked for. Raises ValueError with what is wrong with them."""
     action = OverrideAction(str(arguments.get("action")))
@@ -163,12 +163,8 @@ def _overrides(
     if text:
         position = _position(text)
         sources = [source] if source else known
-    elif event is None or (source and source != event.source):
-        raise ValueError(
-            f"no statement of {source or 'any source'} holds the task up now: say which one is"
-            " meant by --binlog-pos FILE:OFFSET (SHOW BINLOG EVENTS has it as Pos)"
-        )
     else:
+        event = _meant(events, source)
         position, sources = event.position, [event.source]
         if action.value not in event.actions:
             raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
@@ -176,6 +172,20 @@ def _overrides(
         DdlOverride(s, position.file, position.offset, position.key, action, statements)
         for s in sources
     )
+
+
+def _meant(events: Collection[DdlEvent], source: str) -> DdlEvent:
+    """The one statement that is waited for, of a source or of any. Raises ValueError."""
+    found = [event for event in events if source in ("", event.source)]
+    if not found:
+        raise ValueError(
+            f"no statement of {source or 'any source'} holds the task up now: say which one is"
+            " meant by --binlog-pos FILE:OFFSET (SHOW BINLOG EVENTS has it as Pos)"
+        )
+    if len(found) > 1:
+        places = "; ".join(f"--source {e.source} --binlog-pos {e.position}" for e in found)
+        raise ValueError(f"several statements hold parts of the task up, say which one: {places}")
+    return found[0]
 
 
 def _position(text: str) -> BinlogPosition:

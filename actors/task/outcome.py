@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, LostCommitsError, TransientError
+from actors.faults import FatalError, LostCommitsError, Parts, TransientError
 from actors.refusals import refusal
 from actors.task.lease_keeper import lease_lost
 from replicator.downstream.fence import OutOfStepError
@@ -56,7 +56,7 @@ def weightiest(group: BaseExceptionGroup[BaseException], target: DatabaseAddress
     """The error to act on: a fatal one before a transient one, anything unexpected first.
 
     Before all that: another process has the task, or the target has lost commits. What else was
-    found may follow from it.
+    found may follow from it. What blocks more comes first; the rest is met again.
 
     What a server says itself is the target's: the readers and the start tell of the sources.
     """
@@ -73,9 +73,13 @@ def _rank(error: BaseException) -> int:
             return 0
         case LostCommitsError():
             return 1
-        case FatalError():
+        case FatalError(scope=None):
             return 2
-    return 3
+        case FatalError(scope=Parts(targets=targets)) if not targets:
+            return 3
+        case FatalError():
+            return 4
+    return 5
 
 
 def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:

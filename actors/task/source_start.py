@@ -62,9 +62,22 @@ class SourceStart:
 async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
     """The state to start from; members and structures go into the registry.
 
-    Raises FatalError where there is none, or where it does not fit the server or the task file.
+    Raises FatalError where there is none, or where it does not fit the server or the task file: a
+    fault of the whole task before anything is saved of the source, since what its shards share
+    with others is not known then.
     """
     checkpoint = await meta.load(setup.source)
+    try:
+        return await _load(setup, registry, meta, checkpoint)
+    except FatalError as error:
+        if checkpoint is None:
+            error.scope = None
+        raise
+
+
+async def _load(
+    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
+) -> SourceStart:
     if checkpoint is not None:
         checkpoint = await _fitted(setup, checkpoint, meta)
     upstream = Connection(setup.address)
@@ -120,6 +133,31 @@ async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -
     return moved(checkpoint, moves)
 
 
+async def load_stopped(
+    source: str, registry: SchemaRegistry, meta: MetaStore
+) -> BinlogPosition | None:
+    """Where a source is saved that is not to be read now; None where nothing is saved of it.
+
+    Its members go into the registry, as they are saved: others decide by them what a statement
+    may do to a target. The server is not asked for anything.
+    """
+    checkpoint = await meta.load(source)
+    if checkpoint is None:
+        return None
+    _join_members(registry, checkpoint)
+    return BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
+
+
+def _join_members(registry: SchemaRegistry, checkpoint: Checkpoint) -> dict[int, dict[int, int]]:
+    """Put the members of a checkpoint into the registry; their versions, by target."""
+    members: dict[int, dict[int, int]] = {}
+    for record in checkpoint.members:
+        number = registry.join(record.member, record.target)
+        registry.learn(number, record.since, record.held)
+        members.setdefault(registry.target(record.target), {})[number] = record.version
+    return members
+
+
 def _from_checkpoint(
     setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server: ServerIdentity
 ) -> SourceStart:
@@ -135,11 +173,7 @@ def _from_checkpoint(
                 " `replicator run --remove-meta` and `task-mode: all`",
             ),
         )
-    members: dict[int, dict[int, int]] = {}
-    for record in checkpoint.members:
-        number = registry.join(record.member, record.target)
-        registry.learn(number, record.since, record.held)
-        members.setdefault(registry.target(record.target), {})[number] = record.version
+    members = _join_members(registry, checkpoint)
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
     position = SourcePosition(
         BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid, checkpoint.landmark

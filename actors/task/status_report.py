@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
+from actors.task.blocked_parts import BlockedParts
+from actors.task.blocked_report import blocked_statuses
 from actors.task.generation import Generation
 from actors.task.lock_report import binlog_distance, lock_statuses
 from actors.task.wiring import RunningTask
@@ -58,6 +60,7 @@ def task_status(
     since: datetime,
     pid: int,
     fault: Fault | None,
+    parts: BlockedParts,
     generation: Generation | None,
     counts: TaskCounts,
     rates: RateMeter,
@@ -76,6 +79,7 @@ def task_status(
         writer=_writer(running, counts, rates),
         locks=lock_statuses(name, running) if running else (),
         copy=copy,
+        blocked=blocked_statuses(name, parts, running),
     )
 
 
@@ -97,7 +101,25 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
 
 
 def _sources(running: RunningTask, counts: TaskCounts) -> tuple[SourceStatus, ...]:
-    return tuple(_source(running, source, counts.sources[source]) for source in running.units)
+    return tuple(
+        _source(running, source, counts.sources[source])
+        if source in running.units
+        else _stopped(running, source, counts.sources[source])
+        for source in sorted({*running.units, *running.stopped})
+    )
+
+
+def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:
+    saved = running.stopped[source]
+    return SourceStatus(
+        source=source,
+        state="blocked",
+        saved_position=str(saved) if saved else "",
+        rows=counts.rows,
+        bytes=counts.bytes,
+        reconnects=counts.reconnects,
+        distance=binlog_distance(running, source),
+    )
 
 
 def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceStatus:

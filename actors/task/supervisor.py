@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,9 +18,11 @@ from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
-from actors.faults import DdlEvent, FatalError, LostCommitsError, TransientError, UnreadRows
+from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.refusals import refusal
-from actors.task import operator_commands, structure_commands
+from actors.task import operator_commands
+from actors.task.blocked_parts import Block, BlockedParts, block_of
+from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.leftovers import refuse_removed
@@ -32,11 +34,11 @@ from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring import RunningTask
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease, LeaseLostError
 from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import TableName
 from replicator.status import Fault, TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
@@ -51,25 +53,20 @@ RATE_INTERVAL = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Where a task is in its life, since when, and what keeps it there.
-
-    ``ddl_event`` is the statement that ``fault`` is about, if it is about one; ``unread`` the
-    rows, if another structure may help them.
-    """
+    """Where a task is in its life, since when, and what keeps it there."""
 
     state: TaskState
     since: datetime
     fault: Fault | None = None
-    ddl_event: DdlEvent | None = None
-    unread: UnreadRows | None = None
 
 
 class TaskSupervisor:
     """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
 
     A transient failure (a server away, Spark failing) starts a new generation from the saved
-    state, with growing pauses. A fatal one pauses the task with its error until the operator
-    resumes or stops it; with ``exit_on_error`` it ends the process instead.
+    state, with growing pauses. A fatal one blocks the parts of the task that it concerns, and the
+    others go on in a new generation; or it pauses the task until the operator resumes or stops it,
+    as where nothing else is left. With ``exit_on_error`` it ends the process instead.
     """
 
     def __init__(self, task: Task, *, exit_on_error: bool = False) -> None:
@@ -78,6 +75,11 @@ class TaskSupervisor:
         self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
+        self._parts = BlockedParts(task.name)
+        self._sources = [instance.source_id for instance in task.mysql_instances]
+        self._whole: Block | None = None
+        self._nothing_left = False
+        self._known_targets: frozenset[TableName] = frozenset()
         self._generation: Generation | None = None
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
@@ -90,6 +92,14 @@ class TaskSupervisor:
         self._lease_lost = anyio.Event()
         self._prepared = False
         self._still = anyio.Lock()
+        self._answers = FaultAnswers(
+            task,
+            self._lease,
+            lambda: self._running,
+            lambda: self._phase.state,
+            lambda: list(self._blocks),
+            self._still,
+        )
         self._log = structlog.get_logger().bind(task=task.name)
 
     def status(self) -> TaskStatus:
@@ -100,21 +110,46 @@ class TaskSupervisor:
             self._phase.since,
             os.getpid(),
             self._phase.fault,
+            self._parts,
             self._generation,
             self._counts,
             self._rates,
         )
 
     def request(self, command: str) -> None:
-        """Pause, resume or stop the task; returns at once. ValueError for anything else."""
+        """Pause, resume or stop the whole task; returns at once. ValueError for anything else."""
         if command not in ("pause", "resume", "stop"):
             raise ValueError(f"no such command: {command}")
         wish = "run" if command == "resume" else command
-        if self._wish == "stop" or (wish == "run" and self._phase.state == "running"):
+        going = self._phase.state == "running" and not self._parts.blocked
+        if self._wish == "stop" or (wish == "run" and going):
             return
+        self._nothing_left = False
         if wish == "run":
-            self._phase = replace(self._phase, fault=None, ddl_event=None, unread=None)
+            self._forget_fault()
+            self._parts.release(self._parts.blocked)
         self._wish = wish
+        self._leave()
+        self._wished.set()
+
+    def _leave(self) -> None:
+        """Where a run ends to begin anew, no one is to take it for the new one."""
+        if self._wish == "run" and self._phase.state == "running":
+            self._enter("starting")
+
+    def request_parts(self, command: str, arguments: Mapping[str, Any]) -> None:
+        """Pause or resume parts of the task, as `BlockedParts.steer` takes them; returns at once.
+
+        Raises ValueError.
+        """
+        begun = self._generation is not None and self._generation.begun
+        self._parts.steer(command, arguments, self._targets, self._sources, begun=begun)
+        if self._wish == "pause" and self._nothing_left and self._something_left:
+            self._forget_fault()
+            self._wish, self._nothing_left = "run", False
+        elif self._wish == "run" and not self._something_left:
+            self._wish, self._nothing_left = "pause", True
+        self._leave()
         self._wished.set()
 
     async def run(self) -> int:
@@ -142,10 +177,10 @@ class TaskSupervisor:
         while await self._wanted():
             match await self._run_once():
                 case Stop():
-                    code = 0
+                    code = int(self._parts.failed)
                     break
                 case Pause():
-                    code = 0
+                    code = int(self._parts.failed)
                 case Failed(error):
                     code = 1
                     self._fail(error)
@@ -234,7 +269,9 @@ class TaskSupervisor:
 
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
-        generation = self._generation = Generation(self._task, session, self._counts, self._lease)
+        generation = self._generation = Generation(
+            self._task, session, self._counts, self._lease, self._parts.blocked
+        )
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
@@ -247,10 +284,12 @@ class TaskSupervisor:
 
     async def _announce(self, started: anyio.Event) -> None:
         await started.wait()
-        self._phase = replace(self._phase, fault=None, ddl_event=None, unread=None)
+        self._forget_fault()
         self._enter("running")
         await self._wished.wait()
-        self._enter("stopping" if self._wish == "stop" else "pausing")
+        states: dict[str, TaskState] = {"stop": "stopping", "pause": "pausing", "run": "starting"}
+        if self._phase.state != states[self._wish]:
+            self._enter(states[self._wish])
 
     async def _keep_lease(self) -> None:
         """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""
@@ -290,51 +329,16 @@ class TaskSupervisor:
             return await operator_commands.unlock(
                 running.coordination if running else None, request.arguments
             )
-        if request.command == "binlog":
-            return await self._binlog(request.arguments)
-        if request.command == "schema":
-            return await self._schema(request.arguments)
+        if request.command in ("binlog", "schema"):
+            return await self._answers.take(request)
         try:
-            self.request(request.command)
+            if request.arguments:
+                self.request_parts(request.command, request.arguments)
+            else:
+                self.request(request.command)
         except ValueError as error:
             return Reply(ok=False, error=str(error))
         return Reply(ok=True)
-
-    async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
-        try:
-            if arguments.get("action") == "list":
-                return await operator_commands.list_overrides(self._task, self._lease)
-            return await operator_commands.give_override(
-                self._task,
-                self._lease,
-                self._phase.ddl_event,
-                lambda: self._running.overrides if self._running else None,
-                arguments,
-            )
-        except (OutOfStepError, LeaseLostError) as error:
-            return Reply(ok=False, error=f"nothing was saved: {error}")
-        except (DatabaseUnavailableError, MySQLError) as error:
-            return Reply(ok=False, error=f"the target can't be written to: {error}")
-
-    async def _schema(self, arguments: Mapping[str, Any]) -> Reply:
-        registry = self._running.registry if self._running else None
-        unread = self._phase.unread
-        try:
-            if arguments.get("action") == "list":
-                return await structure_commands.list_structures(
-                    self._task, self._lease, registry, unread, arguments
-                )
-            async with self._still:
-                if self._phase.state != "paused":
-                    error = f"the task is {self._phase.state}: pause it first"
-                    return Reply(ok=False, error=error)
-                return await structure_commands.tell_structure(
-                    self._task, self._lease, registry, unread, arguments
-                )
-        except (OutOfStepError, LeaseLostError) as error:
-            return Reply(ok=False, error=f"nothing was saved: {error}")
-        except (DatabaseUnavailableError, MySQLError) as error:
-            return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
 
     @property
     def _running(self) -> RunningTask | None:
@@ -348,18 +352,48 @@ class TaskSupervisor:
         self._phase = replace(self._phase, fault=fault)
 
     def _fail(self, error: FatalError) -> None:
-        """Tell of a fault; what is wanted from now on is a pause, if not the end."""
-        event = error.ddl_event
-        unread = error.unread
-        answers = operator_commands.ways_of(self._task.name, event) if event else ()
-        if unread is not None:
-            answers = structure_commands.ways_of(self._task.name, unread)
-        ways_out = (*answers, *error.ways_out)
-        fault = Fault(error.event, error.message, error.where, ways_out, now())
-        self._phase = replace(self._phase, fault=fault, ddl_event=event, unread=unread)
-        self._log.error(error.event, error=error.message, where=error.where, ways_out=ways_out)
+        """Tell of a fault and block what it concerns.
+
+        Where that is the whole task, or nothing is left beside it, what is wanted from now on is a
+        pause, if not the end.
+        """
+        block = block_of(self._task.name, error)
+        fault = block.fault
+        assert fault is not None
+        self._log.error(
+            error.event, error=fault.message, where=fault.where, ways_out=fault.ways_out
+        )
+        # A part that is blocked has no faults: if it has, blocking it does not help.
+        added = error.scope is not None and self._parts.add(error.scope, block)
+        if added and self._something_left and not self._exit_on_error:
+            return
+        self._whole, self._nothing_left = block, added
+        self._phase = replace(self._phase, fault=fault)
         if self._wish == "run":
             self._wish = "pause"
+
+    def _forget_fault(self) -> None:
+        self._whole = None
+        self._phase = replace(self._phase, fault=None)
+
+    @property
+    def _blocks(self) -> Iterator[Block]:
+        """What blocks the task or parts of it."""
+        yield from self._parts.blocks
+        if self._whole is not None:
+            yield self._whole
+
+    @property
+    def _targets(self) -> frozenset[TableName]:
+        """The targets that are known, at a start those of the run before."""
+        found = self._generation.targets if self._generation else frozenset()
+        self._known_targets = found or self._known_targets
+        return self._known_targets
+
+    @property
+    def _something_left(self) -> bool:
+        """Whether there are targets and sources that are not blocked."""
+        return self._parts.leaves(self._targets, self._sources)
 
     def _enter(self, state: TaskState) -> None:
         self._phase = replace(self._phase, state=state, since=now())

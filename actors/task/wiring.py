@@ -10,7 +10,9 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from actors.counts import TaskCounts
+from actors.faults import Parts
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.side_effects import SideEffects
@@ -37,7 +39,7 @@ from actors.writing.job_runner import JobRunner
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from config.models import Task
 from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.ddl_execution import DdlExecutor
@@ -65,7 +67,7 @@ class Resources:
     """What the actors of one generation share.
 
     ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
-    empty table what it does.
+    empty table what it does. ``blocked``: the parts of the task that are not to go on.
     """
 
     task: Task
@@ -76,11 +78,12 @@ class Resources:
     meta: MetaStore
     ddl: Connection
     scratch: Connection
+    blocked: Parts
 
 
 @asynccontextmanager
 async def resources_of(
-    task: Task, session: SparkSession, counts: TaskCounts, lease: Lease
+    task: Task, session: SparkSession, counts: TaskCounts, lease: Lease, blocked: Parts
 ) -> AsyncIterator[Resources]:
     """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
     address = address_of(task.target_database)
@@ -95,6 +98,7 @@ async def resources_of(
             MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
             ddl,
             scratch,
+            blocked,
         )
     finally:
         for connection in (meta, ddl, scratch):
@@ -105,13 +109,15 @@ async def resources_of(
 class RunningTask:
     """The actors of a task that follows its sources, all of them there from the first moment.
 
-    ``units`` by source. ``overrides`` are those that the readers look up.
+    ``units`` by source. ``stopped`` are the blocked sources, with where each is saved.
+    ``overrides`` are those that the readers look up.
     """
 
     registry: SchemaRegistry
     writer: BatchedWriter
     coordination: Coordination
     units: Mapping[str, SourceUnit]
+    stopped: Mapping[str, BinlogPosition | None]
     watch: PurgeWatch
     overrides: DdlOverrides
 
@@ -119,6 +125,7 @@ class RunningTask:
 async def wire(
     resources: Resources,
     starts: Mapping[str, SourceStart],
+    stopped: Mapping[str, BinlogPosition | None],
     safe_until: Mapping[str, int],
     *,
     load_data: bool,
@@ -138,7 +145,7 @@ async def wire(
 
     def open_items(source: str) -> Collection[Place]:
         # The writer and the strategy need each other: it is asked when both are there.
-        return coordination.open_items(source)
+        return (*coordination.open_items(source), *units[source].reader.held.places)
 
     settings = ApplySettings(
         address=address_of(task.target_database),
@@ -153,34 +160,32 @@ async def wire(
     collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
-        StrategyTools(registry, writer, tracker, resources.scratch, runner, histories, meta, units)
+        StrategyTools(
+            registry,
+            writer,
+            tracker,
+            resources.scratch,
+            runner,
+            histories,
+            meta,
+            units,
+            tuple(resources.setups),
+            resources.blocked.targets,
+        )
     )
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     for source, start in starts.items():
         online = await _load_online(meta, resources.setups[source], start)
-        units[source] = SourceUnit(
-            source,
-            start,
-            writer,
-            coordination,
-            partial(
-                _reader,
-                resources.setups[source],
-                start.server,
-                registry,
-                resources.counts,
-                overrides,
-                online,
-                writer,
-                collations,
-            ),
+        make_reader = partial(
+            _reader, resources, start.server, overrides, online, writer, collations
         )
+        units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     watch = PurgeWatch(
         {source: setup.address for source, setup in resources.setups.items()},
-        partial(_need, writer, coordination),
+        partial(_need, writer, coordination, units, stopped),
     )
-    return RunningTask(registry, writer, coordination, units, watch, overrides)
+    return RunningTask(registry, writer, coordination, units, stopped, watch, overrides)
 
 
 async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:
@@ -238,10 +243,8 @@ def _writer(
 
 
 def _reader(
-    setup: SourceSetup,
+    resources: Resources,
     upstream: ServerIdentity,
-    registry: SchemaRegistry,
-    counts: TaskCounts,
     overrides: DdlOverrides,
     online: OnlineDdl,
     writer: BatchedWriter,
@@ -249,6 +252,7 @@ def _reader(
     unit: SourceUnit,
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
+    setup, registry = resources.setups[unit.source], resources.registry
     return SourceReader(
         SourceSettings(
             source=unit.source,
@@ -272,17 +276,34 @@ def _reader(
             for group in unit.state.groups.values()
             for number, _ in group.members
         ],
-        counts.sources[unit.source],
+        resources.counts.sources[unit.source],
         SideEffects(setup, upstream),
+        HeldTargets(
+            registry,
+            resources.blocked.targets,
+            drops_databases=not resources.task.shard_mode,
+        ),
         epoch=unit.epoch,
     )
 
 
-def _need(writer: BatchedWriter, coordination: Coordination, source: str) -> BinlogNeed | None:
+def _need(
+    writer: BatchedWriter,
+    coordination: Coordination,
+    units: Mapping[str, SourceUnit],
+    stopped: Mapping[str, BinlogPosition | None],
+    source: str,
+) -> BinlogNeed | None:
+    if source in stopped:
+        saved = stopped[source]
+        return BinlogNeed(saved, "the source is blocked", stopped=True) if saved else None
     position = writer.tracker(source).resume.position
     if position is None:
         return None
-    if not coordination.open_items(source):
-        return BinlogNeed(position.binlog)
-    locks = tuple(lock.id for lock in coordination.open_locks())
-    return BinlogNeed(position.binlog, "locks are open", locks)
+    locks: tuple[str, ...] = ()
+    held = tuple(map(str, sorted(units[source].reader.held.targets)))
+    reasons = ["targets are blocked"] if held else []
+    if coordination.open_items(source):
+        locks = tuple(lock.id for lock in coordination.open_locks())
+        reasons.insert(0, "locks are open")
+    return BinlogNeed(position.binlog, " and ".join(reasons), locks, held)

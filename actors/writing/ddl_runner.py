@@ -196,6 +196,7 @@ class DdlRunner:
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
+                scope=of_target(ddl.target),
                 ways_out=(
                     "remove what the error names from the target, then `replicator resume`: it goes"
                     " on with what was not executed",

@@ -13,7 +13,7 @@ from replicator.downstream.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost
 from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_table import MetaTable
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 
 Bound = tuple[bytes, ...] | None
 
@@ -129,12 +129,14 @@ class CopyStore:
             for schema, table, number, lower, upper, state, rows, size, read_at in rows
         ]
 
-    async def has_copied(self) -> bool:
-        """Whether a chunk of any source is on the target."""
+    async def copied_shards(self) -> list[Member]:
+        """The shards of any source of which a chunk is on the target."""
         rows = await self._run(
-            f"SELECT 1 FROM {self._meta.table(CHUNK_TABLE)} WHERE state = %s LIMIT 1", (DONE,)
+            f"SELECT DISTINCT source, schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
+            " WHERE state = %s",
+            (DONE,),
         )
-        return bool(rows)
+        return [Member(source, TableName(schema, table)) for source, schema, table in rows]
 
     async def copied(self, source: str) -> CopiedTables:
         """What is on the target of a source whose copy is done."""

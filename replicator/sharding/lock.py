@@ -173,8 +173,8 @@ class TargetLock(Generic[Name, Event]):
             raise UnlockError(f"there is no lock on {self.target}")
         if away or late:
             raise UnlockError(
-                f"{name} cannot be unlocked while sources restart ({', '.join(away + late)}):"
-                " try again when they run"
+                f"{name} cannot be unlocked while sources restart, or are blocked"
+                f" ({', '.join(away + late)}): try again when they run"
             )
         chosen = owner or self.owner or having[0]
         if chosen not in having:

@@ -11,7 +11,14 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.panel import Panel
 from rich.text import Text
 
-from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus, WriterStatus
+from replicator.status import (
+    BlockedPart,
+    Fault,
+    SourceStatus,
+    TargetStatus,
+    TaskStatus,
+    WriterStatus,
+)
 from replicator.terminal.copy import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import Column, FittingTable
@@ -55,9 +62,15 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
             column("since", lambda task: _clock(task.since), 1),
             column("process", lambda task: str(task.pid), 2),
             column("lag", lambda task: seconds(_lag(task))),
-            column("fault", lambda task: task.error.message if task.error else ""),
+            column("fault", _trouble),
         )
     )
+
+
+def _trouble(task: TaskStatus) -> str:
+    if task.error:
+        return task.error.message
+    return f"blocked: {', '.join(part.name for part in task.blocked)}" if task.blocked else ""
 
 
 def _lag(task: TaskStatus) -> float | None:
@@ -86,8 +99,9 @@ class Screen:
 
 def _above_targets(status: TaskStatus) -> Iterator[RenderableType]:
     yield _head(status)
-    if status.error:
+    if status.error and status.error not in [part.error for part in status.blocked]:
         yield fault_panel(status.error, f"task {status.task}")
+    yield from map(_blocked_panel, status.blocked)
     yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
     if status.copy:
         yield render_copy(status.copy)
@@ -111,6 +125,23 @@ def fault_panel(fault: Fault, title: str) -> Panel:
     return Panel(text, title=heading, title_align="left", border_style="red")
 
 
+def _blocked_panel(part: BlockedPart) -> RenderableType:
+    """One part that does not go on, why, and how it will."""
+    title = f"{part.kind} {part.name} is blocked"
+    fault = part.error or Fault(
+        f"waits for {part.waits_for}" if part.waits_for else "paused",
+        "its rows are held" if part.kind == "target" else "it is not read",
+        "",
+        part.ways_out,
+        part.since,
+    )
+    places = (
+        f"{held.source} holds {number(held.rows_held)} rows, read again from {held.saved_position}"
+        for held in part.held
+    )
+    return Group(fault_panel(fault, title), *map(Text, places))
+
+
 def _head(status: TaskStatus) -> Text:
     age = seconds(max((datetime.now(UTC) - status.since).total_seconds(), 0.0))
     told = f" for {age} (process {status.pid})" if status.pid else f", saved {age} ago"
@@ -119,6 +150,7 @@ def _head(status: TaskStatus) -> Text:
         (status.task, "bold"),
         "  ",
         (status.state, _STATE_STYLE.get(status.state, "bold")),
+        (f", {len(status.blocked)} blocked" if status.blocked else "", "bold red"),
         (told, "dim"),
     )
 

@@ -15,6 +15,7 @@ from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.reading import purge_watch
 from actors.task import operator_commands
+from actors.task.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -42,7 +43,15 @@ def estate(
 def locks(estate: ShardedEstate) -> tuple[LockStatus, ...]:
     counts = TaskCounts()
     status = task_status(
-        "orders", "running", now(), 1, None, estate.generation, counts, RateMeter(counts)
+        "orders",
+        "running",
+        now(),
+        1,
+        None,
+        BlockedParts("orders"),
+        estate.generation,
+        counts,
+        RateMeter(counts),
     )
     return status.locks
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import config
 from actors.counts import TaskCounts
-from actors.faults import FatalError
+from actors.faults import FatalError, Parts
 from actors.task.generation import Generation
 from replicator.binlog.position import BinlogPosition
 from replicator.downstream.holder import this_process
@@ -21,18 +21,21 @@ from tests.support.task_files import binlog_status
 
 LOOK_SECONDS = 0.02
 PATIENCE = 60.0
+NOTHING = Parts()
 
 
-def generation_of(task: config.Task, session: SparkSession) -> Generation:
+def generation_of(task: config.Task, session: SparkSession, blocked: Parts = NOTHING) -> Generation:
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
-    return Generation(task, session, TaskCounts(), lease)
+    return Generation(task, session, TaskCounts(), lease, blocked)
 
 
 @asynccontextmanager
-async def running(task: config.Task, session: SparkSession) -> AsyncIterator[Generation]:
+async def running(
+    task: config.Task, session: SparkSession, blocked: Parts = NOTHING
+) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""
-    generation = generation_of(task, session)
+    generation = generation_of(task, session, blocked)
     stop, started = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(generation.run, stop, started)

@@ -71,6 +71,8 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
         nothing,
         {TARGET: DECIDED},
         {"a": cast(Any, unit)},
+        ("a",),
+        frozenset(),
     )
     coordinator.make_group(cast(Any, unit), registry.target(TARGET))
     return coordinator
@@ -109,6 +111,7 @@ def test_a_lock_whose_statement_is_not_known_has_no_age(pessimistic: LockCoordin
     running = SimpleNamespace(
         coordination=pessimistic,
         units={"a": None},
+        stopped={},
         writer=SimpleNamespace(tracker=lambda _: tracker),
         watch=SimpleNamespace(distances={}),
     )

@@ -6,6 +6,7 @@ import pytest
 
 from actors.copying.progress import CopyProgress
 from actors.counts import CopyCounts, TaskCounts
+from actors.task.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
 from replicator.downstream.chunks import CopiedTables
 from replicator.mysql.names import TableName
@@ -26,7 +27,9 @@ def test_rows_are_those_written_to_all_targets() -> None:
 def test_a_task_that_starts_anew_shows_what_it_has_done_before() -> None:
     counts = TaskCounts(batches=3)
     counts.targets[ORDERS].inserted += 5
-    status = task_status("x", "starting", now(), 1, None, None, counts, RateMeter(counts))
+    status = task_status(
+        "x", "starting", now(), 1, None, BlockedParts("x"), None, counts, RateMeter(counts)
+    )
     assert (status.writer.batches, status.writer.rows) == (3, 5)
 
 

@@ -84,6 +84,8 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
         cast(DecisionStore, None),
         {TARGET: LockHistory(cutovers={"a": [CUTOVER]}, pending=pending)},
         {"a": cast(Any, unit)},
+        ("a",),
+        frozenset(),
     )
 
     def start() -> PessimisticGroup:

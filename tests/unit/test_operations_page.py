@@ -13,8 +13,10 @@ import pytest
 from replicator.pipeline.batch import Outcome
 from replicator.status import (
     BinlogDistance,
+    BlockedPart,
     CopyStatus,
     Fault,
+    HeldAtSource,
     LockClaim,
     LockConflict,
     LockSource,
@@ -29,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
 NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.OUT_OF_STEP)
+WORDS = re.compile(r"of_target|of_source|None")
 OUTCOMES = [o.value for o in Outcome if o not in NO_FAULTS]
 
 
@@ -45,27 +48,45 @@ def names(event: ast.expr) -> Iterator[str]:
         pytest.fail(f"line {event.lineno}: the test can't tell the names of {ast.unparse(event)}")
 
 
-def faults() -> set[str]:
-    calls = (node for path in ACTORS for node in ast.walk(ast.parse(path.read_text())))
-    return {
-        name
-        for call in calls
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("FatalError")
-        for name in names(call.args[0])
-    }
+def blocked_by(call: ast.Call) -> set[str]:
+    """What the ``scope`` of a FatalError can be."""
+    scopes: list[ast.expr] = [keyword.value for keyword in call.keywords if keyword.arg == "scope"]
+    if any(ast.unparse(scope) == "scope" for scope in scopes):
+        # That of a statement: the targets that it names, if it names any.
+        return {"source", "target"}
+    words = {"of_target": "target", "of_source": "source", "None": "task"}
+    found = {words[name] for scope in scopes for name in WORDS.findall(ast.unparse(scope))}
+    assert found or not scopes, f"line {call.lineno}: the test can't tell what it blocks"
+    return found or {"task"}
 
 
-def test_every_fault_is_in_the_table_with_its_ways_out() -> None:
-    table = PAGE.split("| event | what it means | ways out |\n|---|---|---|\n")[1].split("\n\n")[0]
-    documented = set(re.findall(r"^\| `([a-z.-]+)` \| .+ \| .+ \|$", table, re.MULTILINE))
-    assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults()
-    assert documented == faults(), "say what they mean and what to do"
+def faults() -> dict[str, set[str]]:
+    """Every fault, and what it blocks."""
+    found: dict[str, set[str]] = {}
+    for call in (node for path in ACTORS for node in ast.walk(ast.parse(path.read_text()))):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("FatalError"):
+            for name in names(call.args[0]):
+                found.setdefault(name, set()).update(blocked_by(call))
+    return found
+
+
+def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_ways_out() -> None:
+    head = "| event | blocks | what it means | ways out |\n|---|---|---|---|\n"
+    table = PAGE.split(head)[1].split("\n\n")[0]
+    row = re.compile(
+        r"^\| `([a-z.-]+)` \| (target|source|task|source or task|source or target) \| .+ \| .+ \|$",
+        re.M,
+    )
+    documented = {event: set(blocks.split(" or ")) for event, blocks in row.findall(table)}
+    assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
+    assert documented == faults(), "say what they block, what they mean and what to do"
 
 
 @pytest.mark.parametrize(
     "part",
     [
         *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus),
+        *(BlockedPart, HeldAtSource),
         *(CopyStatus, BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
     ],
 )

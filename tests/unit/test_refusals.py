@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql.err
 import pytest
 
-from actors.faults import THE_TASK, FatalError
+from actors.faults import FatalError, of_source
 from actors.refusals import refusal
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 
@@ -45,8 +45,8 @@ def test_anything_else_is_to_be_mended_at_the_server() -> None:
 
 def test_only_the_target_keeps_the_whole_task_from_going_on() -> None:
     error = pymysql.err.OperationalError(1045, "Access denied for user")
-    of_target, of_source = refusal(SERVER, error, source=None), refusal(SERVER, error, source="a")
-    assert isinstance(of_target, FatalError)
-    assert isinstance(of_source, FatalError)
-    assert (of_target.scope, of_target.where) == (THE_TASK, "target")
-    assert (of_source.scope.source, of_source.where) == ("a", "source a")
+    at_target, at_source = refusal(SERVER, error, source=None), refusal(SERVER, error, source="a")
+    assert isinstance(at_target, FatalError)
+    assert isinstance(at_source, FatalError)
+    assert (at_target.scope, at_target.where) == (None, "target")
+    assert (at_source.scope, at_source.where) == (of_source("a"), "source a")

@@ -13,6 +13,7 @@ from actors.faults import FatalError
 from actors.mailbox import Mailbox
 from actors.messages import GroupMessage, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
@@ -67,11 +68,12 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
     monkeypatch.setattr("actors.reading.source_reader.BinlogStream", streams)
     group: Mailbox[GroupMessage] = Mailbox(100)
     writer: Mailbox[WriterMessage] = Mailbox(100)
+    registry = SchemaRegistry()
     reader = SourceReader(
         SourceSettings("a", SourceAddress("localhost", 1, "u", ""), 1, SegmentLimits()),
         SourcePosition(BinlogPosition("bin.000000", 4)),
         ROUTER,
-        SchemaRegistry(),
+        registry,
         DdlOverrides(),
         OnlineDdl("a", ROUTER, GhostHistory(), None),
         writer,
@@ -79,6 +81,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         (),
         SourceCounts(),
         cast(SideEffects, SimpleNamespace(readings=0, close=lambda: None)),
+        HeldTargets(registry, frozenset(), drops_databases=True),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):

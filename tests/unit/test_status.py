@@ -12,8 +12,10 @@ from rich.console import Console
 
 from replicator.status import (
     BinlogDistance,
+    BlockedPart,
     CopyStatus,
     Fault,
+    HeldAtSource,
     LockClaim,
     LockConflict,
     LockSource,
@@ -79,6 +81,20 @@ FULL = TaskStatus(
         ),
     ),
     CopyStatus("copying", 4, 1, 5000, 9000, 123_456, 3, 250.0, 16.0, 7, 2, "b is away"),
+    (
+        BlockedPart(
+            "target",
+            "d.u",
+            now(),
+            replace(
+                FAULT, event="rows.refused", ways_out=("replicator resume orders --target d.u",)
+            ),
+            held=(HeldAtSource("a", 17, "bin.000001:4", BinlogDistance(2, 3_000_000, 1)),),
+            ways_out=("replicator resume orders --target d.u",),
+        ),
+        BlockedPart("target", "d.v", now(), waits_for="d.u", ways_out=("it goes on with d.u",)),
+        BlockedPart("source", "c", now(), ways_out=("replicator resume orders --source c",)),
+    ),
 )
 
 statuses = st.builds(TaskStatus, since=st.just(now()), pid=st.integers(0, 2**31))
@@ -94,7 +110,7 @@ def test_the_json_form_is_stable() -> None:
     values = json.loads(FULL.to_json())
     assert list(values) == [
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
-        "locks", "copy",
+        "locks", "copy", "blocked",
     ]  # fmt: skip
     assert values["error"]["ways_out"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")

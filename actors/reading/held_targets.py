@@ -1,0 +1,134 @@
+"""The targets whose rows and statements a reading of a source holds, while others flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import replace
+
+from actors.faults import Parts
+from actors.reading.statement_reader import Step
+from replicator.binlog.segment import RowEvents, Statement
+from replicator.ddl.statement import TableRole
+from replicator.mysql.names import TableName
+from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.registry import SchemaRegistry
+from replicator.watermark import Place
+
+Route = Callable[[TableName], TableName | None]
+"""The target of a table of the source; None where it is not replicated."""
+
+_MOVES = (EffectKind.MOVE_IN, EffectKind.MOVE_OUT)
+_PATTERNS = (TableRole.LIKE, TableRole.REFERENCED)
+
+
+class HeldTargets:
+    """Leaves out of what is read what concerns a held target; nothing of it is kept.
+
+    Held are the ``blocked`` targets from the first event on, and from a statement on the targets
+    that it ties to a held one: what stands behind it there can't be applied before it. The saved
+    position of the source stays before `places`, so all of it is read again later.
+
+    ``drops_databases``: DROP DATABASE is executed, and takes all targets of a database along.
+    """
+
+    def __init__(
+        self, registry: SchemaRegistry, blocked: Set[TableName], *, drops_databases: bool
+    ) -> None:
+        self._registry = registry
+        self._blocked = blocked
+        self._drops_databases = drops_databases
+        self._tied: dict[TableName, TableName] = {}
+        self._schemas: dict[str, TableName] = {}
+        self._first: dict[TableName, Place] = {}
+        self._rows: dict[TableName, int] = {}
+
+    @property
+    def places(self) -> Collection[Place]:
+        """The place of the first held event of each target."""
+        return self._first.values()
+
+    @property
+    def targets(self) -> Collection[TableName]:
+        """The targets of which something is held."""
+        return self._first.keys()
+
+    def rows_held(self, target: TableName) -> int:
+        """How many row events of a target have to be read again."""
+        return self._rows.get(target, 0)
+
+    def holds(self, target: TableName) -> bool:
+        """Whether what comes for a target is held."""
+        return target in self._blocked or self.waits_for(target) is not None
+
+    def waits_for(self, target: TableName) -> TableName | None:
+        """The held target that a statement has tied one to that is not blocked itself."""
+        if target in self._blocked:
+            return None
+        return self._tied.get(target) or self._schemas.get(target.schema)
+
+    def holds_all(self, scope: Parts | None, statement: Statement) -> bool:
+        """Whether a statement with a fault of this scope concerns held targets only.
+
+        It is held then.
+        """
+        if scope is None or not scope.targets or not all(map(self.holds, scope.targets)):
+            return False
+        for target in scope.targets:
+            self._note(target, Place(statement.transaction, 0))
+        return True
+
+    def without_held_rows(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
+        """The rows of a segment, by the number of their target, that are not held."""
+        found = {}
+        for number, events in rows.items():
+            name = self._registry.target_name(number)
+            if self.holds(name):
+                self._note(name, Place(events.transaction[0], events.ordinal[0]), len(events))
+            else:
+                found[number] = events
+        return found
+
+    def without_held_effects(self, step: Step, route: Route) -> Step:
+        """A statement with those of its effects that are not held."""
+        if step.statement is None:
+            return step
+        self._tie([effect for effects in step.effects.values() for effect in effects], route)
+        at = Place(step.statement.transaction, 0)
+        kept = {}
+        for number, effects in step.effects.items():
+            name = self._registry.target_name(number)
+            if self.holds(name):
+                self._note(name, at)
+            else:
+                kept[number] = effects
+        return replace(step, effects=kept)
+
+    def _note(self, target: TableName, at: Place, rows: int = 0) -> None:
+        self._first.setdefault(target, at)
+        self._rows[target] = self._rows.get(target, 0) + rows
+
+    def _tie(self, effects: list[Effect], route: Route) -> None:
+        """Hold what a statement ties to a held target, from the statement on."""
+        # A table takes its rows along to another target.
+        moved = {effect.target for effect in effects if effect.kind in _MOVES}
+        self._tie_to(self._held_of(moved), moved)
+        for effect in effects:
+            # What the statement copies, or refers to, is not yet as it was at the source.
+            named = (t for role in _PATTERNS for t in effect.statement.named(role))
+            routed = {route(TableName(table.schema, table.table)) for table in named}
+            self._tie_to(self._held_of(target for target in routed if target), {effect.target})
+            database = effect.target.schema
+            if self._drops_databases and not effect.target.table and effect.discards_rows:
+                known = {name for _, name in self._registry.targets()} | self._blocked
+                inside = {name for name in known if name.schema == database}
+                held = self._held_of(inside | {e.target for e in effects})
+                if held is not None:
+                    self._schemas.setdefault(database, held)
+
+    def _held_of(self, targets: Iterable[TableName]) -> TableName | None:
+        return min(filter(self.holds, targets), default=None)
+
+    def _tie_to(self, held: TableName | None, targets: Set[TableName]) -> None:
+        for target in targets:
+            if held is not None and not self.holds(target):
+                self._tied[target] = held

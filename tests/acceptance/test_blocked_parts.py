@@ -1,0 +1,115 @@
+"""A fault blocks the target, or the source, that it concerns; all others flow."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.many_targets import ManyTargets
+from tests.support.processes import TaskProcess, task_process
+
+MODES = pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
+
+
+@pytest.fixture
+def estate_of(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> Callable[..., ManyTargets]:
+    def make(mode: str, *tables: str, **more: Any) -> ManyTargets:
+        sources = {"a": mariadb_source, "b": mariadb_source_full}
+        return ManyTargets(
+            sources, target_server, database_name, tmp_path, tables=tables, mode=mode, **more
+        )
+
+    return make
+
+
+class Life:
+    """The process of a task, that can be killed and started again."""
+
+    def __init__(self, estate: ManyTargets) -> None:
+        self.estate = estate
+        self._stack = ExitStack()
+        self.task: TaskProcess
+
+    def start(self, *options: str) -> TaskProcess:
+        self._stack.close()
+        process = task_process(self.estate.file, self.estate.folder, *options)
+        self.task = self._stack.enter_context(process)
+        self.task.until_state(self.estate.name, "running")
+        return self.task
+
+    def kill(self) -> None:
+        self.task.process.send_signal(signal.SIGKILL)
+        self.task.process.wait()
+
+    def command(self, *words: str) -> str:
+        done = self.task.cli(words[0], self.estate.name, *words[1:])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def type(self, way_out: str) -> None:
+        """Type the first command of a way out."""
+        words = shlex.split(way_out.split("`")[1])
+        assert words[0] == "replicator"
+        done = self.task.cli(*words[1:])
+        assert done.returncode == 0, done.stderr
+
+    def end(self) -> None:
+        self._stack.close()
+
+
+@pytest.fixture
+def life_of(estate_of: Callable[..., ManyTargets]) -> Iterator[Callable[..., Life]]:
+    lives: list[Life] = []
+
+    def make(mode: str, *tables: str, **more: Any) -> Life:
+        lives.append(Life(estate_of(mode, *tables, **more)))
+        return lives[-1]
+
+    yield make
+    for life in lives:
+        life.end()
+
+
+@MODES
+def test_a_duplicate_key_blocks_its_target_and_no_other(
+    life_of: Callable[..., Life], mode: str
+) -> None:
+    life = life_of(mode, "t0", "t1", "t2")
+    estate, task = life.estate, life.start()
+    for source, first in (("a", 1), ("b", 100)):
+        estate.do(source, *(f"INSERT INTO {t} VALUES ({first}, 1)" for t in estate.tables))
+    estate.until_equal(task)
+    estate.do("b", "INSERT INTO t0 VALUES (1, 2)")
+    t0 = estate.shown("t0")
+    part = estate.until_blocked(task, t0)[t0]
+    assert part.error is not None
+    assert (part.kind, part.error.event) == ("target", "rows.duplicate")
+    assert any(f"replicator resume {estate.name} --target {t0}" in way for way in part.ways_out)
+    for source, first in (("a", 2), ("b", 101)):
+        estate.do(source, *(f"INSERT INTO {t} VALUES ({first}, 1)" for t in estate.tables))
+    estate.until_equal(task, "t1", "t2")
+    life.kill()
+    task = life.start()
+    estate.do("a", *(f"INSERT INTO {t} (id) VALUES (3)" for t in estate.tables))
+    estate.until_equal(task, "t1", "t2")
+    estate.until_held(task, t0, "b")
+    estate.do("b", "DELETE FROM t0 WHERE id = 1")
+    life.command("resume", "--target", t0)
+    estate.until_equal(task)
+    estate.until_blocked(task)
+    assert {"target.blocked", "target.resumed", "rows.duplicate"} <= {
+        event["event"] for event in task.events()
+    }
