@@ -44,6 +44,7 @@ CHECKS: dict[str, str] = {
     KEY_COLLISIONS: "no two shards have the same value of a key of the target (not part of `run`)",
     FOREIGN_KEYS: "no rows change along with a parent's unseen, and none is left out unnoticed",
     "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
+    "merge_tables": "no table has the rows of others, or takes rows for them unseen",
     "system_versioning": "what arrives of tables that keep their former rows",
     "target_keys": "the target's keys, foreign keys and triggers suit a merge",
     SPARK_MASTER: "the master of a standalone Spark cluster answers",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from replicator.ddl.alter_actions import split_at_commas
 from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
 from replicator.ddl.target_table import OF_THE_ENGINE, REPLACEMENT, left_out
 from replicator.ddl.tokens import Token
+from replicator.mysql.names import TableName
 
 _REPLACED = frozenset({"ARCHIVE", "ARIA", "CSV", "HEAP", "MEMORY", "MYISAM"})
 """Those that hold rows of their own on the server and can't roll back."""
@@ -31,6 +33,27 @@ def engine_edits(statement: Recognised) -> list[tuple[Span, str]]:
 def merges_tables(statement: Recognised) -> bool:
     """Whether the table has no rows of its own, but those of other tables (ENGINE = MERGE)."""
     return any(_name(token) in _MERGING for token in _engines(statement))
+
+
+def merged_tables(statement: Recognised) -> tuple[TableName, ...]:
+    """The tables whose rows a MERGE table has from a statement on (UNION), as far as it says so.
+
+    The names are as they are written; without a schema it is that of the MERGE table.
+    """
+    if statement.kind not in (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE):
+        return ()
+    (subject, *_) = statement.named(TableRole.SUBJECT)
+    options = _options(statement)
+    for place, token in enumerate(options):
+        if token.keyword == "UNION":
+            rest = [token for token in options[place + 1 :] if token.text != "="]
+            end = next((n for n, token in enumerate(rest) if token.text == ")"), 0)
+            names = split_at_commas(rest[1:end])
+            return tuple(
+                TableName(name[0].name if len(name) > 1 else subject.schema, name[-1].name)
+                for name in names
+            )
+    return ()
 
 
 def _engines(statement: Recognised) -> Iterator[Token]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from replicator.ddl.engines import engine_edits, merges_tables
+from replicator.ddl.engines import engine_edits, merged_tables, merges_tables
 from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
@@ -189,6 +189,11 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
         **dict.fromkeys(_CHANGES, EffectKind.ALTER),
     }
     kind = kinds.get(statement.kind)
+    if under := [name for name in merged_tables(statement) if route(name) is not None]:
+        raise DdlError(
+            f"a MERGE table is made over {under[0]}: what is written through it would not be logged"
+            " as that table's, and be missing"
+        )
     for reference in statement.named(TableRole.SUBJECT):
         name = _name(reference)
         target = route(name)

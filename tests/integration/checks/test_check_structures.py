@@ -228,6 +228,26 @@ async def test_tables_must_be_lockable_where_snapshots_have_no_place(
             server.execute("DROP DATABASE shop2", "DROP USER 'copier'@'127.0.0.1'")
 
 
+async def test_merge_tables(upstream: DatabaseServer) -> None:
+    upstream.execute(
+        "CREATE DATABASE shop2",
+        "CREATE DATABASE shop3",
+        "CREATE TABLE shop2.t1 (id INT, KEY (id)) ENGINE=MyISAM",
+        "CREATE TABLE shop2.t9 (id INT, KEY (id)) ENGINE=MERGE UNION=(shop2.t1)",
+        "CREATE TABLE shop3.other (id INT, KEY (id)) ENGINE=MERGE UNION=(shop2.t1)",
+    )
+    try:
+        followed = routed(address(upstream), schema="shop2")
+        found = [r for r in await check_source(followed) if r.name == "merge_tables"]
+        assert [result.state for result in found] == ["failed"] * 2
+        assert "shop2.t9 have no rows of their own" in found[0].finding
+        assert "shop3.other is a MERGE table over shop2.t1" in found[1].finding
+        upstream.execute("DROP TABLE shop2.t9", found[1].ways_out[0].partition(";")[0])
+        assert not [r for r in await check_source(followed) if r.name == "merge_tables"]
+    finally:
+        upstream.execute("DROP DATABASE shop2", "DROP DATABASE shop3")
+
+
 async def test_tables_that_have_no_snapshots(
     upstream: DatabaseServer, target: DatabaseServer
 ) -> None:
