@@ -12,7 +12,10 @@ from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.checks.items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.column_mapping import ColumnMappings, MappingRule
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
+from replicator.routing.extracted_columns import Extraction, NamePart
+from replicator.routing.member_columns import ColumnRules
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
@@ -38,6 +41,7 @@ class SourceSetup:
     meta: Meta | None
     router: Router
     routes: Routes
+    columns: ColumnRules
     event_filter: EventFilter
     accepts_cascades: bool
 
@@ -121,11 +125,47 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task)),
         routes=routes,
+        columns=ColumnRules(
+            source.source_id,
+            routes,
+            dict(
+                zip(instance.route_rules, map(_extractions, task.routes_of(instance)), strict=True)
+            ),
+            ColumnMappings(
+                (_mapping_rule(name, rule) for name, rule in task.mappings_of(instance)),
+                case_sensitive=case_sensitive,
+            ),
+        ),
         event_filter=EventFilter(
             (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
             case_sensitive=case_sensitive,
         ),
         accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
+    )
+
+
+def _extractions(route: config.rules.Route) -> tuple[Extraction, ...]:
+    found = []
+    if (table := route.extract_table) is not None:
+        found.append(Extraction(NamePart.TABLE, table.table_regexp, table.target_column))
+    if (schema := route.extract_schema) is not None:
+        found.append(Extraction(NamePart.SCHEMA, schema.schema_regexp, schema.target_column))
+    if (source := route.extract_source) is not None:
+        found.append(Extraction(NamePart.SOURCE, source.source_regexp, source.target_column))
+    return tuple(found)
+
+
+def _mapping_rule(name: str, rule: config.rules.ColumnMapping) -> MappingRule:
+    instance, schema, table, separator = (*map(str, rule.arguments), "")[:4]
+    return MappingRule(
+        name,
+        rule.schema_pattern,
+        rule.table_pattern,
+        rule.target_column,
+        int(instance) if instance else None,
+        schema,
+        table,
+        separator,
     )
 
 

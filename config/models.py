@@ -203,6 +203,10 @@ class Task(Section):
         given = self.source(instance.source_id).filters
         return (*own, *((f"filter {n} of the source", f) for n, f in enumerate(given, 1)))
 
+    def mappings_of(self, instance: Instance) -> tuple[tuple[str, ColumnMapping], ...]:
+        """The column mappings of an instance with their names."""
+        return tuple((name, self.column_mappings[name]) for name in instance.column_mapping_rules)
+
     def allow_list_of(self, instance: Instance) -> AllowList:
         """The allow list of an instance; one that allows everything where it names none."""
         name = instance.block_allow_list

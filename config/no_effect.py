@@ -122,6 +122,10 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("mysql-instances.*.syncer-thread", _SYNCER["worker-count"], ("incremental", "all")),
     NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
+    NoEffect(
+        "column-mappings.*.create-table-query",
+        "a missing target is made as its first shard; make another one by hand",
+    ),
     NoEffect("target-database.max-allowed-packet", "the server's own limit is used"),
     NoEffect("sources.*.from.max-allowed-packet", "the server's own limit is used"),
     NoEffect("sources.*.from.session", _SESSION),

@@ -18,31 +18,47 @@ _Name = Annotated[str, Field(min_length=1)]
 EventName = Annotated[str, AfterValidator(event_name)]
 
 
+def _with_groups(expression: str) -> str:
+    try:
+        groups = re.compile(expression).groups
+    except re.error as error:
+        raise ValueError(f"{expression!r} is not a regular expression: {error}") from error
+    if not groups:
+        raise ValueError(
+            f"{expression!r} has no group: put what is to be written in parentheses, like"
+            " `t_([0-9]+)`"
+        )
+    return expression
+
+
+_Extracting = Annotated[str, AfterValidator(_with_groups)]
+
+
 class ExtractTable(Section):
     """Writes a part of the shard table's name into a column."""
 
-    table_regexp: _Name
-    """Regular expression with one group."""
+    table_regexp: _Extracting
+    """Regular expression, found anywhere in the name; what its groups hold is joined."""
     target_column: _Name
-    """Column of the target that takes the group."""
+    """Column of the target, of a text type, that takes it. It may be part of a key."""
 
 
 class ExtractSchema(Section):
     """Writes a part of the shard schema's name into a column."""
 
-    schema_regexp: _Name
-    """Regular expression with one group."""
+    schema_regexp: _Extracting
+    """Regular expression, found anywhere in the name; what its groups hold is joined."""
     target_column: _Name
-    """Column of the target that takes the group."""
+    """Column of the target, of a text type, that takes it. It may be part of a key."""
 
 
 class ExtractSource(Section):
     """Writes a part of the source's id into a column."""
 
-    source_regexp: _Name
-    """Regular expression with one group."""
+    source_regexp: _Extracting
+    """Regular expression, found anywhere in the name; what its groups hold is joined."""
     target_column: _Name
-    """Column of the target that takes the group."""
+    """Column of the target, of a text type, that takes it. It may be part of a key."""
 
 
 class Route(Section):
@@ -57,11 +73,21 @@ class Route(Section):
     target_table: str = ""
     """Table in the target; without it the table keeps its name."""
     extract_table: ExtractTable | None = None
-    """Column filled from the table's name."""
+    """Column filled from the table's name. The target must have it; a name without a match is an
+    error."""
     extract_schema: ExtractSchema | None = None
-    """Column filled from the schema's name."""
+    """Column filled from the schema's name, likewise."""
     extract_source: ExtractSource | None = None
-    """Column filled from the source's id."""
+    """Column filled from the source's id, likewise."""
+
+    @model_validator(mode="after")
+    def _columns_of_their_own(self) -> Route:
+        given = [e for e in (self.extract_table, self.extract_schema, self.extract_source) if e]
+        names = [extract.target_column.lower() for extract in given]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two values for one `target-column`, `{name}`: name two columns")
+        return self
 
     @model_validator(mode="after")
     def _table_of_a_pattern(self) -> Route:
@@ -152,19 +178,45 @@ class ExpressionFilter(Section):
 
 
 class ColumnMapping(Section):
-    """Folds the numbers of schema and table into an auto-increment key."""
+    """Folds the numbers of instance, schema and table into a key, so that shards do not collide.
+
+    They take 4, 7 and 8 bits from the second highest one on, above the lower 44, which are left to
+    the value: the target's column must be a BIGINT, and a value that has no room stops the task.
+    """
 
     schema_pattern: _Name
     """Schemas, with wildcards."""
-    table_pattern: _Name
-    """Tables, with wildcards."""
+    table_pattern: str = ""
+    """Tables, with wildcards; without it the rule is about all tables of its schemas."""
     expression: Literal["partition id"]
     """How the value is made."""
-    source_column: _Name
-    """Column that is read."""
+    source_column: str = ""
+    """Column that is read: the same as `target-column`, or left out."""
     target_column: _Name
-    """Column that is written."""
-    arguments: tuple[Scalar, ...] = ()
-    """Source number, schema prefix, table prefix, separator."""
+    """Column whose values are mapped, an integer."""
+    arguments: tuple[Scalar, ...]
+    """Number of the instance (0 to 15), prefix of schemas, prefix of tables, and the separator
+    between prefix and number, which may be left out. An empty one takes no bits; a name that is the
+    prefix alone has the number 0."""
     create_table_query: str = ""
-    """Statement that creates the target table."""
+    """Has no effect: the target is made as the first shard, or by hand."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> ColumnMapping:
+        if self.source_column.lower() not in ("", self.target_column.lower()):
+            raise ValueError(
+                "`partition id` maps a column in its place: give `source-column` and"
+                " `target-column` the same name"
+            )
+        if len(self.arguments) not in (3, 4):
+            raise ValueError(
+                "`arguments` are the number of the instance, the prefix of schemas, that of tables"
+                ' and, if there is one, the separator: ["1", "shard", "t", "_"]'
+            )
+        instance = str(self.arguments[0])
+        if instance and not (re.fullmatch("[0-9]+", instance) and int(instance) < 16):
+            raise ValueError(
+                f"the first of `arguments` is the number of the instance, 0 to 15 or empty, and not"
+                f" `{instance}`"
+            )
+        return self

@@ -71,14 +71,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "delete the rule here and its definition in `expression-filter`",
     ),
     Unsupported(
-        "mysql-instances.*.column-mapping-rules.*",
-        "column mapping",
-        "delete the rule here and its definition in `column-mappings`",
-    ),
-    Unsupported("routes.*.extract-table", "a column filled from the table's name"),
-    Unsupported("routes.*.extract-schema", "a column filled from the schema's name"),
-    Unsupported("routes.*.extract-source", "a column filled from the source's id"),
-    Unsupported(
         "sources.*.enable",
         "a source that is switched off",
         "delete the key, or leave the source out of mysql-instances",

@@ -26,6 +26,7 @@ from actors.copying.start import (
 from actors.copying.targets import make_targets
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
+from actors.member_columns import columns_of
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
@@ -35,7 +36,7 @@ from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_chunk import CopySettings, OnDuplicate
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -119,6 +120,7 @@ class FullCopy:
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
         targets = await make_targets(self._task, self._setups, self._registry, members, begun)
+        columns = columns_of(self._setups)
         settings = replace(self._settings, followed=frozenset(positions))
         jobs = CopyJobs(
             self._session,
@@ -127,7 +129,12 @@ class FullCopy:
             {name: table for name, (_, table) in targets.items()},
             {
                 name: [
-                    (source, self._setups[source].address, member.name)
+                    (
+                        source,
+                        self._setups[source].address,
+                        member.name,
+                        columns(Member(source, member.name)),
+                    )
                     for source, found in members.items()
                     for member in found
                     if member.target == name

@@ -23,6 +23,7 @@ from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettin
 from replicator.pipeline.copy_plan import CopyChunk
 from replicator.pipeline.copy_rivals import find_holders
 from replicator.pipeline.snapshot import copy_chunks
+from replicator.routing.member_columns import MemberColumns
 from replicator.schema.structure import Table
 
 _MEMORY = "tidb_mem_quota_query"
@@ -40,7 +41,8 @@ class CopyJobs:
     """Copies chunks; skips those that their records say an earlier job has committed.
 
     ``targets`` are the structures of the targets; ``members`` are the shards of each with the
-    address of their source, used to name the shard that already holds a key.
+    address of their source and what is made of their columns, used to name the shard that already
+    holds a key.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class CopyJobs:
         settings: CopySettings,
         meta: MetaStore,
         targets: dict[TableName, Table],
-        members: dict[TableName, list[tuple[str, DatabaseAddress, TableName]]],
+        members: dict[TableName, list[tuple[str, DatabaseAddress, TableName, MemberColumns]]],
         progress: CopyProgress,
     ) -> None:
         self._session = session
@@ -138,6 +140,19 @@ class CopyJobs:
                     " loader to replace or ignore, `replicator stop`, and start the task again",
                 ),
             )
+        if failed.outcome is CopyOutcome.NO_ROOM:
+            return FatalError(
+                "copy.no-room",
+                f"{copy} has a row whose key can't be mapped: {failed.message}",
+                where=where,
+                ways_out=(
+                    f"give the row another key in {copy}, or delete it, then `replicator resume`",
+                    "tell the shards apart by an extracted column in the target's key instead"
+                    " (extract-table and the like of the route, no column mapping): `replicator"
+                    f" stop`, make {target} anew, and `replicator run --remove-meta`",
+                ),
+                scope=of_target(target),
+            )
         return FatalError(
             "copy.refused",
             f"a chunk of {copy} can't be copied to {target}: {failed.message}"
@@ -152,8 +167,8 @@ class CopyJobs:
         """The other shards that hold the key now; none where a source can't be queried."""
         copy = failed.chunk.copy
         others = [
-            (source, address, name)
-            for source, address, name in self._members.get(target, [])
+            (source, address, name, rules)
+            for source, address, name, rules in self._members.get(target, [])
             if (source, name) != (copy.source, TableName(copy.schema, copy.table))
         ]
         try:

@@ -14,6 +14,7 @@ from pymysql.err import MySQLError
 from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember
 from actors.faults import FatalError, of_target
+from actors.member_columns import columns_of
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
@@ -21,7 +22,7 @@ from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, is_unavailable
 from replicator.mysql.name_case import folds_names
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.source_stream import SourceStream
@@ -99,6 +100,7 @@ class CopyPlanner:
         followed: bool,
     ) -> None:
         self._setup = setup
+        self._columns = columns_of({setup.source: setup})
         self._progress = progress
         self._members = members
         self._targets = targets
@@ -183,7 +185,8 @@ class CopyPlanner:
             raise changed(str(name), self._setup.source, member.target)
         number, target = self._targets[member.target]
         try:
-            return plan_copy(self._setup.source, present, fingerprint, target, number)
+            rules = self._columns(Member(self._setup.source, name))
+            return plan_copy(self._setup.source, present, fingerprint, target, number, rules)
         except PlanError as error:
             raise FatalError(
                 "rows.no-plan",

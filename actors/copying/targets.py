@@ -9,13 +9,15 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
 from actors.faults import FatalError, of_target
+from actors.member_columns import columns_of
 from actors.refusals import refusal, refuse_engine
 from actors.target_clash import refuse_clash
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
+from replicator.schema.column_rules import EXTRACTED_TYPE
 from replicator.schema.inspection import read_target
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -47,6 +49,7 @@ async def make_targets(
         for name, (source, like) in first.items():
             table = await read_target(target, name)
             if table is None:
+                _refuse_extracted(name, setups[source], like)
                 await _make(target, name, setups[source], like)
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
@@ -78,6 +81,27 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
             " the copy is finished",
         ),
     )
+
+
+def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> None:
+    """Raise FatalError for a target with columns that no shard has: what keys it has is not ours
+    to say."""
+    member = Member(setup.source, like)
+    columns = sorted(columns_of({setup.source: setup})(member).extracted_names)
+    if columns:
+        raise FatalError(
+            "target.not-created",
+            f"the target {name} does not exist, and is to have columns that no shard has, filled"
+            f" from the shards' names: {', '.join(columns)}. Whether they belong into its key, the"
+            " shards do not tell",
+            where=f"target {name}, like {member}",
+            ways_out=(
+                f"create {name} by hand, with the columns of the shards and these, in a text type"
+                f" such as {EXTRACTED_TYPE}; `replicator check` shows a statement that does, then"
+                " `replicator resume`",
+            ),
+            scope=of_target(name),
+        )
 
 
 async def _make(target: Connection, name: TableName, setup: SourceSetup, member: TableName) -> None:

@@ -36,6 +36,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.event_filter import NO_FILTER, EventFilter
+from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.router import Router
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.sequences import has_columns_of_sequence
@@ -51,7 +52,7 @@ class SourceSettings:
 
     ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
-    ``accepts_cascades`` as in `StatementReader`.
+    ``accepts_cascades`` as in `StatementReader`. ``columns``: the rules about columns.
     """
 
     source: str
@@ -62,6 +63,7 @@ class SourceSettings:
     target_collations: Set[str] | None = None
     upstream: ServerIdentity | None = None
     accepts_cascades: bool = False
+    columns: ColumnRules = NO_COLUMN_RULES
 
 
 @dataclass(slots=True)
@@ -123,6 +125,7 @@ class SourceReader(Actor[Never]):
             overrides,
             members,
             settings.event_filter,
+            settings.columns,
             online,
             settings.target_collations,
             accepts_cascades=settings.accepts_cascades,

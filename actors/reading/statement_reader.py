@@ -10,6 +10,7 @@ import structlog
 from actors.faults import DdlEvent, FatalError, Parts, of_source, of_target
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
+from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.target_clash import refuse_clash
 from replicator.binlog.segment import Segment, Statement
@@ -22,6 +23,7 @@ from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName, folded
 from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.event_filter import EventFilter
+from replicator.routing.member_columns import ColumnRules
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
 from replicator.schema.overridden_effects import OverrideAction, overridden_effects
@@ -61,6 +63,7 @@ class StatementReader:
         overrides: DdlOverrides,
         members: Iterable[TableName],
         event_filter: EventFilter,
+        columns: ColumnRules,
         online: OnlineDdl,
         target_collations: Set[str] | None = None,
         *,
@@ -68,6 +71,7 @@ class StatementReader:
     ) -> None:
         self.members = set(members)
         self.online = online
+        self._columns = columns
         self._filter = StatementFilter(source, event_filter)
         self.sequences = Sequences()
         self._told: set[TableName] = set()
@@ -224,6 +228,7 @@ class StatementReader:
             raise
         kept = self._filter.apply(recognised, effects)
         self._refuse_cascades(recognised, kept)
+        refuse_ruled(kept, self._columns)
         return kept
 
     def _refuse_cascades(self, recognised: Recognised, effects: tuple[Effect, ...]) -> None:

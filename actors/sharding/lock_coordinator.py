@@ -10,6 +10,7 @@ import structlog
 
 from actors.actor import Actor
 from actors.lock_state import LockHistory, ShardStatement, record_of
+from actors.member_columns import ColumnsOf
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import OpenLock, Uncoordinated, Unit
 from actors.sharding.group import GroupActor
@@ -45,6 +46,7 @@ class LockCoordinator(Actor[LockMessage]):
     def __init__(
         self,
         registry: SchemaRegistry,
+        columns: ColumnsOf,
         writer: BatchedWriter,
         learner: SchemaTracker,
         target: Connection,
@@ -57,7 +59,7 @@ class LockCoordinator(Actor[LockMessage]):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        self._tools = GroupTools(registry, writer.mailbox, self.mailbox, learner, target)
+        self._tools = GroupTools(registry, columns, writer.mailbox, self.mailbox, learner, target)
         self._registry = registry
         self._writer = writer
         self._runner = runner

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
+from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor, part_of
@@ -17,6 +18,7 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.normalise import normalise
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.schema.column_rules import as_shards_have_it
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
 from replicator.schema.overridden_effects import OverrideAction
@@ -33,6 +35,7 @@ class GroupTools:
     """What all groups of a task share."""
 
     registry: SchemaRegistry
+    columns: ColumnsOf
     writer: Mailbox[WriterMessage]
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
@@ -236,7 +239,9 @@ class PessimisticGroup(GroupActor):
             self._tell_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
-        present = await read_table(self._tools.target, effect.target)
+        present = self._as_shards_have_it(
+            await read_table(self._tools.target, effect.target), number, held
+        )
         found: list[str] = []
         for version, template in self.group.templates(at):
             known = present if template is None else self._structure(template, at)
@@ -256,6 +261,14 @@ class PessimisticGroup(GroupActor):
             ways_out=ways,
             ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
+
+    def _as_shards_have_it(self, target: Table | None, member: int, held: Held) -> Table | None:
+        """The target's structure, without what the task file makes of a shard's columns."""
+        if target is None:
+            return None
+        rules = self._tools.columns(self.registry.member(member))
+        mapped = rules.mapped.name if rules.mapped else None
+        return as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
 
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
         return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)

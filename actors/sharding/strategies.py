@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass
 
 from actors.lock_state import histories
+from actors.member_columns import ColumnsOf
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination, Uncoordinated, Unit
 from actors.sharding.lock_coordinator import LockCoordinator
@@ -26,6 +27,7 @@ class StrategyTools:
     ``blocked`` are the targets that nothing is done for."""
 
     registry: SchemaRegistry
+    columns: ColumnsOf
     writer: BatchedWriter
     tracker: SchemaTracker
     target: Connection
@@ -46,6 +48,7 @@ async def _pessimistic(tools: StrategyTools) -> Coordination:
     store = DecisionStore(tools.meta)
     return LockCoordinator(
         tools.registry,
+        tools.columns,
         tools.writer,
         tools.tracker,
         tools.target,

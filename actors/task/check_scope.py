@@ -59,6 +59,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         start=_start(setup, checkpoint, follows_copy=task.task_mode != "incremental"),
         reads_binlog=task.task_mode != "full",
         copies_rows=task.task_mode != "incremental",
+        columns=setup.columns,
     )
 
 

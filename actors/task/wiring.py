@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from actors.counts import TaskCounts
 from actors.faults import Parts
+from actors.member_columns import columns_of
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
@@ -136,10 +137,11 @@ async def wire(
     a transaction.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
+    columns = columns_of(resources.setups)
     tracker = SchemaTracker(registry, resources.scratch, scratch_table(task.meta_schema, task.name))
     histories = ChangeHistories(registry, meta, resources.ddl)
     runner = DdlRunner(
-        registry, DdlExecutor(resources.ddl, meta), tracker, histories, task.timezone
+        registry, DdlExecutor(resources.ddl, meta), tracker, histories, columns, task.timezone
     )
     coordination: Coordination
 
@@ -162,6 +164,7 @@ async def wire(
     coordination = await STRATEGIES[task.shard_mode](
         StrategyTools(
             registry,
+            columns,
             writer,
             tracker,
             resources.scratch,
@@ -235,7 +238,7 @@ def _writer(
         watermarks,
         {source: start.server for source, start in starts.items()},
         meta,
-        BatchPlanner(registry, meta, histories),
+        BatchPlanner(registry, meta, histories, columns_of(resources.setups)),
         JobRunner(resources.session, settings, registry, meta),
         runner,
         resources.counts,
@@ -263,6 +266,7 @@ def _reader(
             target_collations=collations,
             upstream=upstream,
             accepts_cascades=setup.accepts_cascades,
+            columns=setup.columns,
         ),
         start,
         setup.router,

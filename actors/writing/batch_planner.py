@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from actors.faults import FatalError, UnreadRows, of_target
+from actors.member_columns import ColumnsOf
 from actors.messages import Part
 from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
@@ -21,6 +22,7 @@ from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError, plan_table
+from replicator.schema.column_rules import as_shards_have_it
 from replicator.schema.inspection import read_target
 from replicator.schema.provenance import Held
 from replicator.schema.registry import SchemaRegistry
@@ -34,10 +36,15 @@ class BatchPlanner:
     """
 
     def __init__(
-        self, registry: SchemaRegistry, meta: MetaStore, histories: ChangeHistories
+        self,
+        registry: SchemaRegistry,
+        meta: MetaStore,
+        histories: ChangeHistories,
+        columns: ColumnsOf,
     ) -> None:
         self._registry = registry
         self._meta = meta
+        self._columns = columns
         self._former = FormerColumns(histories)
         self._tables: dict[int, Table] = {}
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
@@ -98,27 +105,29 @@ class BatchPlanner:
     def _make(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         target = self._tables[part.target]
         held = self._registry.held(member, at)
+        name = self._registry.member(member)
+        rules = self._columns(name)
+        alike = as_shards_have_it(target, rules.extracted_names, None)
         # A guess does no harm where the event tells all that it could be wrong about.
         guesses = [
             table
-            for table in (held.structure, target)
+            for table in (held.structure, alike)
             if table is not None and told_by_event(table, table_map)
         ]
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
         buckets = self._meta.buckets
         for structure in (*known, *guesses):
-            name = self._registry.member(member)
             taking = self._former.without(part.target, name, structure, target)
             try:
-                plan = plan_table(name, structure, table_map, taking, part.target, buckets)
+                plan = plan_table(name, structure, table_map, taking, part.target, buckets, rules)
                 return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
                 failure = failure or error
                 if isinstance(error, UnfitTargetError):
                     # The structure fits the rows; it must not be read with another one.
                     break
-        unread = UnreadRows(self._registry.member(member), at, table_map)
+        unread = UnreadRows(name, at, table_map)
         if failure is None:
             raise self._unknown(part, unread, held)
         misfit = isinstance(failure, MisfitError)

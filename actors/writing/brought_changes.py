@@ -11,6 +11,7 @@ from dataclasses import replace
 import structlog
 
 from actors.faults import DdlEvent, FatalError, of_target
+from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
@@ -19,6 +20,7 @@ from replicator.ddl.own_values import own_values
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
 from replicator.pipeline.planning import PlanError, match_columns
+from replicator.routing.member_columns import MemberColumns
 from replicator.schema.carried_change import MemberChange
 from replicator.schema.column_values import other_values
 from replicator.schema.ddl_effects import EffectKind
@@ -33,8 +35,13 @@ class BroughtChanges:
     """Says of each event whether it is to be executed on its target."""
 
     def __init__(
-        self, registry: SchemaRegistry, executor: DdlExecutor, histories: ChangeHistories
+        self,
+        registry: SchemaRegistry,
+        executor: DdlExecutor,
+        histories: ChangeHistories,
+        columns: ColumnsOf,
     ) -> None:
+        self._columns = columns
         self._registry = registry
         self._executor = executor
         self._histories = histories
@@ -72,7 +79,7 @@ class BroughtChanges:
         history = scene.history
         if effect.kind is EffectKind.CREATE:
             if effect.clears and effect.instead is None and scene.present is not None:
-                _refuse_unlike(item, member, change, scene.present)
+                _refuse_unlike(item, member, change, scene.present, self._columns(member))
             entry = created_entry(member, effect, change, scene)
         else:
             entry, verdict = altered_entry(member, effect, change, scene)
@@ -98,12 +105,14 @@ class BroughtChanges:
         return replace(entry, first=columns_of(scene.present), members=frozenset(members))
 
 
-def _refuse_unlike(item: DdlItem, member: Member, change: MemberChange, present: Table) -> None:
+def _refuse_unlike(
+    item: DdlItem, member: Member, change: MemberChange, present: Table, rules: MemberColumns
+) -> None:
     """Raise FatalError where a replaced shard's rows would not fit the target that it shares."""
     if change.after is None:
         return
     try:
-        match_columns(str(member), change.after, present)
+        match_columns(str(member), change.after, present, rules)
     except PlanError as error:
         raise FatalError(
             "ddl.create-differs",

@@ -9,6 +9,7 @@ import structlog
 
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
+from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from actors.writing.brought_changes import BroughtChanges
@@ -46,13 +47,14 @@ class DdlRunner:
         executor: DdlExecutor,
         learner: SchemaTracker,
         histories: ChangeHistories,
+        columns: ColumnsOf,
         time_zone: str | None,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
         self._time_zone = time_zone
-        self._brought = BroughtChanges(registry, executor, histories)
+        self._brought = BroughtChanges(registry, executor, histories, columns)
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:

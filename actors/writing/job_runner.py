@@ -107,6 +107,16 @@ class JobRunner:
                 " EVENTS tells where it ends, `replicator status` where other sources are)",
                 "mend the cause at the source, so that later rows can be read",
             ),
+            Outcome.NO_ROOM: (
+                "tell the shards apart by an extracted column in the target's key instead"
+                " (extract-table and the like of the route, no column mapping): `replicator stop`,"
+                " make the target anew, and copy (`task-mode: all`, `replicator run"
+                " --remove-meta`)",
+                "if the row should not have such a value: delete or renumber it in the shard, then"
+                " copy anew as above, with the mapping as it is, or start the task behind this"
+                " transaction with remove-meta and meta: {binlog-name, binlog-pos} for every"
+                " source",
+            ),
         }
         return FatalError(
             f"rows.{bucket.outcome.value}",

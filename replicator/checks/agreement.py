@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from replicator.checks.result import CheckResult, Place
-from replicator.checks.table_fit import colliding_column
+from replicator.checks.table_fit import colliding_keys
 from replicator.ddl import tokenise
 from replicator.ddl.cascades import acts_on_rows
 from replicator.ddl.target_table import Collations, target_table
 from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.structure import Column, Table
 
 _PLACE = Place("target")
@@ -24,7 +25,8 @@ class Shard:
     """A member and its structure.
 
     ``later_ddl``: the stream may still change it before its rows. ``collations``: the defaults of
-    its server, by charset. ``logs_cascades``: its server logs what foreign keys do.
+    its server, by charset. ``logs_cascades``: its server logs what foreign keys do. ``rules``: what
+    is made of its columns.
     """
 
     member: Member
@@ -32,6 +34,7 @@ class Shard:
     later_ddl: bool
     collations: Mapping[str, str] = field(default_factory=dict)
     logs_cascades: bool = False
+    rules: MemberColumns = AS_THEY_ARE
 
 
 def check_agreement(
@@ -117,11 +120,13 @@ def check_counters(
     counting = [s for s in shards if any(c.auto_increment for c in s.table.columns)]
     if len(counting) < 2:
         return []
-    column = colliding_column([shard.table for shard in counting], target)
-    if not column:
+    extracted = counting[0].rules.extracted_names
+    column, keys = colliding_keys([shard.table for shard in counting], target, extracted)
+    alike = next(filter(None, (_numbered_alike(counting, column, key) for key in keys)), [])
+    if not alike:
         return []
-    first, second = counting[0].member, counting[1].member
-    others = f" and {len(counting) - 2} more" if len(counting) > 2 else ""
+    first, second = alike[0].member, alike[1].member
+    others = f" and {len(alike) - 2} more" if len(alike) > 2 else ""
     meaning = "equal values collide and stop the task"
     if copies:
         meaning = (
@@ -140,6 +145,17 @@ def check_counters(
             "target's key",
         )
     ]
+
+
+def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> list[Shard]:
+    """Shards that nothing tells apart in a key: no mapped bits, no extracted column of it."""
+    found: dict[tuple[object, ...], list[Shard]] = {}
+    for shard in counting:
+        mapped = shard.rules.mapped
+        upper = mapped.upper if mapped and folded(mapped.name) == folded(column) else 0
+        texts = [c.value for c in shard.rules.extracted if folded(c.name) in key]
+        found.setdefault((upper, *texts), []).append(shard)
+    return next((shards for shards in found.values() if len(shards) > 1), [])
 
 
 def check_cascades(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from replicator.checks.agreement import Shard
 from replicator.checks.result import CheckResult, Place
+from replicator.checks.table_fit import rule_differences
 from replicator.ddl.target_table import Collations, target_table
 from replicator.mysql.names import TableName, quote
 
@@ -37,6 +39,9 @@ def check_missing(
                 f"Create {name} by hand, with columns and keys that take the shards' rows",
             )
         ]
+    lacking = _lacking(name, first, made.sql)
+    if lacking is not None:
+        return [lacking]
     if not copies:
         return [
             _PLACE.warning(
@@ -73,3 +78,19 @@ def check_missing(
         )
         results.append(_PLACE.warning("foreign_keys", finding, way_out))
     return results
+
+
+def _lacking(name: TableName, first: Shard, made: str) -> CheckResult | None:
+    """A target that would not do, made as its first shard, for what is made of columns."""
+    like_it = replace(first.table, schema=name.schema, name=name.table)
+    lacking = rule_differences(first.table, like_it, first.rules)
+    if not lacking:
+        return None
+    reasons = "; ".join(difference.text for difference in lacking)
+    statements = " ".join(difference.way_out for difference in lacking)
+    return _PLACE.failed(
+        "table_schema",
+        f"{name} does not exist, and made as {first.member} it would not do: {reasons}",
+        f"CREATE DATABASE IF NOT EXISTS {quote(name.schema)}; {made}; {statements}"
+        " Where shards have equal keys, an extracted column belongs into the key, too",
+    )

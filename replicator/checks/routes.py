@@ -26,7 +26,7 @@ def routed_tables(
 
 
 def check_routes(source: SourceToCheck, tables: Sequence[TableName]) -> list[CheckResult]:
-    """At least one table is replicated; no table is claimed twice; no route is idle."""
+    """A table is replicated, none is claimed twice, its name suits the rules; no route is idle."""
     place = Place(source.source_id)
     try:
         pairs = routed_tables(source, tables)
@@ -35,6 +35,17 @@ def check_routes(source: SourceToCheck, tables: Sequence[TableName]) -> list[Che
         return [
             place.failed(
                 "routes", str(error), "Narrow the patterns under 'routes:' so that one matches"
+            )
+        ]
+    try:
+        for name, _ in pairs:
+            source.columns.of(name.schema, name.table)
+    except RouteError as error:
+        return [
+            place.failed(
+                "routes",
+                str(error),
+                "Correct the rule in the task file, so that it suits the names of all its tables",
             )
         ]
     results = [

@@ -29,6 +29,7 @@ from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.routing import RouteError
+from replicator.routing.member_columns import MemberColumns
 from replicator.schema.charsets import available_collations, default_collations
 from replicator.schema.inspection import list_tables, listed, read_table
 from replicator.schema.structure import Table
@@ -104,7 +105,8 @@ async def _read_source(
                 table = await _readable(connection, name)
                 if table is not None:
                     member = Member(source.source_id, name)
-                    shard = Shard(member, table, later_ddl, collations, logs_cascades)
+                    rules = source.columns.of(name.schema, name.table)
+                    shard = Shard(member, table, later_ddl, collations, logs_cascades, rules)
                     estate.shards.setdefault(target, []).append(shard)
                     if locks:
                         estate.locked.setdefault(source.source_id, []).append(name)
@@ -157,12 +159,12 @@ async def _check_target(
 def _fit(shards: Sequence[Shard], target: Table) -> list[CheckResult]:
     """One result per difference, however many shards have it."""
     # Shards are mostly alike: what one structure lacks is worked out once.
-    known: dict[tuple[str, bool], list[Difference]] = {}
+    known: dict[tuple[str, bool, MemberColumns], list[Difference]] = {}
     having: dict[Difference, list[Shard]] = {}
     for shard in shards:
-        key = (shard.table.fingerprint, shard.later_ddl)
+        key = (shard.table.fingerprint, shard.later_ddl, shard.rules)
         if key not in known:
-            known[key] = member_differences(shard.table, target)
+            known[key] = member_differences(shard.table, target, shard.rules)
         for difference in known[key]:
             having.setdefault(difference, []).append(shard)
     name = f"{target.schema}.{target.name}"

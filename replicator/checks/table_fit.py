@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, null_in_not_null, type_misfit
 from replicator.mysql.names import TableName, folded, quote
+from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.schema.column_rules import (
+    as_mapped,
+    as_shards_have_it,
+    extracted_misfit,
+    mapped_misfit,
+)
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
@@ -23,10 +30,21 @@ class Difference:
     way_out: str
 
 
-def member_differences(member: Table, target: Table) -> list[Difference]:
+def rule_differences(member: Table, target: Table, rules: MemberColumns) -> list[Difference]:
+    """Why the task file's rules about columns can't be followed with this target."""
+    misfits = [extracted_misfit(member, target, c.name, c.value) for c in rules.extracted]
+    if rules.mapped is not None:
+        misfits.append(mapped_misfit(member, target, rules.mapped.name))
+    return [Difference("failed", misfit.text, misfit.way_out) for misfit in misfits if misfit]
+
+
+def member_differences(
+    member: Table, target: Table, rules: MemberColumns = AS_THEY_ARE
+) -> list[Difference]:
     """Compare a member with its target."""
     table = TableName(target.schema, target.name).quoted
-    found: list[Difference] = []
+    found = rule_differences(member, target, rules)
+    mapped = folded(rules.mapped.name) if rules.mapped else None
     for column in member.columns:
         its = target.column(column.name)
         if its is None:
@@ -42,9 +60,11 @@ def member_differences(member: Table, target: Table) -> list[Difference]:
         modify = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
         found += [
             Difference(misfit.state, f"{quote(column.name)}: {misfit.text}", modify)
-            for misfit in _misfits(column, its, target)
+            for misfit in _misfits(
+                as_mapped(column, its) if folded(column.name) == mapped else column, its, target
+            )
         ]
-    found += _unfilled(member, target, table)
+    found += _unfilled(member, as_shards_have_it(target, rules.extracted_names, None), table)
     return found
 
 
@@ -99,17 +119,20 @@ def _masked_line(table: Table, column: str) -> str:
     return _QUOTED.sub(" ", definition_of(table, column))
 
 
-def colliding_column(members: Sequence[Table], target: Table | None) -> str:
-    """The auto-increment key column of a member that may make equal keys in the target, or ''.
+def colliding_keys(
+    members: Sequence[Table], target: Table | None, extracted: Set[str] = frozenset()
+) -> tuple[str, list[frozenset[str]]]:
+    """The auto-increment column of a member, and the target's keys in which it may make equal ones.
 
-    A unique key of the target that holds a further column, which no member has (the name of the
-    shard, say), keeps equal values apart.
+    A unique key of the target that holds a further column, which no member has and the task file
+    does not fill either (by ``extracted``), keeps equal values apart. Keys as folded names.
     """
     member = members[0]
     column = next((c.name for c in member.columns if c.auto_increment), "")
-    keys = (target or member).keys
-    for key in keys:
-        names = set(map(folded, key.columns))
-        if folded(column) in names and all(member.column(name) for name in names):
-            return column
-    return ""
+    filled = set(map(folded, extracted))
+    keys = [frozenset(map(folded, key.columns)) for key in (target or member).keys]
+    return column, [
+        names
+        for names in keys
+        if folded(column) in names and all(member.column(n) or n in filled for n in names)
+    ]

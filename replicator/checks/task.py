@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from replicator.binlog.position import SourcePosition
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing import Routes, TargetName
+from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules
 
 
 class RoutesTables(Protocol):
@@ -26,7 +27,7 @@ class SourceToCheck:
     where it is not empty, its file may then be empty. ``reads_binlog`` is false when only a full
     copy is made; ``copies_rows`` is true when one is. ``registered_as`` is the host name that our
     own reader registers with there: an entry under that name is a reader of ours that the server
-    has not noticed to be gone.
+    has not noticed to be gone. ``columns``: the rules about columns.
     """
 
     source_id: str
@@ -38,6 +39,7 @@ class SourceToCheck:
     reads_binlog: bool = True
     copies_rows: bool = False
     registered_as: str = "replicator"
+    columns: ColumnRules = NO_COLUMN_RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,8 @@ class Outcome(StrEnum):
     """The target was away, or other transactions stood in the way, for too long."""
     UNDECODABLE = "undecodable"
     """A row event could not be read; no bucket of its target was written."""
+    NO_ROOM = "no-room"
+    """A value of a mapped column has no room for the shard's number; none was written either."""
     OUT_OF_STEP = "out-of-step"
     """The target does not hold what this run left there: another has taken the task over, or
     commits were lost."""

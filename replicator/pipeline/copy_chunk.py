@@ -24,8 +24,9 @@ from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query
+from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
 from replicator.pipeline.source_stream import SourceStream
+from replicator.routing.column_mapping import MappedColumn
 from replicator.rows.charsets import transcoder
 from replicator.rows.fields import escape
 
@@ -64,6 +65,8 @@ class CopyOutcome(StrEnum):
     """The shard has another structure than the one that the copy was planned for."""
     UNREACHABLE = "unreachable"
     """A server was away, or other transactions stood in the way, for too long."""
+    NO_ROOM = "no-room"
+    """A value of a mapped column has no room for the shard's number."""
     OUT_OF_STEP = "out-of-step"
     """The target does not hold what this run left there: another has taken the task over, or
     commits were lost."""
@@ -125,6 +128,10 @@ class ShardChangedError(Exception):
     """The shard has another structure than the one planned for."""
 
 
+class NoRoomError(Exception):
+    """The shard has a value of a mapped column that leaves no room for the shard's number."""
+
+
 def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     """Copy a chunk, exactly once however often it is called.
 
@@ -141,6 +148,8 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return ChunkOutcome(chunk, outcome, code=error.code, message=error.text, line=error.line)
     except ShardChangedError as error:
         return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
+    except NoRoomError as error:
+        return ChunkOutcome(chunk, CopyOutcome.NO_ROOM, message=str(error))
     except OutOfStepError as error:
         return ChunkOutcome(
             chunk, CopyOutcome.OUT_OF_STEP, message=str(error), mismatch=error.mismatch
@@ -175,6 +184,8 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
             try:
                 replaced, ignored = write(session, copy, blocks, mode, counter)
             except SourceFailedError as failed:
+                if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
+                    _check_room(stream, chunk, copy.mapped)
                 raise failed.error from failed
             _check_structure(stream, copy)
         reach(CrashPoint.CHUNK_WRITTEN)
@@ -253,6 +264,15 @@ def _check_structure(stream: SourceStream, copy: TableCopy) -> None:
     """The snapshot that was read keeps the table from being changed until it ends."""
     if stream.fingerprint(copy.name) != copy.fingerprint:
         raise ShardChangedError(f"{copy} was changed since the copy was planned")
+
+
+def _check_room(stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn) -> None:
+    """Raise NoRoomError for a value that can't be mapped."""
+    for (value,) in stream.rows(no_room_query(chunk)):
+        try:
+            mapped.mapped(int(value))
+        except ValueError as error:
+            raise NoRoomError(f"a value of {mapped.name} can't be mapped: {error}") from error
 
 
 def _read(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:

@@ -16,10 +16,13 @@ from replicator.pipeline.column_types import WIRE_TYPES
 from replicator.pipeline.planning import (
     PlanError,
     charset_change,
+    filled_column,
     match_columns,
     no_label,
     target_column,
 )
+from replicator.routing.column_mapping import VALUE_LIMIT, MappedColumn
+from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.column_text import labels_of
 from replicator.schema.structure import Column, Table, UniqueKey
 
@@ -43,7 +46,8 @@ class TableCopy:
     none does. ``transcodes``: (index, from, to) of the columns whose text goes to another charset.
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
-    a known position. ``transactional``: the shard's engine shows a snapshot of it.
+    a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
+    column whose values are mapped.
     """
 
     source: str
@@ -58,6 +62,7 @@ class TableCopy:
     transcodes: tuple[tuple[int, str, str], ...]
     exact: bool
     transactional: bool
+    mapped: MappedColumn | None = None
 
     @property
     def name(self) -> bytes:
@@ -79,14 +84,20 @@ class CopyChunk:
 
 
 def plan_copy(
-    source: str, structure: Table, fingerprint: str, target: Table, target_number: int
+    source: str,
+    structure: Table,
+    fingerprint: str,
+    target: Table,
+    target_number: int,
+    rules: MemberColumns = AS_THEY_ARE,
 ) -> TableCopy:
     """The plan for copying a shard with this structure. Columns are matched by name.
 
-    Raises PlanError where values would be lost or changed.
+    ``rules`` say what is made of them. Raises PlanError where values would be lost or changed.
     """
     member = f"{source}: {structure.schema}.{structure.name}"
-    pairs = match_columns(member, structure, target)
+    pairs = match_columns(member, structure, target, rules)
+    filled = [filled_column(member, target, column) for column in rules.extracted]
     transcodes = []
     for place, (index, counterpart) in enumerate(pairs.items()):
         column = structure.columns[index]
@@ -100,7 +111,8 @@ def plan_copy(
         if codecs:
             transcodes.append((place, *codecs))
     row_key = structure.row_key
-    written = {folded(counterpart.name) for counterpart in pairs.values()}
+    columns = (*pairs.values(), *(column for column, _ in filled))
+    written = {folded(column.name) for column in columns}
     own_key = target.row_key.columns if target.row_key else ()
     # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
     keyed = bool(own_key) and written.issuperset(map(folded, own_key))
@@ -118,14 +130,20 @@ def plan_copy(
             replace=len(target.keys) == 1 and keyed,
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
-        selected=b",".join(_selected(structure.columns[i], its) for i, its in pairs.items())
+        selected=b",".join(
+            [
+                *(_selected(structure.columns[i], its, rules) for i, its in pairs.items()),
+                *(b"x'%s'" % value.hex().encode() for _, value in filled),
+            ]
+        )
         or b"''",
-        columns=tuple(map(target_column, pairs.values())),
+        columns=tuple(map(target_column, columns)),
         key_name=row_key.name if row_key and key else "",
         key=key,
         transcodes=tuple(transcodes),
         exact=not keyed,
         transactional=structure.transactional,
+        mapped=rules.mapped,
     )
 
 
@@ -161,6 +179,24 @@ def chunk_query(chunk: CopyChunk) -> bytes:
     if not where:
         hint = b""
     return b"SELECT %s FROM %s%s%s" % (copy.selected, copy.name, hint, where)
+
+
+def no_room_query(chunk: CopyChunk) -> bytes:
+    """Selects a value of the mapped column of a chunk that has no room; no row: each has."""
+    copy = chunk.copy
+    assert copy.mapped is not None, f"{copy} has no mapped column"
+    name = quote(copy.mapped.name).encode()
+    where = _where(copy, chunk.lower, chunk.upper)
+    condition = b" AND " if where else b" WHERE "
+    return b"SELECT %s FROM %s%s%s(%s<0 OR %s>=%d) LIMIT 1" % (
+        name,
+        copy.name,
+        where,
+        condition,
+        name,
+        name,
+        VALUE_LIMIT,
+    )
 
 
 def _where(copy: TableCopy, lower: Bound, upper: Bound) -> bytes:
@@ -203,8 +239,19 @@ def cutting_columns(structure: Table, key: UniqueKey) -> tuple[TargetColumn, ...
     return tuple(columns)
 
 
-def _selected(column: Column, target: Column) -> bytes:
+def _selected(column: Column, target: Column, rules: MemberColumns) -> bytes:
     name = quote(column.name).encode()
+    mapped = rules.mapped
+    if mapped is not None and folded(mapped.name) == folded(column.name):
+        # A value without room ends the query with an error: no number is so large, with a bit more.
+        return b"IF(%s<0 OR %s>=%d,(%s|0)+18446744073709551615,%s|%d)" % (
+            name,
+            name,
+            VALUE_LIMIT,
+            name,
+            name,
+            mapped.upper,
+        )
     unlabelled = target_column(target).unlabelled
     if column.base_type == "enum" and unlabelled:
         # Index 0, which is shown like the label ''. The text is converted like any label.

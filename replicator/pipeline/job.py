@@ -22,6 +22,7 @@ from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
 from replicator.pipeline.plan import TablePlan
 from replicator.rows.row_lines import RowsDecoder, compile_decoder
+from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 OUTCOME_SCHEMA = "outcome binary"
@@ -124,7 +125,7 @@ def decode_slice(job: Job, batch: pa.RecordBatch) -> DecodedSlice:
         numbers = [number[i] for i in indexes]
         try:
             _decode(decoded, table, numbers, [event[i] for i in indexes])
-        except BinlogError:
+        except (BinlogError, NoRoomError):
             decoded.failures.append(_find_failure(decoded, table, numbers, event, indexes))
     for (target, _), entries in decoded.entries.items():
         if targets[target] > 1:
@@ -172,7 +173,13 @@ def _decode(
 @lru_cache(maxsize=4096)
 def _decoder(plan: TablePlan) -> RowsDecoder:
     return compile_decoder(
-        plan.columns, plan.written, plan.key, plan.hashed, plan.generated, plan.until
+        plan.columns,
+        plan.written,
+        plan.key,
+        plan.hashed,
+        plan.generated,
+        plan.until,
+        plan.constants,
     )
 
 
@@ -186,13 +193,13 @@ def _find_failure(
     for number, index in zip(numbers, indexes, strict=True):
         try:
             _decoder(plan).decode([events[index]])
-        except BinlogError as error:
+        except (BinlogError, NoRoomError) as error:
             _, (_, transaction, ordinal), _ = decoded.heads[number]
             file, offset = transaction >> OFFSET_BITS, transaction & ((1 << OFFSET_BITS) - 1)
             return BucketOutcome(
                 plan.target.number,
                 -1,
-                Outcome.UNDECODABLE,
+                Outcome.NO_ROOM if isinstance(error, NoRoomError) else Outcome.UNDECODABLE,
                 message=f"{plan.member}: row event {ordinal} of the transaction that begins at"
                 f" offset {offset} of binlog file number {file} cannot be read: {error}",
                 members=(str(plan.member),),

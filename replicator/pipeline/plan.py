@@ -27,7 +27,8 @@ class TablePlan:
     ``member`` is the shard. ``covers`` tells whether the
     target has no ordinary column beyond the written ones, which overwriting would reset. ``until``
     is the index of the column that tells until when a row was the present one, where the shard
-    keeps its former rows.
+    keeps its former rows. ``constants`` are the fields, the same in all rows, of columns that the
+    target has besides the shard's; their indexes follow those of ``columns``.
     """
 
     target: TargetTable
@@ -40,6 +41,7 @@ class TablePlan:
     generated: frozenset[int] = frozenset()
     covers: bool = True
     until: int | None = None
+    constants: tuple[bytes, ...] = ()
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

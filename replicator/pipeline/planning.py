@@ -8,6 +8,7 @@ that structure, so that a wrong structure is found and no row is falsified.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
@@ -20,8 +21,18 @@ from replicator.pipeline.column_types import (
     literal_of,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.routing.column_mapping import VALUE_LIMIT
+from replicator.routing.extracted_columns import ExtractedColumn
+from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.fields import escape
+from replicator.schema.column_rules import (
+    RuleMisfit,
+    as_mapped,
+    extracted_misfit,
+    mapped_misfit,
+)
 from replicator.schema.column_text import binary_length, fraction_digits, labels_of
 from replicator.schema.conversions import (
     Fit,
@@ -56,14 +67,15 @@ def plan_table(
     target: Table,
     target_number: int,
     buckets: int,
+    rules: MemberColumns = AS_THEY_ARE,
 ) -> TablePlan:
     """The plan for rows of a shard with this structure and table map.
 
     ``buckets`` is the number of parts that the target's key space is cut into where that is
-    possible. Columns are matched by name. Raises PlanError.
+    possible. Columns are matched by name; ``rules`` say what is made of them. Raises PlanError.
     """
     member_name = str(member)
-    pairs = match_columns(member_name, structure, target)
+    pairs = match_columns(member_name, structure, target, rules)
     structure = with_hidden(structure, len(table_map.types))
     _check_structure(member_name, structure, table_map)
     # A value that is computed on both sides is not needed from the event.
@@ -71,9 +83,11 @@ def plan_table(
         i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
     )
     formats = tuple(
-        _column_format(member_name, column, pairs.get(i), table_map, i)
+        _mapped(_column_format(member_name, column, pairs.get(i), table_map, i), rules)
         for i, column in enumerate(structure.columns)
     )
+    filled = [filled_column(member_name, target, column) for column in rules.extracted]
+    pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
     target_columns = tuple(target_column(column) for column in pairs.values())
     key = _key_indexes(target.row_key, pairs)
     only_key = bool(key) and len(target.keys) == 1
@@ -96,7 +110,25 @@ def plan_table(
         generated=generated,
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         until=_until(member_name, structure),
+        constants=tuple(escape(value) for _, value in filled),
     )
+
+
+def _mapped(column: ColumnFormat, rules: MemberColumns) -> ColumnFormat:
+    mapped = rules.mapped
+    if mapped is None or folded(mapped.name) != folded(column.name):
+        return column
+    return replace(column, upper=mapped.upper, limit=VALUE_LIMIT)
+
+
+def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Column, bytes]:
+    """The target's column that is extracted, and the value in its charset.
+
+    For targets that `match_columns` has taken. Raises PlanError.
+    """
+    column = target.column(made.name)
+    assert column is not None, f"{target.name} has no column {made.name}"
+    return column, _encoded(member, column, made.value, column.charset)
 
 
 def _until(member: str, structure: Table) -> int | None:
@@ -159,11 +191,16 @@ def misfit(member: str, structure: Table, table_map: TableMap) -> str:
     return ""
 
 
-def match_columns(member: str, structure: Table, target: Table) -> dict[int, Column]:
+def match_columns(
+    member: str, structure: Table, target: Table, rules: MemberColumns = AS_THEY_ARE
+) -> dict[int, Column]:
     """The target's column for each column that is written, by its index in the shard's table.
 
-    Raises PlanError where values would be lost or changed.
+    Without those that are extracted, which the shard has not. Raises PlanError where values would
+    be lost or changed, or the ``rules`` can't be followed.
     """
+    _check_rules(member, structure, target, rules)
+    mapped = folded(rules.mapped.name) if rules.mapped else None
     pairs: dict[int, Column] = {}
     for index, column in enumerate(structure.columns):
         counterpart = target.column(column.name)
@@ -177,9 +214,22 @@ def match_columns(member: str, structure: Table, target: Table) -> dict[int, Col
             )
         if counterpart.generated:
             continue
-        _check_values(member, column, counterpart, target)
+        values = as_mapped(column, counterpart) if folded(column.name) == mapped else column
+        _check_values(member, values, counterpart, target)
         pairs[index] = counterpart
     return pairs
+
+
+def _check_rules(member: str, structure: Table, target: Table, rules: MemberColumns) -> None:
+    found: list[RuleMisfit | None] = [
+        extracted_misfit(structure, target, column.name, column.value) for column in rules.extracted
+    ]
+    if rules.mapped is not None:
+        found.append(mapped_misfit(structure, target, rules.mapped.name))
+    for misfit in filter(None, found):
+        raise UnfitTargetError(
+            f"{member}, target {target.schema}.{target.name}: {misfit.text}. {misfit.way_out}"
+        )
 
 
 def _check_values(member: str, column: Column, counterpart: Column, target: Table) -> None:

@@ -61,3 +61,9 @@ class ColumnRules:
         if rule is None or not extractions:
             return ()
         return extracted(rule.name, extractions, self._source, schema, table)
+
+
+NO_COLUMN_RULES = ColumnRules(
+    "", Routes((), case_sensitive=False), {}, ColumnMappings((), case_sensitive=False)
+)
+"""A source whose columns go to the target as they are."""

@@ -24,7 +24,8 @@ class ColumnFormat:
     ``transcode`` is (from, to) as Python codec names where the target column's charset
     differs from the member's; None: bytes are passed on as they are. ``before`` and ``behind`` are
     put around every field, escaped: what the target's type shows beyond the member's, such as
-    further zeros behind the point.
+    further zeros behind the point. Where ``limit`` is not 0, the column is an integer whose values
+    get the bits of ``upper``, and must be below ``limit``.
     """
 
     name: str
@@ -39,3 +40,5 @@ class ColumnFormat:
     transcode: tuple[str, str] | None = None
     before: bytes = b""
     behind: bytes = b""
+    upper: int = 0
+    limit: int = 0

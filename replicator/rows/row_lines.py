@@ -60,7 +60,8 @@ class RowsDecoder(Protocol):
         """The changes in ``events``: whole events from their 19-byte header on, no checksum.
 
         Raises UnsupportedEventError for any other event than an insert, update or delete of rows,
-        BinlogError for one that does not fit the columns or lacks some of them.
+        BinlogError for one that does not fit the columns or lacks some of them, NoRoomError for a
+        value that can't be mapped.
         """
         ...
 
@@ -111,15 +112,18 @@ def compile_decoder(
     hashed: tuple[int, ...],
     generated: frozenset[int],
     until: int | None = None,
+    constants: tuple[bytes, ...] = (),
 ) -> RowsDecoder:
     """A decoder for rows of ``columns`` (in the order of the row image).
 
+    ``constants`` are fields that each row has behind those of the image; they have the indexes that
+    follow.
     ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
     and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
     column with the time until which a row was the present one, in a table that keeps its former
     rows: of those nothing is told. Raises BinlogError for a column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated, until)
+    return _Decoder(columns, written, key, hashed, generated, until, constants)
 
 
 class _Decoder:
@@ -131,8 +135,10 @@ class _Decoder:
         hashed: tuple[int, ...],
         generated: frozenset[int],
         until: int | None,
+        constants: tuple[bytes, ...],
     ) -> None:
         self._columns = columns
+        self._constants = constants
         self._written = written
         self._key = key
         self._hashed = hashed
@@ -259,10 +265,12 @@ class _Decoder:
         steps = [(reader, 1 << n) for n, reader in enumerate(readers)]
         null_bytes = (len(present) + 7) // 8
         null_mask = (1 << len(present)) - 1
-        rank = {column: n for n, column in enumerate(present)}
-        line_of = _picker(tuple(rank[i] for i in self._written), len(present))
-        key_of = _picker(tuple(rank[i] for i in self._key), len(present))
-        hash_of = _picker(tuple(rank[i] for i in self._hashed), len(present))
+        constants = self._constants
+        made = range(len(self._columns), len(self._columns) + len(constants))
+        rank = {column: n for n, column in enumerate((*present, *made))}
+        line_of = _picker(tuple(rank[i] for i in self._written), len(rank))
+        key_of = _picker(tuple(rank[i] for i in self._key), len(rank))
+        hash_of = _picker(tuple(rank[i] for i in self._hashed), len(rank))
         has_key = bool(self._key)
         has_hash = bool(self._hashed)
         key_is_hashed = self._key == self._hashed
@@ -300,6 +308,8 @@ class _Decoder:
                 )
             if until is not None and fields[until] not in FOREVER:
                 return None, None, 0, at
+            if constants:
+                fields += constants
             line = line_of(fields)
             key = key_of(fields) if has_key else line
             if not has_hash:

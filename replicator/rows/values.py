@@ -57,13 +57,25 @@ _SIZED_BY_LENGTH = {
 }
 
 
+class NoRoomError(Exception):
+    """A value of a mapped column leaves no room for the bits that it is to get."""
+
+    def __init__(self, column: ColumnFormat, value: int) -> None:
+        super().__init__(
+            f"column {column.name} has the value {value}, and mapped values go from 0 to"
+            f" {column.limit - 1}: the bits above are those of the shard's number"
+        )
+
+
 def column_reader(column: ColumnFormat) -> Read:
     """The reader of the column's values.
 
     Raises BinlogError for a type that cannot be read; the reader raises BinlogError, ValueError,
-    IndexError or struct.error for bytes that are no value of the type.
+    IndexError or struct.error for bytes that are no value of the type, and NoRoomError.
     """
     read = _reader(column)
+    if column.limit:
+        return _mapped(read, column)
     before, behind = column.before, column.behind
     if not (before or behind):
         return read
@@ -73,6 +85,19 @@ def column_reader(column: ColumnFormat) -> Read:
         return before + field + behind, end
 
     return read_between
+
+
+def _mapped(read: Read, column: ColumnFormat) -> Read:
+    upper, limit = column.upper, column.limit
+
+    def read_mapped(data: bytes, at: int) -> tuple[bytes, int]:
+        field, end = read(data, at)
+        value = int(field)
+        if not 0 <= value < limit:
+            raise NoRoomError(column, value)
+        return b"%d" % (value | upper), end
+
+    return read_mapped
 
 
 def _reader(column: ColumnFormat) -> Read:

@@ -43,6 +43,8 @@ class Merging:
         self.mode = "incremental"
         self.more: dict[str, object] = {}
         self.instance: dict[str, object] = {}
+        self.instances: dict[str, dict[str, object]] = {}
+        self.routes: dict[str, object] = {}
         self._more_schemas = False
         self._task: config.Task | None = None
         for server in (*self.sources.values(), target):
@@ -162,6 +164,7 @@ class Merging:
                 "table-pattern": f"{table}_?",
                 "target-schema": self.database,
                 "target-table": table,
+                **self.routes,
             }
         if self._more_schemas:
             # Tables that no route names keep their names.
@@ -171,6 +174,7 @@ class Merging:
             if self.mode != "incremental":
                 instance.pop("meta", None)
             instance |= self.instance
+            instance |= self.instances.get(instance["source-id"], {})
         values |= self.more
         if self.batch_bytes is not None:
             values["writer"] = {"batch-bytes": self.batch_bytes}

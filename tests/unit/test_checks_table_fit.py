@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from replicator.checks.table_fit import (
-    colliding_column,
+    colliding_keys,
     member_differences,
 )
 from replicator.checks.target_tables import key_notes
@@ -70,11 +70,12 @@ def test_a_key_that_compares_otherwise_is_told() -> None:
 
 def test_auto_increment_keys_collide_unless_the_target_keeps_them_apart() -> None:
     members = [table(ID), table(ID)]
-    assert colliding_column(members, None) == "id"
+    assert colliding_keys(members, None) == ("id", [frozenset({"id"})])
     shard = Column("shard", "varchar(9)", nullable=False)
     apart = table(ID, shard, keys=(UniqueKey("PRIMARY", ("id", "shard")),))
-    assert colliding_column(members, apart) == ""
-    assert colliding_column(members, table(ID, keys=())) == ""
+    assert colliding_keys(members, apart) == ("id", [])
+    assert colliding_keys(members, apart, {"Shard"}) == ("id", [frozenset({"id", "shard"})])
+    assert colliding_keys(members, table(ID, keys=())) == ("id", [])
 
 
 def test_notes_about_keys() -> None:

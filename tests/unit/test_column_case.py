@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from replicator.checks.agreement import member_disagreements
-from replicator.checks.table_fit import colliding_column, member_differences
+from replicator.checks.table_fit import colliding_keys, member_differences
 from replicator.ddl.normalise import normalise
 from replicator.ddl.recognise import recognise
+from replicator.mysql.names import folded
 from replicator.pipeline.copy_plan import plan_copy
 from replicator.pipeline.planning import match_columns
 from replicator.schema.carried_change import MemberChange, lacking
@@ -47,7 +48,7 @@ def test_shards_that_differ_in_the_case_of_a_column_agree(one: str, other: str) 
     assert differences(table(one), table(other)) == []
     assert member_disagreements(table(one), table(other)) == []
     assert member_differences(table(one), table(other)) == []
-    assert colliding_column([table(one)], table(other)) == one
+    assert colliding_keys([table(one)], table(other)) == (one, [frozenset({folded(one)})])
 
 
 @pairs

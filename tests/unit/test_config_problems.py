@@ -273,23 +273,6 @@ NOT_SUPPORTED = [
         "mysql-instances[0].expression-filters[0]",
         "filtering rows by expression",
     ),
-    Case(
-        "    route-rules:",
-        "    column-mapping-rules: [f]\n    route-rules:",
-        16,
-        "mysql-instances[0].column-mapping-rules[0]",
-        "column mapping",
-    ),
-    *(
-        Case(
-            "    target-schema:",
-            f"    extract-{what}: {{{what}-regexp: (.*), target-column: c}}\n    target-schema:",
-            23,
-            f"routes.orders.extract-{what}",
-            "a column filled from",
-        )
-        for what in ("table", "schema", "source")
-    ),
     Case("    from:", "    enable: false\n    from:", 10, "sources[0].enable", "switched off"),
     *(
         Case(

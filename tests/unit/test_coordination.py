@@ -13,6 +13,7 @@ from rich.console import Console
 
 from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
+from actors.member_columns import columns_of
 from actors.sharding.coordination import Coordination, Uncoordinated
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.strategies import STRATEGIES
@@ -64,6 +65,7 @@ def pessimistic(registry: SchemaRegistry) -> LockCoordinator:
     nothing = cast(Any, None)
     coordinator = LockCoordinator(
         registry,
+        columns_of({}),
         cast(Any, writer),
         nothing,
         nothing,

@@ -10,6 +10,7 @@ import anyio
 
 from actors.lock_state import LockHistory, ShardStatement
 from actors.mailbox import Mailbox
+from actors.member_columns import columns_of
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.lock_messages import GroupChanged
@@ -77,6 +78,7 @@ async def test_a_restart_makes_an_item_wait_for_the_rows_that_are_read_again() -
     pending = Resolution(1, "a", ITEM, RESOLVED, {"a": CUTOVER})
     coordinator = LockCoordinator(
         registry,
+        columns_of({}),
         cast(BatchedWriter, writer),
         cast(SchemaTracker, None),
         cast(Connection, None),

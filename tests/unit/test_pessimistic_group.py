@@ -8,6 +8,7 @@ import anyio
 
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
+from actors.member_columns import columns_of
 from actors.messages import Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
@@ -49,6 +50,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     group = lock.start("a", GroupState(0, ((SHARD, MemberState(0, Place(0, 0))),)), boundary(1))
     tools = GroupTools(
         registry,
+        columns_of({}),
         writer,
         coordinator,
         cast(SchemaTracker, tracker),
@@ -86,6 +88,7 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = GroupTools(
         registry,
+        columns_of({}),
         writer,
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),

@@ -1,0 +1,62 @@
+"""Statements that concern columns which the task file makes something of: mapped, extracted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replicator.ddl.statement import StatementKind
+from replicator.mysql.names import TableName
+from replicator.routing.member_columns import ColumnRules, MemberColumns
+from replicator.routing.routes import RouteError
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind
+from replicator.schema.touched_parts import column_part, touched_parts
+
+_RENAMES = (EffectKind.RENAME, EffectKind.MOVE_IN)
+
+
+def refuse_ruled(effects: Iterable[Effect], columns: ColumnRules) -> None:
+    """Raise DdlError for a change of such a column, and for a new name that suits no rule.
+
+    What a rule of the task file leaves out changes nothing on the target.
+    """
+    for effect in effects:
+        name, other = effect.table, effect.renamed_to
+        if effect.kind is EffectKind.CREATE:
+            _rules(name, columns)
+        elif effect.kind in _RENAMES and other is not None:
+            if _rules(name, columns) != _rules(other, columns):
+                raise DdlError(
+                    f"{name} and {other}: a table gets another name, from which the task file makes"
+                    " other values of the target's columns than from the former one. Its rows are"
+                    " on the target with the former values, and would not be found again. Change"
+                    " them on the target by hand, then `replicator binlog skip`"
+                )
+        elif effect.kind is EffectKind.ALTER and not effect.filtered:
+            _refuse_change(effect, name, _rules(name, columns))
+
+
+def _rules(name: TableName, columns: ColumnRules) -> MemberColumns:
+    try:
+        return columns.of(name.schema, name.table)
+    except RouteError as error:
+        raise DdlError(str(error)) from error
+
+
+def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> None:
+    if effect.statement.kind is not StatementKind.ALTER_TABLE:
+        return
+    touched = touched_parts(effect.statement, MemberChange(None, None))
+    for column in rules.extracted:
+        if column_part(column.name) in touched.all:
+            raise DdlError(
+                f"{member} gets or changes a column {column.name}, and the target has one of that"
+                " name which the task file fills from the names of the shards: one of the two"
+                " would be lost"
+            )
+    if rules.mapped is not None and column_part(rules.mapped.name) in touched.all:
+        raise DdlError(
+            f"{member} changes its column {rules.mapped.name}, whose values the task file maps: in"
+            " the target it is another column, a BIGINT with the shards' numbers in it, and the"
+            " same change could falsify its values"
+        )

@@ -1,0 +1,224 @@
+"""Keys with the shards' numbers in their upper bits, in copy, binlog and DDL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from replicator.routing.column_mapping import VALUE_LIMIT
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
+from tests.support.tables import rows_of
+
+SERVERS_AND_MODES = pytest.mark.parametrize(
+    ("source", "mode"),
+    [("mariadb_source", ""), ("mysql_source", "pessimistic")],
+    indirect=["source"],
+)
+SERVERS = pytest.mark.parametrize("source", ["mariadb_source", "mysql_source"], indirect=True)
+NUMBERS = {"a": 3, "b": 15}
+
+
+def mapped(merging: Merging, table: str = "x", **more: object) -> None:
+    """Map ``id``: the number of the source in 4 bits, then that of the table in 8."""
+    merging.more["column-mappings"] = {
+        source: {
+            "schema-pattern": merging.database,
+            "table-pattern": f"{table}_*",
+            "expression": "partition id",
+            "source-column": "id",
+            "target-column": "ID",
+            "arguments": [str(NUMBERS[source]), "", table, "_"],
+            **more,
+        }
+        for source in merging.sources
+    }
+    merging.routes = {"table-pattern": f"{table}_*"}
+    for source in merging.sources:
+        merging.instances[source] = {"column-mapping-rules": [source]}
+
+
+def expected(
+    merging: Merging, table: str, shards: tuple[int, ...], columns: str
+) -> Counter[tuple[object, ...]]:
+    found: Counter[tuple[object, ...]] = Counter()
+    for source, server in merging.sources.items():
+        for number in shards:
+            upper = NUMBERS[source] << 59 | number << 51
+            rows = rows_of(server, f"{merging.database}.{table}_{number}", columns)
+            for (key, *row), count in rows.items():
+                assert isinstance(key, bytes | None)
+                new = None if key is None else b"%d" % (int(key) | upper)
+                found[(new, *row)] += count
+    return found
+
+
+async def equal(merging: Merging, table: str, shards: int, columns: str, *more: int) -> None:
+    """With coordination, rows behind a change arrive after their source was read again."""
+    wanted = expected(merging, table, (*range(1, shards + 1), *more), columns)
+
+    def there() -> Counter[tuple[object, ...]]:
+        names = {row[0] for row in merging.on(merging.target, f"SHOW COLUMNS FROM {table}")}
+        if not names.issuperset(columns.split(", ")):
+            return Counter()
+        return rows_of(merging.target, f"{merging.database}.{table}", columns)
+
+    with anyio.move_on_after(PATIENCE):
+        while there() != wanted:
+            await anyio.sleep(LOOK_SECONDS)
+    assert there() == wanted
+
+
+def write(merging: Merging, shards: int, round_: int) -> None:
+    """The same keys in all shards: changed, moved, deleted, and rows that come."""
+    for server in merging.sources.values():
+        for number in range(1, shards + 1):
+            x = f"x_{number}"
+            merging.on(
+                server,
+                *(f"INSERT INTO {x} (v) VALUES ('{round_} {n}')" for n in range(4)),
+                f"UPDATE {x} SET v = 'changed {round_}' ORDER BY id DESC LIMIT 1",
+                f"DELETE FROM {x} ORDER BY id LIMIT 1",
+                f"UPDATE {x} SET id = id + 2000000 WHERE id < 1000000 ORDER BY id LIMIT 1",
+            )
+        merging.on(
+            server,
+            "BEGIN",
+            f"INSERT INTO x_1 (id, v) SELECT {round_ + 3}000000, v FROM x_2 ORDER BY id LIMIT 1",
+            "DELETE FROM x_2 ORDER BY id LIMIT 1",
+            "COMMIT",
+        )
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "types"),
+    [
+        ("", "PRIMARY KEY (id)", ("INT UNSIGNED", "BIGINT")),
+        ("pessimistic", "PRIMARY KEY (id)", ("BIGINT UNSIGNED", "BIGINT")),
+        pytest.param("", "KEY (id)", ("BIGINT", "BIGINT UNSIGNED"), marks=pytest.mark.slow),
+        pytest.param(
+            "pessimistic",
+            "UNIQUE KEY (v, id), PRIMARY KEY (id, v)",
+            ("MEDIUMINT", "BIGINT"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+async def test_equal_keys_of_all_shards_live_side_by_side(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    mode: str,
+    key: str,
+    types: tuple[str, str],
+) -> None:
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.mode = "all"
+    merging.more["shard-mode"] = mode
+    mapped(merging)
+    shard, target = (
+        f"(v VARCHAR(20), id {kind} NOT NULL{more}, {keys})"
+        for kind, more, keys in (
+            (types[0], " AUTO_INCREMENT", "PRIMARY KEY (id)"),
+            (types[1], "", key),
+        )
+    )
+    merging.create("x", shard, shards=2, target=target)
+    write(merging, 2, 1)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        write(merging, 2, 2)
+        await equal(merging, "x", 2, "id, v")
+    write(merging, 2, 3)
+    async with merging.running() as generation:
+        for server in merging.sources.values():
+            for table in ("x_1", "x_2"):
+                merging.on(server, f"ALTER TABLE {table} ADD w INT DEFAULT 7, ADD KEY (v)")
+        write(merging, 2, 4)
+        await equal(merging, "x", 2, "id, v, w")
+        for server in merging.sources.values():
+            merging.on(
+                server, "CREATE TABLE x_255 LIKE x_1", "INSERT INTO x_255 VALUES ('n', 1, 1)"
+            )
+        await equal(merging, "x", 2, "id, v, w", 255)
+
+
+@SERVERS
+async def test_nulls_stay_and_the_lower_bits_are_all_used(merging: Merging) -> None:
+    merging.mode = "all"
+    mapped(merging)
+    merging.create("x", "(id BIGINT, v INT PRIMARY KEY)")
+    merging.do(f"INSERT INTO x_1 VALUES (NULL, 1), (0, 2), ({VALUE_LIMIT - 1}, 3)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do(f"INSERT INTO x_1 VALUES (NULL, 4), (0, 5), ({VALUE_LIMIT - 1}, 6)")
+        await equal(merging, "x", 1, "id, v")
+    assert (b"%d" % (3 << 59 | 1 << 51 | VALUE_LIMIT - 1), b"6") in rows_of(
+        merging.target, f"{merging.database}.x", "id, v"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("mariadb_source", -1),
+        ("mysql_source", VALUE_LIMIT),
+        ("mysql56_source", (1 << 63) - 1),
+        ("mysql_source", -(1 << 63)),
+    ],
+    indirect=["source"],
+)
+async def test_a_value_without_room_is_a_fault(merging: Merging, value: int) -> None:
+    mapped(merging)
+    merging.create("x", "(id BIGINT PRIMARY KEY, v INT)")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1)")
+        await merging.caught_up(generation)
+    merging.do("INSERT INTO x_1 VALUES (2, 2)", f"INSERT INTO x_1 VALUES (5, 5), ({value}, 3)")
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "rows.no-room"
+    assert "x_1" in fault.where
+    assert f"the value {value}, and mapped values go from 0 to 17592186044415" in fault.message
+    merging.on(merging.target, "TRUNCATE x", f"DROP DATABASE {merging.database}_meta")
+    for on_duplicate in ("error", "ignore"):
+        merging.instance["loader"] = {"on-duplicate-logical": on_duplicate}
+        merging.changed(mode="full")
+        fault = await fault_of(merging.copy())
+        assert fault.event == "copy.no-room"
+        assert f"{value} is not between 0 and 17592186044415" in fault.message
+        assert merging.on(merging.target, "SELECT * FROM x") == ()
+    merging.do(f"UPDATE x_1 SET id = 4 WHERE id = {value}")
+    await merging.copy()
+    await equal(merging, "x", 1, "id, v")
+
+
+@SERVERS_AND_MODES
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("ALTER TABLE x_1 MODIFY id INT UNSIGNED", "changes its column ID"),
+        ("ALTER TABLE x_1 DROP COLUMN id", "changes its column ID"),
+        ("RENAME TABLE x_1 TO x_3", "another name"),
+        ("CREATE TABLE x_256 LIKE x_2", "256 does not fit into the 8 bits"),
+        ("CREATE TABLE x_y LIKE x_2", "can't number the table"),
+    ],
+)
+async def test_statements_that_the_mapping_does_not_bear_are_faults(
+    merging: Merging, mode: str, statement: str, words: str
+) -> None:
+    mapped(merging)
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT, v INT)", shards=2, target="(id BIGINT, v INT)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do("INSERT INTO x_1 VALUES (1, 2)", statement)
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.not-supported"
+    assert words in fault.message
+    assert merging.on(merging.target, "SELECT v FROM x") == ((2,),)
