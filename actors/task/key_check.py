@@ -133,7 +133,9 @@ class KeyCheck:
             self._members.append(shard.member)
             place = (key.number, len(self._members) - 1)
             try:
-                read = plan_key(place, shard.member.source, shard.table, key.target, key.key)
+                read = plan_key(
+                    place, shard.member.source, shard.table, key.target, key.key, shard.rules
+                )
             except (UnreadableKeyError, PlanError) as error:
                 key.unread.append(f"{shard.member}: {error}")
                 continue

@@ -86,6 +86,21 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     assert "all 6 values of 3 shards were compared" in result.finding
 
 
+async def test_equal_values_that_rules_of_the_task_file_tell_apart(estate: Estate) -> None:
+    for table in ("t1", "t2", "t_2"):
+        estate.shard("a", table, "id INT PRIMARY KEY", "(1),(2)")
+    estate.into("id BIGINT, c VARCHAR(9), PRIMARY KEY (id, c)")
+    route = {"schema-pattern": estate.db, "target-schema": f"{estate.db}_all"}
+    extract = {"table-regexp": "([0-9])", "target-column": "C"}
+    merge = {**route, "table-pattern": "t*", "target-table": "t", "extract-table": extract}
+    result = only(await estate.look(routes={"merge": merge, "schema": route}))
+    assert "2 values are there more than once" in result.finding
+    assert f"a: {estate.db}.t2, a: {estate.db}.t_2" in result.finding
+    assert f"{estate.db}.t1" not in result.finding
+    merge["extract-table"] = extract | {"table-regexp": "t(.*)"}
+    assert only(await estate.look(routes={"merge": merge, "schema": route})).state == "passed"
+
+
 # By case: the type on the target and those of two shards, the values of each, how many values of
 # both are equal on the target.
 CASES: dict[str, tuple[str, tuple[str, list[str]], tuple[str, list[str]], int]] = {
