@@ -120,29 +120,7 @@ class FullCopy:
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
         targets = await make_targets(self._task, self._setups, self._registry, members, begun)
-        columns = columns_of(self._setups)
-        settings = replace(self._settings, followed=frozenset(positions))
-        jobs = CopyJobs(
-            self._session,
-            settings,
-            self._meta,
-            {name: table for name, (_, table) in targets.items()},
-            {
-                name: [
-                    (
-                        source,
-                        self._setups[source].address,
-                        member.name,
-                        columns(Member(source, member.name)),
-                    )
-                    for source, found in members.items()
-                    for member in found
-                    if member.target == name
-                ]
-                for name in targets
-            },
-            self.progress,
-        )
+        jobs = self._jobs(members, targets, frozenset(positions))
         async with anyio.create_task_group() as background:
             background.start_soon(self._report)
             if follow:
@@ -164,6 +142,35 @@ class FullCopy:
         self.progress.finish()
         self._tell("copy.finished")
         return True
+
+    def _jobs(
+        self,
+        members: Mapping[str, Sequence[CopyMember]],
+        targets: Mapping[TableName, tuple[int, Table]],
+        followed: frozenset[str],
+    ) -> CopyJobs:
+        columns = columns_of(self._setups)
+        return CopyJobs(
+            self._session,
+            replace(self._settings, followed=followed),
+            self._meta,
+            {name: table for name, (_, table) in targets.items()},
+            {
+                name: [
+                    (
+                        source,
+                        self._setups[source].address,
+                        member.name,
+                        columns(Member(source, member.name)),
+                    )
+                    for source, found in members.items()
+                    for member in found
+                    if member.target == name
+                ]
+                for name in targets
+            },
+            self.progress,
+        )
 
     async def _begun(self) -> Set[TableName]:
         """The targets that rows were copied to; all of them, where a shard's is not known now."""

@@ -23,6 +23,7 @@ from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
+from actors.reading.uncopied_members import UncopiedMemberError, uncopied_members
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
@@ -52,7 +53,7 @@ class SourceSettings:
 
     ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
-    ``accepts_cascades`` as in `StatementReader`. ``columns``: the rules about columns.
+    ``accepts_cascades`` and ``copied`` as in `StatementReader`. ``columns``: the rules about them.
     """
 
     source: str
@@ -64,6 +65,7 @@ class SourceSettings:
     upstream: ServerIdentity | None = None
     accepts_cascades: bool = False
     columns: ColumnRules = NO_COLUMN_RULES
+    copied: bool = False
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class SourceReader(Actor[Never]):
             online,
             settings.target_collations,
             accepts_cascades=settings.accepts_cascades,
+            copied=settings.copied,
         )
         self._registry = registry
         self._writer = writer
@@ -141,6 +144,7 @@ class SourceReader(Actor[Never]):
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
         self._limiter = anyio.CapacityLimiter(1)
+        self._uncopied: TableName | None = None
         self._waiting = anyio.CancelScope()
         self._finishing = False
         self._finished = anyio.Event()
@@ -222,7 +226,7 @@ class SourceReader(Actor[Never]):
                         self._stream.read_segment, limiter=self._limiter, abandon_on_cancel=True
                     )
             except BinlogError as error:
-                raise source_fault(self.settings.source, self._start, error) from error
+                raise self._fault(error) from error
             if segment is None:
                 return
             reach(CrashPoint.SEGMENT_READ)
@@ -232,6 +236,17 @@ class SourceReader(Actor[Never]):
             if self._side_effects.readings > readings:
                 # The server lets one of us read at a time.
                 return
+
+    def _fault(self, error: BinlogError) -> FatalError:
+        if not isinstance(error, UncopiedMemberError):
+            return source_fault(self.settings.source, self._start, error)
+        assert self._uncopied is not None
+        return uncopied_members(
+            self.settings.source,
+            [self._uncopied],
+            "rows of a table that was never copied come next",
+            f"source {self.settings.source}, after {self._start}",
+        )
 
     async def _doubt(self, segment: Segment) -> str:
         """Why the statement that ends a segment may have written to tables unseen; else empty.
@@ -326,8 +341,11 @@ class SourceReader(Actor[Never]):
         if target is None:
             self._statements.online.tell_left_out(name)
             return None
-        self._statements.members.add(name)
         member = self._registry.join(Member(self.settings.source, name), target)
+        if not self._statements.is_copied(name):
+            self._uncopied = name
+            raise UncopiedMemberError(f"rows of {name}, which was never copied")
+        self._statements.members.add(name)
         left_out = self.settings.event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 

@@ -12,6 +12,7 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
+from actors.reading.uncopied_members import uncopied_members
 from actors.target_clash import refuse_clash
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.server import ServerInfo
@@ -20,7 +21,7 @@ from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.downstream.ddl_overrides import DdlOverride
-from replicator.mysql.names import TableName, folded
+from replicator.mysql.names import Member, TableName, folded
 from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.event_filter import EventFilter
 from replicator.routing.member_columns import ColumnRules
@@ -53,6 +54,7 @@ class StatementReader:
     ``members`` are the source's tables, kept up to date with what is read: the groups, and so the
     registry, may lag. ``sequences`` are its sequences, which are left out. ``accepts_cascades``:
     foreign keys may change rows that the source does not log, the application takes care.
+    ``copied``: the rows of all members were, those of any other table were not.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class StatementReader:
         target_collations: Set[str] | None = None,
         *,
         accepts_cascades: bool,
+        copied: bool = False,
     ) -> None:
         self.members = set(members)
         self.online = online
@@ -77,6 +80,7 @@ class StatementReader:
         self._told: set[TableName] = set()
         self._collations = DefaultCollations(target_collations)
         self._accepts_cascades = accepts_cascades
+        self._copied = copied
         self._defaults: SessionDefaults | None = None
         self._folds_names = False
         self._source = source
@@ -116,6 +120,16 @@ class StatementReader:
         if target is not None:
             refuse_clash(self._registry, target, f"source {self._source}, {name}")
         return target
+
+    def is_copied(self, name: TableName) -> bool:
+        """Whether the rows that a table has had are on the target, as far as it is replicated.
+
+        It is not where it is no member though its source was copied, unless the operator has told
+        of it.
+        """
+        if not self._copied or name in self.members:
+            return True
+        return self._registry.is_told(Member(self._source, name))
 
     def unseen_writer(self, statement: Statement) -> Recognised | None:
         """The statement where it changes rows of a table that is not replicated, as far as is said.
@@ -165,6 +179,7 @@ class StatementReader:
             raise _forbidden(self._source, statement, error, scope) from error
         for _, effects in found:
             for effect in effects:
+                self._refuse_uncopied(effect, statement)
                 self._note(effect)
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
@@ -260,6 +275,18 @@ class StatementReader:
             folds_names=self._folds_names,
         )
         return replace(recognised, error=statement.error)
+
+    def _refuse_uncopied(self, effect: Effect, statement: Statement) -> None:
+        """Raise FatalError where a table that was never copied is changed, or renamed."""
+        changed = effect.kind in (EffectKind.ALTER, EffectKind.RENAME)
+        if effect.filtered or not changed or self.is_copied(effect.table):
+            return
+        raise uncopied_members(
+            self._source,
+            [effect.table],
+            "a table that was never copied is changed",
+            f"source {self._source}, at {statement.position}: {statement.sql[:500]}",
+        )
 
     def _note(self, effect: Effect) -> None:
         """Add and remove members."""

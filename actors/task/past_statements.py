@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from actors.faults import FatalError, TransientError, of_source
 from actors.reading.source_faults import source_fault
 from actors.reading.statements_between import statements_between
@@ -10,9 +13,12 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
-from replicator.ddl.statement import Recognised
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import TableName
 from replicator.schema.past_changes import PastChange, past_changes
+
+Found = TypeVar("Found")
 
 
 async def changes_between(
@@ -25,8 +31,31 @@ async def changes_between(
 
     Raises FatalError, TransientError.
     """
+    return await _between(setup, server, start, end, _changes)
+
+
+async def created_between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+) -> frozenset[TableName]:
+    """The tables that statements from ``start`` to ``end`` create, or give a name.
+
+    Raises FatalError, TransientError.
+    """
+    return frozenset(await _between(setup, server, start, end, _created))
+
+
+async def _between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+    pick: Callable[[Statement, Recognised], tuple[Found, ...]],
+) -> list[Found]:
     try:
-        return await statements_between(setup, server, start, end, _changes)
+        return await statements_between(setup, server, start, end, pick)
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
@@ -54,3 +83,10 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
 
 def _changes(statement: Statement, recognised: Recognised) -> tuple[PastChange, ...]:
     return past_changes(recognised, statement.transaction)
+
+
+def _created(statement: Statement, recognised: Recognised) -> tuple[TableName, ...]:
+    made = [new for _, new in recognised.renames]
+    if recognised.kind is StatementKind.CREATE_TABLE and not recognised.temporary:
+        made += recognised.named(TableRole.SUBJECT)
+    return tuple(TableName(table.schema, table.table) for table in made)

@@ -16,6 +16,7 @@ from actors.refusals import refusal
 from actors.target_clash import refuse_clash
 from actors.task.changed_task import (
     PESSIMISTIC,
+    followed,
     moved,
     moves_of,
     refuse_missed,
@@ -23,6 +24,7 @@ from actors.task.changed_task import (
     refuse_other_mode,
 )
 from actors.task.structures_at_start import names_at_start, note_structures, tables_at_end
+from actors.task.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
@@ -88,6 +90,7 @@ async def _load(
         _report_unused(setup, tables)
         if checkpoint is not None:
             start = _from_checkpoint(setup, registry, checkpoint, server)
+            await refuse_uncopied(setup, registry, meta, upstream, server, start.read_from, tables)
             await _settle(setup, registry, upstream, checkpoint, start)
         else:
             start = await _fresh(setup, registry, upstream, server)
@@ -121,7 +124,7 @@ async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -
     """The checkpoint under the shard-mode and the routes of the task file as it is now."""
     refuse_other_mode(checkpoint, meta.shard_mode)
     if meta.shard_mode != PESSIMISTIC:
-        return checkpoint
+        return followed(setup, checkpoint)
     decided = await DecisionStore(meta).load()
     refuse_missed(checkpoint, decided)
     moves = moves_of(setup, checkpoint)

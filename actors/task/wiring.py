@@ -43,6 +43,7 @@ from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.ddl.online_ddl import GhostHistory
+from replicator.downstream.chunks import CopyStore
 from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
 from replicator.downstream.lease import Lease
@@ -149,15 +150,8 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    settings = ApplySettings(
-        address=address_of(task.target_database),
-        watermark_table=meta.table(WATERMARK_TABLE),
-        fence=meta.lease.fence,
-        load_data=load_data,
-        safe_until=safe_until,
-        patience=TARGET_PATIENCE,
-    )
     watermarks = BucketWatermarks(await meta.watermarks())
+    settings = _apply_settings(resources, safe_until, load_data=load_data)
     writer = _writer(resources, starts, watermarks, settings, runner, histories, open_items)
     collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
@@ -178,10 +172,18 @@ async def wire(
     )
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
+    copies = await CopyStore(meta).copies()
     for source, start in starts.items():
         online = await _load_online(meta, resources.setups[source], start)
         make_reader = partial(
-            _reader, resources, start.server, overrides, online, writer, collations
+            _reader,
+            resources,
+            start.server,
+            overrides,
+            online,
+            writer,
+            collations,
+            source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     watch = PurgeWatch(
@@ -189,6 +191,20 @@ async def wire(
         partial(_need, writer, coordination, units, stopped),
     )
     return RunningTask(registry, writer, coordination, units, stopped, watch, overrides)
+
+
+def _apply_settings(
+    resources: Resources, safe_until: Mapping[str, int], *, load_data: bool
+) -> ApplySettings:
+    meta = resources.meta
+    return ApplySettings(
+        address=address_of(resources.task.target_database),
+        watermark_table=meta.table(WATERMARK_TABLE),
+        fence=meta.lease.fence,
+        load_data=load_data,
+        safe_until=safe_until,
+        patience=TARGET_PATIENCE,
+    )
 
 
 async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:
@@ -252,6 +268,7 @@ def _reader(
     online: OnlineDdl,
     writer: BatchedWriter,
     collations: Set[str],
+    copied: bool,
     unit: SourceUnit,
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
@@ -267,6 +284,7 @@ def _reader(
             upstream=upstream,
             accepts_cascades=setup.accepts_cascades,
             columns=setup.columns,
+            copied=copied,
         ),
         start,
         setup.router,

@@ -42,7 +42,9 @@ def merged_tables(statement: Recognised) -> tuple[TableName, ...]:
     """
     if statement.kind not in (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE):
         return ()
-    (subject, *_) = statement.named(TableRole.SUBJECT)
+    subject = next(iter(statement.named(TableRole.SUBJECT)), None)
+    if subject is None:
+        return ()
     options = _options(statement)
     for place, token in enumerate(options):
         if token.keyword == "UNION":

@@ -160,6 +160,10 @@ class SchemaRegistry:
         if number is not None:
             self.learn(number, since, held)
 
+    def is_told(self, member: Member) -> bool:
+        """Whether the operator has told a structure of a table, for any place."""
+        return member in self._told
+
     def inherit(self, member: int, since: int, origin: int) -> None:
         """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
 

@@ -75,5 +75,5 @@ async def fault_of(run: Awaitable[object]) -> FatalError:
     while isinstance(error, BaseExceptionGroup):
         assert len(error.exceptions) == 1, error.exceptions
         [error] = error.exceptions
-    assert isinstance(error, FatalError)
+    assert isinstance(error, FatalError), repr(error)
     return error

@@ -1,0 +1,49 @@
+"""Shards that come up in a binlog without having been copied, of a source that was.
+
+The rows that such a table had before are not on the target, and nothing brings them: the account
+could not see it when the copy began, or the routes did not take it. A table whose CREATE was read
+has no such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from actors.faults import FatalError, of_source
+from replicator.binlog.errors import BinlogError
+from replicator.mysql.names import TableName, quote
+
+_SHOWN = 5
+
+
+class UncopiedMemberError(BinlogError):
+    """The rows that are read next are of a table that was not copied."""
+
+
+def uncopied_members(source: str, names: Sequence[TableName], met: str, where: str) -> FatalError:
+    """The fault for tables that were not copied; ``met`` says how they were found."""
+    shown = ", ".join(map(str, names[:_SHOWN]))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    schemas = " ".join(
+        f"GRANT SELECT ON {quote(schema)}.* TO …;" for schema in sorted({n.schema for n in names})
+    )
+    return FatalError(
+        "member.not-copied",
+        f"{met}: {shown}{more}. The routes take it, it was not there for the full copy of source"
+        f" {source}, and no statement that creates it was read since: the account could not see it,"
+        " or the routes or the block-allow-list were others then. The rows that it had are not on"
+        " the target, and would be missing",
+        where=where,
+        scope=of_source(source),
+        ways_out=(
+            f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
+            " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"
+            " targets, `replicator run`",
+            "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
+            " `replicator stop`, `replicator run`",
+            "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
+            "if its rows are on the target already, all that it had before what the task reads"
+            f" next: `replicator schema set` TASK --source {source} --table {names[0]}"
+            " --from-source, then `replicator resume`",
+        ),
+    )

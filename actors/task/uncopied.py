@@ -1,0 +1,59 @@
+"""At a start behind a full copy: tables that the routes take, and that were never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actors.reading.uncopied_members import uncopied_members
+from actors.task.past_statements import created_between
+from actors.task_setup import SourceSetup
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.downstream.chunks import CopyStore
+from replicator.downstream.meta import MetaStore
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry import SchemaRegistry
+
+
+async def refuse_uncopied(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    meta: MetaStore,
+    upstream: Connection,
+    server: ServerIdentity,
+    read_from: SourcePosition | GtidStart,
+    tables: Iterable[TableName],
+) -> None:
+    """Raise FatalError where one of the source's ``tables`` is no member and should be.
+
+    Members are in ``registry`` by now. A table that a statement behind ``read_from`` creates is
+    going to be one. Raises TransientError, DatabaseUnavailableError, the server's error, too.
+    """
+    if setup.source not in await CopyStore(meta).copies():
+        return
+    members = {registry.member(number).name for number in registry.members_in(setup.source)}
+    strangers = {
+        name
+        for name in tables
+        if name not in members
+        and setup.router.route(name.schema, name.table)
+        and not registry.is_told(Member(setup.source, name))
+    }
+    for name in strangers:
+        # A server may show a table before its CREATE is in the binlog, and locks it until then.
+        await upstream.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 0")
+    end = await binlog_end(upstream) if strangers else None
+    if end is None:
+        return
+    place = BinlogPosition(end.file, end.offset)
+    lost = strangers - await created_between(setup, server, read_from, place)
+    if lost:
+        raise uncopied_members(
+            setup.source,
+            sorted(lost),
+            "a table was never copied",
+            f"source {setup.source}, saved at {read_from}",
+        )

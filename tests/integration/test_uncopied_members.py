@@ -1,0 +1,118 @@
+"""Shards that were not there for the full copy, though they were there: never taken for copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.faults import FatalError
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import PATIENCE, fault_of
+from tests.support.task_files import endpoint
+
+USER = "'half'@'127.0.0.1'"
+MODES = ("", "pessimistic")
+ON_MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+
+
+async def fault(merging: Merging) -> FatalError:
+    with anyio.fail_after(PATIENCE):
+        return await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+
+
+def only(merging: Merging, table: str, server: DatabaseServer) -> dict[str, Any]:
+    """The sources of a task whose account sees one table."""
+    server.execute(
+        f"CREATE OR REPLACE USER {USER} IDENTIFIED BY 'x'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}",
+        f"GRANT SELECT ON {merging.database}.{table} TO {USER}",
+    )
+    login = {**endpoint(server), "host": "127.0.0.1", "user": "half", "password": "x"}
+    return {"sources": [{"source-id": "a", "from": login}]}
+
+
+def make(merging: Merging) -> None:
+    merging.mode = "all"
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(9))", shards=3)
+    merging.do(*(f"INSERT INTO x_{n} VALUES ({n}, 'old')" for n in (1, 2, 3)))
+
+
+def rows(merging: Merging) -> list[object]:
+    return [row[0] for row in merging.on(merging.target, "SELECT id FROM x ORDER BY 1")]
+
+
+@ON_MARIADB
+@pytest.mark.parametrize("mode", MODES)
+async def test_rows_of_a_shard_that_the_account_cannot_see(merging: Merging, mode: str) -> None:
+    make(merging)
+    merging.more = {"shard-mode": mode, **only(merging, "x_1", merging.source)}
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    assert rows(merging) == [1]
+    merging.do("INSERT INTO x_1 VALUES (4, 'new')", "UPDATE x_2 SET v = 'new'")
+    found = await fault(merging)
+    assert found.event == "member.not-copied"
+    assert f"{merging.database}.x_2" in found.message
+    assert rows(merging) == [1, 4], "what was read before it is applied"
+    # A table that is made while the task follows is no such table.
+    merging.do(f"GRANT SELECT ON {merging.database}.* TO {USER}")
+    found = await fault(merging)
+    assert f"{merging.database}.x_2, {merging.database}.x_3" in found.message
+    assert found.event == "member.not-copied"
+
+
+@ON_MARIADB
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_change_of_a_shard_that_the_account_cannot_see(merging: Merging, mode: str) -> None:
+    make(merging)
+    merging.more = {"shard-mode": mode, **only(merging, "x_1", merging.source)}
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.do("INSERT INTO x_1 VALUES (4, 'new')", "ALTER TABLE x_3 ADD w INT")
+    found = await fault(merging)
+    assert found.event == "member.not-copied"
+    assert f"{merging.database}.x_3" in found.message
+    assert rows(merging) == [1, 4]
+
+
+@ON_MARIADB
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode: str) -> None:
+    make(merging)
+    lists = {"only": {"do-dbs": [merging.database]}}
+    without = {"only": {**lists["only"], "ignore-tables": [{"db-name": "*", "tbl-name": "x_3"}]}}
+    merging.more = {"shard-mode": mode, "block-allow-list": lists}
+    merging.do("DROP TABLE x_3")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.do(
+        # Made while nobody looks, the ways that an application may.
+        "CREATE TABLE IF NOT EXISTS x_3 (id INT PRIMARY KEY, v VARCHAR(9))",
+        "CREATE TABLE x_8 LIKE x_1",
+        "RENAME TABLE x_8 TO x_4",
+        "INSERT INTO x_3 VALUES (3, 'new')",
+        "INSERT INTO x_4 VALUES (4, 'new')",
+    )
+    merging.shards("x", 4)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.check(generation)
+    merging.more["block-allow-list"] = without
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO x_3 VALUES (9, 'missing')")
+        await merging.caught_up(generation)
+    merging.more["block-allow-list"] = lists
+    merging.changed(mode="all")
+    found = await fault(merging)
+    assert found.event == "member.not-copied"
+    assert f": {merging.database}.x_3." in found.message
+    merging.do("DROP TABLE x_3", "CREATE TABLE x_3 LIKE x_1", "INSERT INTO x_3 VALUES (10, 'new')")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.caught_up(generation)
+    assert rows(merging) == [1, 2, 3, 4, 10]
