@@ -88,11 +88,11 @@ def check(
     task = load_task(task_file)
     results = anyio.run(_check, task, keys, size)
     if as_json:
-        typer.echo(checks_json(task.name, results))
+        typer.echo(checks_json(task.name, results, task.ignore_checking_items))
     else:
         for warning in task.warnings:
             out.print(Text.assemble(("! ", "yellow"), warning))
-        out.print(render_checks(results))
+        out.print(render_checks(results, task.ignore_checking_items))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)
 
@@ -145,7 +145,7 @@ def _run(task: Task, *, exit_on_error: bool) -> int:
         cause = innermost(error)
         code = exit_code(cause)
         if isinstance(cause, PrecheckError):
-            err.print(render_checks(cause.results))
+            err.print(render_checks(cause.results, task.ignore_checking_items))
             code = FAILED
         structlog.get_logger().error("task.failed", error=str(cause), exc_info=code is None)
         if code is None:

@@ -33,7 +33,7 @@ CHECKS: dict[str, str] = {
     "meta_position": "the binlog position that the task starts from still exists",
     "routes": "each source has tables to replicate, and each route matches some",
     "lower_case_table_names": "names that a server does not tell apart by case are not two",
-    "target_privilege": "tables can be made, changed and written in the target, by trying",
+    "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     "read_only": "the target takes writes",
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",

@@ -12,6 +12,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.source import check_source
 from replicator.checks.structures import SOURCES_AT_ONCE, check_structures
 from replicator.checks.target import check_target
+from replicator.checks.target_rights import check_target_schemas
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.mysql.connection import DatabaseUnavailableError
 
@@ -45,17 +46,20 @@ async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckRes
     results = [result for source in task.sources for result in by_source[source.source_id]]
     results += of_target
     results += await check_cluster(task.spark_master)
-    if not task.resuming and _reachable(of_target):
+    if _reachable(of_target):
         sources = tuple(s for s in task.sources if _reachable(by_source[s.source_id]))
-        results += await _structures(replace(task, sources=sources))
+        results += await _across(replace(task, sources=sources))
     left_out = ignore - {CONNECTION}
     return unknown + [result for result in results if result.name not in left_out]
 
 
-async def _structures(task: TaskToCheck) -> list[CheckResult]:
+async def _across(task: TaskToCheck) -> list[CheckResult]:
+    """What concerns sources and target together."""
     results: list[CheckResult] = []
     try:
-        results += await check_structures(task)
+        results += await check_target_schemas(task)
+        if not task.resuming:
+            results += await check_structures(task)
     except* DatabaseUnavailableError as group:
         results.append(
             Place("task").failed(

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 import pymysql.err
 
 from replicator.checks.connecting import check_login
 from replicator.checks.result import CheckResult, Place
+from replicator.checks.target_rights import try_schema
 from replicator.checks.task import TargetToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
-from replicator.mysql.errors import READ_ONLY
-from replicator.mysql.names import quote
-from replicator.schema.inspection import database_collation
 
 SMALLEST_PACKET = 4 << 20
 """Bytes; the default of MySQL 5.6, and about what batches and long values need."""
 
 _VARIABLES = ("local_infile", "max_allowed_packet", "read_only", "super_read_only")
-_MAX_NAME = 64
 _PLACE = Place("target")
 
 
@@ -36,7 +31,7 @@ async def check_target(target: TargetToCheck) -> list[CheckResult]:
             version = str((await connection.fetch("SELECT VERSION()"))[0][0])
             results.append(check_version(_PLACE, version, as_source=False))
             results += await _settings(connection)
-            results += await _privileges(target, connection)
+            results += await try_schema(connection, target.meta_schema, target.task_name)
         except (DatabaseUnavailableError, pymysql.err.MySQLError) as error:
             results.append(
                 _PLACE.failed(
@@ -99,79 +94,3 @@ async def _sql_mode(connection: Connection) -> CheckResult:
             "SET SESSION foreign_key_checks = 0;",
         )
     return _PLACE.passed("sql_mode", "the settings of a session can be changed")
-
-
-async def _privileges(target: TargetToCheck, connection: Connection) -> list[CheckResult]:
-    """Do in the meta schema what the task does, and clean up."""
-    schema = quote(target.meta_schema)
-    suffix = f"_check_{os.getpid():x}"
-    table = f"{schema}.{quote(target.task_name[: _MAX_NAME - len(suffix)] + suffix)}"
-    existed = await database_collation(connection, target.meta_schema) is not None
-    statements = [
-        f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT)",
-        f"INSERT INTO {table} VALUES (1, 1)",
-        f"REPLACE INTO {table} VALUES (1, 2)",
-        f"UPDATE {table} SET v = 3 WHERE id = 1",
-        f"ALTER TABLE {table} ADD COLUMN w INT, ADD INDEX v (v)",
-        f"SELECT COUNT(*) FROM {table}",
-        f"DELETE FROM {table} WHERE id = 1",
-        f"DROP TABLE {table}",
-    ]
-    if not existed:
-        statements.insert(0, f"CREATE DATABASE {schema}")
-        statements.append(f"DROP DATABASE {schema}")
-    done = 0
-    try:
-        for statement in statements:
-            await connection.execute(statement)
-            done += 1
-    except pymysql.err.MySQLError as error:
-        leftover = await _clean(connection, schema, table, done=done, existed=existed)
-        return [_refused(target, connection, statements[done], error, leftover)]
-    return [
-        _PLACE.passed(
-            "target_privilege", f"tables can be made, changed and written in {target.meta_schema}"
-        )
-    ]
-
-
-async def _clean(
-    connection: Connection, schema: str, table: str, *, done: int, existed: bool
-) -> str:
-    """Remove what the attempt made; what could not be removed, in words."""
-    created_schema = not existed and done > 0
-    created_table = done > (0 if existed else 1)
-    try:
-        if created_table:
-            await connection.execute(f"DROP TABLE IF EXISTS {table}")
-        if created_schema:
-            await connection.execute(f"DROP DATABASE {schema}")
-    except pymysql.err.MySQLError as error:
-        return f"; {table} was left behind: {error.args[-1]}"
-    return ""
-
-
-def _refused(
-    target: TargetToCheck,
-    connection: Connection,
-    statement: str,
-    error: pymysql.err.MySQLError,
-    leftover: str,
-) -> CheckResult:
-    code, text = error.args[0], error.args[-1]
-    verb = statement.split()[0]
-    if code in READ_ONLY:
-        return _PLACE.failed(
-            "read_only",
-            f"the target takes no writes: {text} ({code}){leftover}",
-            "Name the writable server under 'target-database:', or there: SET GLOBAL read_only = "
-            "OFF;",
-        )
-    user = connection.address.user
-    return _PLACE.failed(
-        "target_privilege",
-        f"{verb} in {target.meta_schema} is refused: {text} ({code}){leftover}",
-        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON "
-        f"{quote(target.meta_schema)}.* TO '{user}'@'%'; and the same on the schemas of the "
-        "target tables",
-    )

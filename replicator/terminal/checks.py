@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
@@ -11,13 +11,17 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from replicator.checks.items import ALL
 from replicator.checks.result import CheckResult
 
 _MARKS = {"passed": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "bold red")}
 
 
-def render_checks(results: Sequence[CheckResult]) -> RenderableType:
-    """Each result with its ways out, below the server that it is about, and a summary."""
+def render_checks(results: Sequence[CheckResult], left_out: Collection[str] = ()) -> RenderableType:
+    """Each result with its ways out, below the server that it is about, and a summary.
+
+    ``left_out`` are the checks that the task file leaves out.
+    """
     parts: list[RenderableType] = []
     for where, group in groupby(results, key=lambda result: result.where):
         parts.append(Text(where, style="bold"))
@@ -29,25 +33,36 @@ def render_checks(results: Sequence[CheckResult]) -> RenderableType:
                 ways_out = [Text(way, style="cyan") for way in result.ways_out]
                 lines = Group(Text("ways out:", style="bold"), *ways_out)
                 parts.append(Padding(lines, (0, 0, 0, 6)))
-    parts.append(_summary(results))
+    parts.append(_summary(results, left_out))
     return Group(*parts)
 
 
-def checks_json(task: str, results: Sequence[CheckResult]) -> str:
-    """The stable JSON form: ``task``, ``passed``, and ``checks`` with the fields of a result."""
+def checks_json(task: str, results: Sequence[CheckResult], left_out: Collection[str] = ()) -> str:
+    """The stable JSON form: ``task``, ``passed``, ``left_out``, and ``checks`` with the fields of a
+    result."""
     values = {
         "task": task,
         "passed": not any(result.state == "failed" for result in results),
+        "left_out": sorted(left_out),
         "checks": [asdict(result) for result in results],
     }
     return json.dumps(values, indent=2, ensure_ascii=False)
 
 
-def _summary(results: Sequence[CheckResult]) -> Text:
+def _summary(results: Sequence[CheckResult], left_out: Collection[str]) -> Text:
+    text = Text("\n")
+    if ALL in left_out:
+        text.append("all checks are left out (ignore-checking-items: all): nothing was looked at,")
+        return text.append(" whether the task can run is not known.", "bold yellow")
+    if left_out:
+        names = ", ".join(sorted(left_out))
+        text.append(f"left out by ignore-checking-items: {names}\n", "yellow")
     failed = sum(result.state == "failed" for result in results)
     warnings = sum(result.state == "warning" for result in results)
     passed = len(results) - failed - warnings
-    text = Text(f"\n{passed} passed, {warnings} with a warning, {failed} failed: ")
+    text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
     if failed:
         return text.append("the task can't run before this is mended.", "bold red")
+    if left_out:
+        return text.append("as far as was looked, the task can run.", "bold green")
     return text.append("the task can run.", "bold green")

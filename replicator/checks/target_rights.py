@@ -1,0 +1,162 @@
+"""What the task may do in the schemas of the target: tried in each, on a table of its own.
+
+A statement that drops comes first, for a table that is not there: who may not drop is refused then,
+and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import pymysql.err
+
+from replicator.checks.result import CheckResult, Place
+from replicator.checks.routes import routed_tables
+from replicator.checks.task import SourceToCheck, TaskToCheck
+from replicator.mysql.connection import Connection
+from replicator.mysql.errors import MISSING_PRIVILEGE, READ_ONLY, ErrorCode, error_code
+from replicator.mysql.names import quote
+from replicator.routing import RouteError
+from replicator.schema.inspection import database_collation, list_tables
+
+_PLACE = Place("target")
+_MAX_NAME = 64
+_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_DB_DROP_EXISTS})
+"""What a server says of a table or database that is to be dropped and is not there."""
+
+
+async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
+    """Try all schemas that routes lead to. Raises DatabaseUnavailableError.
+
+    Where no table goes to a schema yet, that something is refused there is a warning.
+    """
+    used: set[str] = set()
+    for source in task.sources:
+        used |= await _schemas_of(source)
+    named = {rule.target_schema for source in task.sources for rule in source.routes.rules}
+    connection = Connection(task.target.address)
+    results = []
+    try:
+        for schema in sorted((used | named) - {task.target.meta_schema}):
+            found = await try_schema(connection, schema, task.target.task_name)
+            results += found if schema in used else list(_only_warnings(found, schema))
+    except pymysql.err.MySQLError as error:
+        results.append(
+            _PLACE.failed(
+                "target_privilege",
+                f"whether a schema of the target can be written to could not be tried: {error}",
+                "Look at the server's error log, then run the check again",
+            )
+        )
+    finally:
+        connection.close()
+    return results
+
+
+async def _schemas_of(source: SourceToCheck) -> set[str]:
+    """The target schemas of a source's tables, as far as they can be seen."""
+    connection = Connection(source.address)
+    try:
+        tables = routed_tables(source, await list_tables(connection))
+        return {target.schema for _, target in tables}
+    except (RouteError, pymysql.err.MySQLError):
+        return set()  # told by check_source
+    finally:
+        connection.close()
+
+
+def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[CheckResult]:
+    for result in results:
+        if result.state != "failed":
+            yield result
+        elif result.name == "target_privilege":
+            yield _PLACE.warning(
+                "target_privilege",
+                f"{result.finding}; no table goes to {schema} yet",
+                *result.ways_out,
+            )
+
+
+async def try_schema(connection: Connection, schema: str, task: str) -> list[CheckResult]:
+    """Do in a schema what the task does, and clean up. A missing schema is made and dropped.
+
+    Raises DatabaseUnavailableError.
+    """
+    suffix = f"_check_{os.getpid():x}"
+    quoted = quote(schema)
+    table = f"{quoted}.{quote(task[: _MAX_NAME - len(suffix)] + suffix)}"
+    existed = await database_collation(connection, schema) is not None
+    statements = [
+        *([] if existed else [f"DROP DATABASE {quoted}", f"CREATE DATABASE {quoted}"]),
+        f"DROP TABLE {table}",
+        f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT)",
+        f"INSERT INTO {table} VALUES (1, 1)",
+        f"REPLACE INTO {table} VALUES (1, 2)",
+        f"UPDATE {table} SET v = 3 WHERE id = 1",
+        f"ALTER TABLE {table} ADD COLUMN w INT, ADD INDEX v (v)",
+        f"CREATE INDEX w ON {table} (w)",
+        f"SELECT COUNT(*) FROM {table}",
+        f"DELETE FROM {table} WHERE id = 1",
+    ]
+    refused: CheckResult | None = None
+    made = False
+    for statement in statements:
+        try:
+            await connection.execute(statement)
+        except pymysql.err.MySQLError as error:
+            if error_code(error) == ErrorCode.ER_DB_CREATE_EXISTS:
+                # Somebody else has made it just now, and it is theirs to keep.
+                existed = True
+            elif error_code(error) not in _ABSENT:
+                refused = _refused(connection, schema, statement, error)
+                break
+        else:
+            made |= statement.startswith("CREATE DATABASE")
+    leftover = await _clean(connection, table, schema if made and not existed else "")
+    if refused is not None:
+        return [refused, *leftover]
+    passed = f"tables can be made, changed and written in {schema}"
+    return leftover or [_PLACE.passed("target_privilege", passed)]
+
+
+async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
+    """Remove what the attempt made; ``schema`` is empty where that is not to go. What is left."""
+    try:
+        await connection.execute(f"DROP TABLE IF EXISTS {table}")
+        in_use = schema and await connection.fetch(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s LIMIT 1", (schema,)
+        )
+        if schema and not in_use:
+            await connection.execute(f"DROP DATABASE {quote(schema)}")
+    except pymysql.err.MySQLError as error:
+        if error_code(error) in MISSING_PRIVILEGE:
+            return []  # The right to drop was tried first: nothing was made.
+        return [
+            _PLACE.warning(
+                "target_privilege",
+                f"what the check has made for itself may be left behind: {error.args[-1]}",
+                f"DROP TABLE IF EXISTS {table};",
+            )
+        ]
+    return []
+
+
+def _refused(
+    connection: Connection, schema: str, statement: str, error: pymysql.err.MySQLError
+) -> CheckResult:
+    code, text = error_code(error), error.args[-1]
+    verb = " ".join(word for word in statement.split()[:2] if word.isupper())
+    if code in READ_ONLY:
+        return _PLACE.failed(
+            "read_only",
+            f"the target takes no writes: {text} ({code})",
+            "Name the writable server under 'target-database:', or there: SET GLOBAL read_only = "
+            "OFF;",
+        )
+    return _PLACE.failed(
+        "target_privilege",
+        f"{verb} in {schema} is refused: {text} ({code})",
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON "
+        f"{quote(schema)}.* TO '{connection.address.user}'@'%';",
+    )
