@@ -60,7 +60,16 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         reads_binlog=task.task_mode != "full",
         copies_rows=task.task_mode != "incremental",
         columns=setup.columns,
+        allowed=_allowed(setup.source, task),
     )
+
+
+def _allowed(source: str, task: Task) -> tuple[tuple[str, str], ...]:
+    """What the block-allow-list of a source lets pass, as patterns of schema and table."""
+    instance = next(i for i in task.mysql_instances if i.source_id == source)
+    lists = task.allow_list_of(instance)
+    schemas = [(schema, "*") for schema in lists.do_dbs]
+    return (*schemas, *((table.db_name, table.tbl_name) for table in lists.do_tables))
 
 
 def _start(

@@ -30,6 +30,7 @@ CHECKS: dict[str, str] = {
     "server_id": "the source has a server id, and the one that we use there is free",
     "replication_privilege": "the binlog can be read, found out by reading it",
     "dump_privilege": "the rows and structures of the tables can be read",
+    "hidden_tables": "the user sees all tables that routes and allow list take",
     "meta_position": "the binlog position that the task starts from still exists",
     "routes": "each source has tables to replicate, and each route matches some",
     "lower_case_table_names": "names that a server does not tell apart by case are not two",

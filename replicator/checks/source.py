@@ -9,6 +9,7 @@ import pymysql.err
 from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.connecting import check_login
 from replicator.checks.copying import check_engines
+from replicator.checks.hidden_tables import check_hidden_tables
 from replicator.checks.merge_tables import check_merge_tables
 from replicator.checks.name_case import check_source_names
 from replicator.checks.replication import (
@@ -65,7 +66,10 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     except RouteError:
         replicated = []
     if replicated:
-        results.append(await _reading(source, connection, replicated))
+        reading = await _reading(source, connection, replicated)
+        results.append(reading)
+        if reading.state == "passed":
+            results += await check_hidden_tables(source, connection, tables)
         results += await check_merge_tables(source, connection, replicated)
         if source.copies_rows:
             results += await check_engines(source, connection, replicated)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 
+_ODD = "zq0xk7"
+_SET = re.compile(r"\[(!?)([^\]]+)\]")
+
 
 class PatternError(ValueError):
     """A pattern in the task file that cannot be used."""
@@ -42,6 +45,27 @@ class NamePattern:
     def matches(self, name: str) -> bool:
         """Tell whether the name matches."""
         return self._expression.search(name) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Whether a pattern matches one name only, its own."""
+    return not (text.startswith("~") or set(text) & set("*?["))
+
+
+def example_of(text: str) -> str | None:
+    """A name that a pattern matches, unlike any that people give; None where none is known."""
+    if text.startswith("~"):
+        return None
+    name = text.replace("*", _ODD).replace("?", _ODD[0])
+    name = _SET.sub(lambda found: _odd_one(found[1], found[2]), name)
+    return name if NamePattern(text, case_sensitive=True).matches(name) else None
+
+
+def _odd_one(negated: str, members: str) -> str:
+    """A character of a set."""
+    if not negated:
+        return members[0]
+    return next((c for c in _ODD if c not in members), "")
 
 
 def _translate(pattern: str) -> str:

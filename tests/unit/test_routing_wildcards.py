@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.routing import NamePattern, PatternError
+from replicator.routing.wildcards import example_of, is_plain
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,16 @@ def test_a_name_without_wildcards_matches_itself_only(name: str) -> None:
 @given(st.text(st.characters(exclude_characters="*?[]~"), min_size=1), st.text())
 def test_a_star_at_the_end_matches_any_continuation(prefix: str, rest: str) -> None:
     assert NamePattern(prefix + "*", case_sensitive=True).matches(prefix + rest)
+
+
+@pytest.mark.parametrize("text", ["t", "t*", "*", "t_?", "a[1-4]b", "[!abc]x*", "[!z]", "a.b"])
+def test_an_example_of_a_pattern_matches_it(text: str) -> None:
+    example = example_of(text)
+    assert example is not None
+    assert NamePattern(text, case_sensitive=True).matches(example)
+    assert is_plain(text) == (example == text)
+
+
+def test_a_regular_expression_has_no_example() -> None:
+    assert example_of("~^t[0-9]+$") is None
+    assert not is_plain("~t")
