@@ -27,8 +27,8 @@ class SourceToCheck:
     where it is not empty, its file may then be empty. ``reads_binlog`` is false when only a full
     copy is made; ``copies_rows`` is true when one is. ``registered_as`` is the host name that our
     own reader registers with there: an entry under that name is a reader of ours that the server
-    has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of schema
-    and table in the lists of what is to be replicated.
+    has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of
+    schema and table in the lists of what is to be replicated.
     """
 
     source_id: str
