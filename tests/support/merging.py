@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 import config
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, generation_of, running
+from tests.support.running import (
+    LOOK_SECONDS,
+    NOTHING,
+    PATIENCE,
+    caught_up,
+    generation_of,
+    running,
+)
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import load, task_dict
 
@@ -45,6 +52,8 @@ class Merging:
         self.instance: dict[str, object] = {}
         self.instances: dict[str, dict[str, object]] = {}
         self.routes: dict[str, object] = {}
+        self.blocked = NOTHING
+        """What does not go on in the next runs."""
         self._more_schemas = False
         self._task: config.Task | None = None
         for server in (*self.sources.values(), target):
@@ -93,7 +102,7 @@ class Merging:
         """Run the task; from where the first run starts it goes on in later ones."""
         if self._task is None:
             self._task = self._make_task()
-        async with running(self._task, self._spark) as generation:
+        async with running(self._task, self._spark, self.blocked) as generation:
             yield generation
 
     def changed(self, *, mode: str) -> None:
@@ -111,7 +120,7 @@ class Merging:
         """A generation of the task that was not run yet."""
         if self._task is None:
             self._task = self._make_task()
-        return generation_of(self._task, self._spark)
+        return generation_of(self._task, self._spark, self.blocked)
 
     async def copy(self) -> Generation:
         """Run a task that ends when all is copied."""

@@ -10,11 +10,12 @@ import anyio.lowlevel
 import pytest
 
 from actors.backoff import Backoff
-from actors.faults import FatalError, TransientError
+from actors.faults import FatalError, Parts, TransientError, of_source, of_target
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.mysql.names import TableName
 
 FAULT = Failed(FatalError("ddl.refused", "no", where="a", ways_out=("mend it",)))
 AWAY = DatabaseUnavailableError("the target is away")
@@ -171,3 +172,71 @@ def test_only_a_failure_of_spark_starts_spark_anew() -> None:
 
 async def test_a_fault_while_the_task_stops_does_not_keep_it() -> None:
     assert await Scripted(asked("stop", FAULT)).live() == 1
+
+
+def failed(scope: Parts) -> Failed:
+    return Failed(FatalError("rows.duplicate", "no", where="a", ways_out=(), scope=scope))
+
+
+OF_TARGET = failed(of_target(TableName("m", "x")))
+
+
+async def test_a_fault_of_a_part_blocks_it_and_the_task_goes_on() -> None:
+    seen: list[list[str]] = []
+
+    def look(task: TaskSupervisor) -> Outcome:
+        seen.append([part.name for part in task.status().blocked])
+        return Stop()
+
+    task = Scripted(ends(OF_TARGET), ends(failed(of_source("shard-a"))), look)
+    assert await task.live() == 1, "a fault blocks something when it ends"
+    assert seen == [["m.x", "shard-a"]]
+    assert task.status().error is None
+
+
+async def test_a_part_that_goes_on_is_no_reason_for_an_error_code() -> None:
+    task = Scripted(ends(OF_TARGET), asked("resume", Pause()), ends(Stop()))
+    assert await task.live() == 0
+    assert task.status().blocked == ()
+
+
+async def test_a_fault_of_a_part_that_is_blocked_already_pauses_the_task() -> None:
+    task = Scripted(ends(OF_TARGET), ends(OF_TARGET))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        error = task.status().error
+        assert error is not None
+        assert error.event == "rows.duplicate"
+        task.request("stop")
+
+
+async def test_a_task_pauses_when_all_of_its_sources_are_blocked_until_one_goes_on() -> None:
+    task = Scripted(
+        ends(failed(of_source("shard-a"))), ends(failed(of_source("shard-b"))), ends(Stop())
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        assert [part.name for part in task.status().blocked] == ["shard-a", "shard-b"]
+        task.request_parts("resume", {"sources": ["shard-b"]})
+        await until(task, "stopped")
+        assert [part.name for part in task.status().blocked] == ["shard-a"]
+
+
+async def test_a_part_that_goes_on_does_not_end_a_pause_that_the_operator_wanted() -> None:
+    task = Scripted(ends(OF_TARGET), asked("pause", Pause()), ends(Stop()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        task.request_parts("resume", {"targets": ["m.x"]})
+        await anyio.lowlevel.checkpoint()
+        assert (task.status().state, task.status().blocked) == ("paused", ())
+        task.request("resume")
+        await until(task, "stopped")
+
+
+async def test_any_fault_ends_the_process_where_that_is_wanted() -> None:
+    task = Scripted(ends(OF_TARGET), ends(Stop()), exit_on_error=True)
+    assert await task.live() == 1
+    assert len(task.steps) == 1

@@ -1,0 +1,85 @@
+"""Which parts of a task are blocked, what the operator may say of them, and what is left."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from actors.faults import FatalError, Parts, of_source, of_target
+from actors.task.blocked_parts import Block, BlockedParts, block_of, resume_command
+from replicator.mysql.names import TableName
+from replicator.status import now
+
+X, DOTTED, BASE = TableName("m", "x"), TableName("m", "a.b"), TableName("m.a", "b")
+TARGETS = {X, DOTTED, BASE}
+SOURCES = ["a", "b"]
+
+
+def steer(parts: BlockedParts, command: str, *targets: str, sources: tuple[str, ...] = ()) -> None:
+    given = {"targets": list(targets), "sources": list(sources)}
+    parts.steer(command, given, TARGETS, SOURCES, begun=True)
+
+
+def test_the_operator_names_parts_as_they_are_shown() -> None:
+    parts = BlockedParts("orders")
+    steer(parts, "pause", "m.`a.b`", sources=("b",))
+    assert parts.blocked == Parts(frozenset({DOTTED}), frozenset({"b"}))
+    assert not parts.failed
+    steer(parts, "resume", "m.`a.b`")
+    assert parts.blocked == of_source("b")
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "told"),
+    [
+        ("pause", "m.a.b", "no such target: m.a.b"),
+        ("pause", "x", "m.x"),
+        ("resume", "m.x", "not blocked: m.x"),
+        ("stop", "m.x", "whole task"),
+    ],
+)
+def test_what_can_not_be_meant_is_told(command: str, target: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        steer(BlockedParts("orders"), command, target)
+
+
+def test_before_all_sources_have_begun_only_the_whole_task_is_paused() -> None:
+    with pytest.raises(ValueError, match="as a whole"):
+        BlockedParts("orders").steer("pause", {"targets": ["m.x"]}, TARGETS, SOURCES, begun=False)
+
+
+def test_something_is_left_while_not_all_targets_and_not_all_sources_are_blocked() -> None:
+    parts = BlockedParts("orders")
+    parts.add(of_target(X, DOTTED), Block(now()))
+    assert parts.leaves(TARGETS, SOURCES)
+    parts.add(of_target(BASE), Block(now()))
+    assert not parts.leaves(TARGETS, SOURCES)
+    parts.release(parts.blocked)
+    parts.add(of_source("a"), Block(now()))
+    assert parts.leaves((), SOURCES)
+    parts.add(of_source("b"), Block(now()))
+    assert not parts.leaves(TARGETS, SOURCES)
+
+
+def test_what_is_blocked_already_is_not_blocked_anew() -> None:
+    parts = BlockedParts("orders")
+    assert parts.add(of_target(X), Block(now()))
+    assert not parts.add(of_target(X), Block(now()))
+    assert parts.add(of_target(X, BASE), Block(now()))
+
+
+def test_ways_out_name_the_command_that_lets_the_part_go_on() -> None:
+    error = FatalError(
+        "rows.duplicate",
+        "twice",
+        where="m",
+        ways_out=("mend it, then `replicator resume`",),
+        scope=of_target(DOTTED),
+    )
+    fault = block_of("my orders", error).fault
+    assert fault is not None
+    [way] = fault.ways_out
+    typed = shlex.split(way.split("mend it, then ")[1].removeprefix("`").rpartition("`")[0])
+    assert typed == ["replicator", "resume", "my orders", "--target", "m.`a.b`"]
+    assert resume_command("t", None) == "replicator resume t"
