@@ -104,8 +104,9 @@ class ReplicatorProcess:
             status = TaskStatus.from_dict(dict(reply.body))
         except StatusFormatError as error:
             raise DemoError(str(error)) from error
-        if status.error is not None:
-            raise DemoError("The replicator reports an error.", status.error)
+        for fault in (status.error, *(part.error for part in status.blocked)):
+            if fault is not None:
+                raise DemoError("The replicator reports an error.", fault)
         if status.state in ("paused", "stopped"):
             raise DemoError(f"The replicator has {status.state} by itself.")
         return status

@@ -62,13 +62,22 @@ class LongTask:
         return sum(e["event"] == event for e in self.task.events())
 
     def fault(self) -> Fault:
-        """What the task is paused for; waits for that."""
-        error = self.task.until_state(self.name, "paused").error
-        assert error is not None, "paused without an error"
-        return error
+        """What the task, or a part of it, is blocked by; waits for that."""
+        found: list[Fault] = []
+
+        def blocked() -> bool:
+            status = self.task.status(self.name)
+            if status is None or status.state not in ("paused", "running"):
+                return False
+            found.extend([status.error] if status.error else [])
+            found.extend(part.error for part in status.blocked if part.error)
+            return bool(found)
+
+        self.task.until(blocked, "a fault")
+        return found[0]
 
     def resume(self) -> None:
-        """Let the paused task go on."""
+        """Let the task, or what is blocked of it, go on."""
         answer = self.task.cli("resume", self.name)
         assert answer.returncode == 0, answer.stderr
 

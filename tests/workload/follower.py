@@ -119,7 +119,8 @@ class Follower:
             status = self._process.status(NAME)
             now = time.monotonic()
             if status is not None:
-                error, [source] = status.error, status.sources or [None]
+                faults = [part.error for part in status.blocked if part.error is not None]
+                error, [source] = next(iter(faults), status.error), status.sources or [None]
                 if error is not None and error.event != "task.restart":
                     return Trouble("refused", error.event, error.message)
                 place = (source.applied_position or "") if source is not None else ""
