@@ -26,6 +26,7 @@ _FLAGS = 0
 _SQL_MODE = 1
 _CHARSET = 4
 _TIME_ZONE = 5
+_TIME_NAMES = 7
 _MICROSECONDS = 13
 _EXPLICIT_TIMESTAMP_DEFAULTS = 16
 _UTF8MB4_COLLATION = 18
@@ -147,6 +148,7 @@ def _context(variables: dict[int, bytes]) -> StatementContext:
             *(() if utf8mb4 is None else (utf8mb4,)),
             *(collation for _, collation in struct.iter_unpack("<HH", pairs)),
         ),
+        time_names=number(_TIME_NAMES) or 0,
         unread_code=number(_UNREAD),
     )
 

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replicator.ddl.alter_actions import alter_actions, split_at_commas
+from replicator.ddl.alter_actions import alter_actions
+from replicator.ddl.column_definitions import (
+    DEFINING,
+    in_brackets,
+    of_action,
+    outside_brackets,
+)
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.ddl.tokens import Token
 
 _DECIDED = frozenset({"COLLATE", "BINARY"})
 """Words of a definition that say which collation it has; BINARY: the charset's own ``_bin``."""
 
-_COLUMN = frozenset({"ADD", "MODIFY", "CHANGE"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
 
@@ -28,12 +33,14 @@ def bare_charsets(statement: Recognised) -> Iterator[Token]:
         (subject,) = statement.named(TableRole.SUBJECT)
         left = [token for token in statement.tokens if token.start >= subject.span.end]
         if len(left) > 1 and left[0].text == "(" and left[1].keyword not in _QUERIES:
-            yield from _of_columns(left)
+            for _, definition in in_brackets(left):
+                yield from _of_definition(definition)
     elif statement.kind is StatementKind.ALTER_TABLE:
         options: list[Token] = []
         for action in alter_actions(statement):
-            if action[0].keyword in _COLUMN:
-                yield from _of_column_action(action)
+            if action[0].keyword in DEFINING:
+                for _, definition in of_action(action):
+                    yield from _of_definition(definition)
             else:
                 options += action
         yield from _of_definition(options)
@@ -52,37 +59,9 @@ def charset_name(tokens: Sequence[Token], number: int) -> Token | None:
     return tokens[following] if following < len(tokens) else None
 
 
-def _of_column_action(action: Sequence[Token]) -> Iterator[Token]:
-    names = 2 if action[0].keyword == "CHANGE" else 1
-    rest = action[1:]
-    if rest and rest[0].keyword == "COLUMN":
-        rest = rest[1:]
-    if [token.keyword for token in rest[:1]] == ["IF"]:
-        rest = rest[3 if [token.keyword for token in rest[1:2]] == ["NOT"] else 2 :]
-    if rest and rest[0].text == "(":
-        yield from _of_columns(rest)
-    else:
-        yield from _of_definition(rest[names:])
-
-
-def _of_columns(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Of the definitions in the brackets that the tokens begin with."""
-    depth = 0
-    for end, token in enumerate(tokens):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if not depth:
-            for definition in split_at_commas(tokens[1:end]):
-                yield from _of_definition(definition[1:])
-            return
-
-
 def _of_definition(tokens: Sequence[Token]) -> Iterator[Token]:
     """Of what stands behind a column's name, or of options."""
-    depth, outside = 0, []
-    for token in tokens:
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if not depth:
-            outside.append(token)
+    outside = outside_brackets(tokens)
     if any(token.keyword in _DECIDED for token in outside):
         return
     for number in range(len(outside)):

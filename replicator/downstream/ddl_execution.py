@@ -36,6 +36,7 @@ from replicator.downstream.own_values import filled_by
 from replicator.downstream.rehearsal import Rehearsal
 from replicator.downstream.renumbering import renumbered_column
 from replicator.downstream.scratch_names import scratch_table
+from replicator.downstream.timestamp_defaults import refuse_open_timestamps
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
@@ -335,6 +336,7 @@ class DdlExecutor:
         session = Connection(self._connection.address)
         try:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            await refuse_open_timestamps(session, ddl.target, sql, ddl.context)
             schema = ddl.target.schema
             if ddl.target.table and await database_collation(self._connection, schema) is not None:
                 # A foreign key may name its parent without a schema.

@@ -29,8 +29,10 @@ class StatementContext:
 
     ``charset_collation_ids`` are the collations that charsets have by default in the session, where
     those differ from the server's (MySQL's default_collation_for_utf8mb4, MariaDB's
-    character_set_collations), ``charset_collations`` their names. ``unread_code`` is that of a
-    status variable that is not known here: it and what stands behind it could not be read.
+    character_set_collations), ``charset_collations`` their names. ``time_names`` is the number of
+    lc_time_names, the language of months and days, which the servers agree on. ``unread_code`` is
+    that of a status variable that is not known here: it and what stands behind it could not be
+    read.
     """
 
     sql_mode: int | None = None
@@ -43,6 +45,7 @@ class StatementContext:
     server_collation: str = ""
     charset_collation_ids: tuple[int, ...] = ()
     charset_collations: tuple[str, ...] = ()
+    time_names: int = 0
     unread_code: int | None = None
 
     @property

@@ -12,6 +12,9 @@ from replicator.mysql.statement_context import SYSTEM, StatementContext
 
 _STRICT_MODE = "STRICT_ALL_TABLES"
 
+_NAMING = ("date_format", "monthname", "dayname", "str_to_date")
+"""Functions that lc_time_names is about."""
+
 
 async def set_up_session(
     connection: Connection,
@@ -44,6 +47,7 @@ async def set_up_session(
     await connection.execute("SET SESSION time_zone = %s", (zone,))
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
     await connection.execute(f"SET SESSION timestamp = {timestamp:d}{fraction}")
+    await _set_time_names(connection, context, sql, kind)
     wanted = context.explicit_timestamp_defaults
     differs = wanted is not None and wanted is not bool(int(explicit))
     # A TiDB has the variable for the sake of clients only.
@@ -51,6 +55,22 @@ async def set_up_session(
         await _set_timestamp_defaults(connection, bool(wanted))
     if context.connection_collation:
         await _set_collation(connection, context.connection_collation)
+
+
+async def _set_time_names(
+    connection: Connection, context: StatementContext, sql: str, kind: ServerKind
+) -> None:
+    used = [name for name in _NAMING if name in sql.lower()]
+    if not context.time_names or not used:
+        return
+    if kind is not ServerKind.TIDB:
+        # A server takes it only where it has its messages in that language.
+        await connection.execute(f"SET SESSION lc_time_names = {context.time_names:d}")
+    else:
+        raise UnknownModeError(
+            f"the statement ran with lc_time_names number {context.time_names}, and {used[0]}() has"
+            " names of months and days in English only on a target of the kind TiDB"
+        )
 
 
 async def _set_timestamp_defaults(connection: Connection, wanted: bool) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 import anyio
+import pymysql
 import pytest
 from structlog.testing import capture_logs
 
@@ -247,6 +249,36 @@ async def test_a_unique_key_never_removes_rows_of_other_shards(
     assert fault.event == "ddl.refused"
     assert "Duplicate entry '7'" in str(fault)
     assert len(merging.on(merging.target, "SELECT * FROM t")) == 2
+
+
+def time_names(server: DatabaseServer) -> dict[int, object]:
+    """The languages of months and days that a server takes, by their numbers."""
+    found: dict[int, object] = {}
+    for number in range(110):
+        with suppress(pymysql.err.OperationalError):
+            rows = server.execute(f"SET lc_time_names = {number}", "SELECT @@lc_time_names")
+            found[number] = rows[0][0]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["mariadb_source", "mariadb11_source", "mysql_source"])
+async def test_names_of_months_are_in_the_language_of_the_session(
+    merging_from: MergingFrom, request: pytest.FixtureRequest, kind: str
+) -> None:
+    merging = merging_from(request.getfixturevalue(kind))
+    merging.create("t", "(id INT PRIMARY KEY, d DATE)")
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (1, '2024-03-04')",
+            # One that has no messages of its own, which the servers of tests may lack.
+            "SET lc_time_names = 'fi_FI'",
+            "ALTER TABLE t_1 ADD m VARCHAR(9) DEFAULT (DATE_FORMAT(d, '%M'))",
+        )
+        await merging.check(generation)
+    both = (time_names(merging.source), time_names(merging.target))
+    known = both[0].keys() & both[1].keys()
+    assert len(known) > 50
+    assert all(both[0][number] == both[1][number] for number in known)
 
 
 async def test_a_column_with_the_moment_is_reported(

@@ -66,6 +66,26 @@ async def test_locks_hold_though_the_cluster_is_optimistic(tidb_target: Database
             connection.close()
 
 
+async def test_a_timestamp_that_a_mode_of_the_shard_fills_is_refused(
+    merging_to: MakeMerging, tidb_target: DatabaseServer
+) -> None:
+    merging = merging_to(tidb_target)
+    merging.create("t", "(id INT PRIMARY KEY)")
+
+    async def run(*statements: str) -> None:
+        async with merging.running() as generation:
+            merging.do("SET explicit_defaults_for_timestamp = 0", *statements)
+            await merging.caught_up(generation)
+
+    await run(
+        "INSERT INTO t_1 VALUES (1)",
+        "ALTER TABLE t_1 ADD a TIMESTAMP NULL, ADD b TIMESTAMP NOT NULL DEFAULT '2020-01-01'",
+    )
+    fault = await fault_of(run("ALTER TABLE t_1 ADD c TIMESTAMP NOT NULL"))
+    assert fault.event == "ddl.refused"
+    assert "neither NULL nor DEFAULT (c)" in str(fault)
+
+
 def test_a_conflict_of_transactions_is_to_be_tried_again(
     tidb_target: DatabaseServer, database_name: str
 ) -> None:

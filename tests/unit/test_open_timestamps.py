@@ -1,0 +1,30 @@
+"""Which columns are something else under another explicit_defaults_for_timestamp."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.ddl.open_timestamps import open_timestamps
+from replicator.ddl.recognise import recognise
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("ALTER TABLE t ADD a TIMESTAMP", ("a",)),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a TIMESTAMP(3) NOT NULL AFTER b", ("a",)),
+        ("ALTER TABLE t ADD (a TIMESTAMP, b INT, c TIMESTAMP NOT NULL), DROP d", ("a", "c")),
+        ("ALTER TABLE t CHANGE timestamp b TIMESTAMP COMMENT 'NULL'", ("b",)),
+        ("ALTER TABLE t MODIFY a TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", ("a",)),
+        ("ALTER TABLE t ADD a TIMESTAMP NULL", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP(6) NULL DEFAULT NULL", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP DEFAULT '2020-01-01'", ()),
+        ("ALTER TABLE t ADD a TIMESTAMP AS (b) STORED", ()),
+        ("ALTER TABLE t ADD timestamp INT, ADD KEY timestamp (timestamp)", ()),
+        ("ALTER TABLE t DROP timestamp", ()),
+        ("CREATE TABLE t (a TIMESTAMP)", ()),
+    ],
+)
+def test_open_timestamps(sql: str, expected: tuple[str, ...]) -> None:
+    assert open_timestamps(recognise(sql, default_schema="s")) == expected
