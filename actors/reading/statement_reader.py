@@ -208,6 +208,7 @@ class StatementReader:
             for one in replayed:
                 written_out = self._written_out(one.statement, one.recognised)
                 effects = self._effects(written_out, one.statement.schema)
+                _refuse_absent(effects, self.members)
                 found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
         for processed, effects in found:
             _refuse_unread(processed, effects)
@@ -318,6 +319,16 @@ class StatementReader:
             number = self._registry.target(effect.target)
             found[number] = (*found.get(number, ()), effect)
         return found
+
+
+def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None:
+    """Raise DdlError where a ghost takes the place of a table that is replicated no longer."""
+    for effect in effects:
+        if effect.table not in members:
+            raise DdlError(
+                f"a ghost becomes {effect.table}, which was dropped or renamed before: whether"
+                " the target has the rows that it brings along is not known"
+            )
 
 
 def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:

@@ -179,7 +179,12 @@ def _entries(
                 yield replace(event, table=table, act=GhostAct.CHANGED)
 
 
-_REDEFINING = (StatementKind.ALTER_TABLE, StatementKind.CREATE_TABLE)
+_OVERTAKING = (
+    StatementKind.ALTER_TABLE,
+    StatementKind.CREATE_TABLE,
+    # Neither tool empties its ghost, too.
+    StatementKind.TRUNCATE_TABLE,
+)
 
 
 def _overtaken(
@@ -191,10 +196,29 @@ def _overtaken(
     history: GhostHistory,
 ) -> Iterator[GhostEntry]:
     """What a change of a real table means for its ghosts."""
-    if beside is not None or statement.kind not in _REDEFINING or _only_counts(statement):
+    if beside is not None or _only_counts(statement):
         return
-    for ghost in history.ghosts(table, event.at, online):
-        yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
+    ghosts = history.ghosts(table, event.at, online)
+    if statement.kind is StatementKind.DROP_TABLE:
+        _refuse_gap(statement, table, ghosts)
+    if statement.kind in _OVERTAKING:
+        for ghost in ghosts:
+            yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
+
+
+def _refuse_gap(statement: Recognised, table: TableName, ghosts: Iterable[TableName]) -> None:
+    """Raise where a table goes whose ghost stays: its rows would go, and the ghost's be missing.
+
+    So does ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change.
+    """
+    dropped = {_name(reference) for reference in statement.named(TableRole.SUBJECT)}
+    left = [ghost for ghost in ghosts if ghost not in dropped]
+    if left:
+        raise OnlineDdlError(
+            f"{table} is dropped while there is a ghost of it, {left[0]}. If that takes its place"
+            " next (drop_swap of pt-online-schema-change), skip the DROP: the rows stay, and the"
+            " RENAME is followed. If the table is to go, replace the statement by itself"
+        )
 
 
 def _only_counts(statement: Recognised) -> bool:

@@ -210,3 +210,25 @@ async def test_a_table_whose_structure_is_not_the_one_followed(
         fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
     assert fault.event == "ddl.not-supported"
     assert merging.on(merging.target, "SELECT * FROM x") == ()
+
+
+@MARIADB
+async def test_a_ghost_that_takes_a_free_place_is_a_fault(merging: Merging) -> None:
+    merging.create("x", COLUMNS)
+    merging.source.execute("SET GLOBAL binlog_row_metadata = FULL")
+    steps = gh_ost("x_1", "ADD c INT")
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            merging.do("INSERT INTO x_1 VALUES (1, 'a')")
+            await merging.caught_up(generation)
+            merging.do(*steps[:7], "RENAME TABLE x_1 TO y", "RENAME TABLE _x_1_gho TO x_1")
+            merging.do("INSERT INTO x_1 VALUES (2, 'b', 2)")
+            await merging.caught_up(generation)
+
+    try:
+        fault = await fault_of(run())
+    finally:
+        merging.source.execute("SET GLOBAL binlog_row_metadata = NO_LOG")
+    assert fault.event == "ddl.not-supported"
+    assert "x_1, which was dropped or renamed before" in str(fault)

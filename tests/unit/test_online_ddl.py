@@ -202,7 +202,7 @@ def test_what_is_refused(sql: str, why: str) -> None:
         "ALTER TABLE u ADD c INT",
         "CREATE INDEX i ON t (id)",
         "RENAME TABLE t TO u",
-        "DROP TABLE t",
+        "DROP TABLE u",
         "CREATE TEMPORARY TABLE _t_gho (a int)",
         "RENAME TABLE other.t TO other._t_del, other._t_gho TO other.t",
         "TRUNCATE _t_old",
@@ -252,4 +252,21 @@ def test_an_exchange_that_changes_nothing_is_refused() -> None:
     log = Log()
     log.read("CREATE TABLE _t_gho LIKE t")
     with pytest.raises(OnlineDdlError, match="without any change"):
+        log.read(EXCHANGE)
+
+
+def test_a_table_is_not_dropped_before_its_ghost_takes_its_place() -> None:
+    """As pt-online-schema-change does with drop_swap; skipped, it is followed."""
+    log = Log()
+    log.read("CREATE TABLE `d`.`_t_new` (id int primary key)", "ALTER TABLE `d`.`_t_new` ADD c INT")
+    with pytest.raises(OnlineDdlError, match=r"d\._t_new.* skip the DROP"):
+        log.read("DROP TABLE IF EXISTS `d`.`t`")
+    assert log.read("DROP TABLE other, t, _t_new").replayed is None
+    assert log.read("DROP TABLE t") == PLAIN
+
+
+def test_a_table_that_is_emptied_while_its_ghost_is_filled_is_refused() -> None:
+    log = Log()
+    log.read(*GH_OST, "TRUNCATE TABLE t")
+    with pytest.raises(OnlineDdlError, match="changed while the ghost was there"):
         log.read(EXCHANGE)
