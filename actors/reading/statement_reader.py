@@ -332,13 +332,18 @@ def _refuse_absent(effects: tuple[Effect, ...], members: Set[TableName]) -> None
 
 
 def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
-    """Raise DdlError for a schema change whose session could not be read to the end."""
+    """Raise DdlError for a schema change whose session, or names, could not be read."""
     code = statement.context.unread_code
     if effects and code is not None:
         raise DdlError(
             f"the event of a schema change has a status variable that is not known here (code"
             f" {code}): what the session had set (time zone, defaults of TIMESTAMP columns and the"
             " like) may stand behind it, and could not be read"
+        )
+    if effects and statement.context.brackets_quote and "[" in statement.sql:
+        raise DdlError(
+            "the statement ran with sql_mode MSSQL, where what stands in square brackets is a name:"
+            " such names are not read. Replace it by the same with names in backticks"
         )
 
 

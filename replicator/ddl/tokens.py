@@ -2,7 +2,9 @@ r"""The words of a MySQL or MariaDB statement, each with its place in the text.
 
 Written after the lexical rules in the MySQL manual ("Language Structure": string, number, hex and
 bit literals, schema object names, user variables, comments) and MariaDB's page on comments. What
-counts here is where names, strings and comments start and end, not the grammar.
+counts here is where names, strings and comments start and end, not the grammar. Of the modes of a
+session only ANSI_QUOTES and NO_BACKSLASH_ESCAPES change that, and MariaDB's MSSQL, whose names in
+square brackets are not read here; IGNORE_SPACE only makes names of functions reserved words.
 
 Comments and white space are no tokens. Of an *executable* comment (``/*! … */``, ``/*!50100 … */``,
 ``/*M! … */``) the content is tokens: a server writes a comment that it did not execute to its

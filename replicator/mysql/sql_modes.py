@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 ANSI_QUOTES = 1 << 2
+MSSQL = 1 << 10
+"""Of a MariaDB: in MySQL it only stands for others."""
 NO_AUTO_VALUE_ON_ZERO = 1 << 19
 NO_BACKSLASH_ESCAPES = 1 << 20
 STRICT = 1 << 21 | 1 << 22

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.mysql.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from replicator.mysql.sql_modes import ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES
 
 SYSTEM = "SYSTEM"
 """The time zone of the host that a server runs on."""
@@ -57,6 +57,11 @@ class StatementContext:
     def no_backslash_escapes(self) -> bool:
         """Whether a backslash in a string is nothing but itself."""
         return bool((self.sql_mode or 0) & NO_BACKSLASH_ESCAPES)
+
+    @property
+    def brackets_quote(self) -> bool:
+        """Whether [a] is a name, as for a MariaDB in the mode MSSQL."""
+        return bool(self.mariadb and (self.sql_mode or 0) & MSSQL)
 
 
 NO_CONTEXT = StatementContext()

@@ -316,6 +316,22 @@ async def test_rows_never_get_values_that_their_shards_have_not(
     assert "uuid()" in str(fault)
 
 
+async def test_names_in_square_brackets_are_refused(
+    merging_from: MergingFrom, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, a INT)")
+
+    async def run() -> None:
+        async with merging.running() as generation:
+            merging.do("SET sql_mode = 'MSSQL'", "ALTER TABLE t_1 CHANGE [a] [b,c] INT")
+            await merging.caught_up(generation)
+
+    fault = await fault_of(run())
+    assert fault.event == "ddl.not-supported"
+    assert "in square brackets is a name" in str(fault)
+
+
 async def test_values_that_a_note_tells_of_are_reported(
     merging_from: MergingFrom, mariadb_source: DatabaseServer
 ) -> None:
