@@ -6,6 +6,7 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,82 @@ def test_a_duplicate_key_blocks_its_target_and_no_other(
     assert {"target.blocked", "target.resumed", "rows.duplicate"} <= {
         event["event"] for event in task.events()
     }
+
+
+def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[..., Life]) -> None:
+    life = life_of("", "t1", "a.b", "c`d")
+    estate, task = life.estate, life.start()
+    dotted, quoted, t1 = f"{estate.name}.`a.b`", f"{estate.name}.`c``d`", estate.shown("t1")
+    out = life.command("pause", "--target", dotted, "--target", quoted, "--source", "b")
+    assert dotted in out
+    estate.until_blocked(task, dotted, quoted, "b")
+    estate.at_target("INSERT INTO t1 VALUES (90, 5), (91, 5)")
+    estate.do("a", "ALTER TABLE t1 ADD UNIQUE u (a)")
+    for source, key in (("a", 1), ("b", 2)):
+        estate.do(source, f"INSERT INTO t1 VALUES ({key}, {key})")
+        estate.do(source, *(f"INSERT INTO `{t}` VALUES ({key}, 1)" for t in ("a.b", "c`d")))
+    parts = estate.until_blocked(task, dotted, quoted, "b", t1)
+    assert [part.error.event for part in parts.values() if part.error] == ["ddl.refused"]
+    [way] = [way for way in parts[t1].ways_out if "binlog skip" in way]
+    skip, resume = way.split("`")[1], way.split("`")[3]
+    for command in (skip, resume):
+        done = task.cli(*shlex.split(command)[1:])
+        assert done.returncode == 0, done.stderr
+    estate.until_blocked(task, dotted, quoted, "b")
+    refused = task.cli("resume", estate.name, "--target", f"{estate.name}.a.b")
+    assert refused.returncode == 1
+    assert "no such target" in refused.stderr
+    life.command("resume", "--target", dotted)
+    estate.until_blocked(task, quoted, "b")
+    assert not estate.equal("a.b"), "source b is not read"
+    life.command("resume")
+    estate.at_target("DELETE FROM t1 WHERE id >= 90")
+    estate.until_equal(task)
+    estate.until_blocked(task)
+
+
+@pytest.mark.slow
+@MODES
+def test_one_of_200_targets_waits_and_the_others_do_not(
+    life_of: Callable[..., Life], mode: str
+) -> None:
+    tables = [f"t{n}" for n in range(200)]
+    life = life_of(mode, *tables)
+    estate, task = life.estate, life.start()
+
+    def change(first: int) -> None:
+        for source, key in (("a", first), ("b", first + 1)):
+            estate.do(
+                source,
+                *(f"INSERT INTO {t} VALUES ({key}, 1)" for t in tables),
+                *(f"UPDATE {t} SET a = a + 1" for t in tables),
+            )
+
+    change(1)
+    estate.until_equal(task)
+    estate.do("a", "INSERT INTO t77 VALUES (-1, 1)")
+    estate.until_equal(task, "t77")
+    estate.do("b", "INSERT INTO t77 VALUES (-1, 2)")
+    name = estate.shown("t77")
+    estate.until_blocked(task, name)
+    others = [table for table in tables if table != "t77"]
+    change(11)
+    estate.until_equal(task, *others)
+    life.kill()
+    task = life.start()
+    change(21)
+    estate.until_equal(task, *others)
+    estate.until_blocked(task, name)
+    estate.at_target("DELETE FROM t77 WHERE id = -1")
+    life.command("resume", "--target", name)
+    life.kill()
+    task = life.start()
+    estate.do("b", "UPDATE t77 SET id = -2 WHERE id = -1")
+    changed = "SELECT COUNT(*) FROM t77 WHERE id = -2"
+    at_target = partial(estate.target.execute, changed, database=estate.name)
+    task.until(lambda: at_target()[0][0] == 1, "the row of b")
+    [row] = estate.sources["a"].execute("SELECT * FROM t77 WHERE id = -1", database=estate.name)
+    estate.at_target(f"INSERT INTO t77 VALUES ({row[0]}, {row[1]})")
+    change(31)
+    estate.until_equal(task)
+    estate.until_blocked(task)

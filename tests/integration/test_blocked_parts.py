@@ -19,7 +19,6 @@ from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 from tests.support.tables import rows_of
 
-MODES = pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 
 
@@ -40,6 +39,14 @@ async def followed(merging: Merging, mode: str) -> None:
         merging.on(server, f"INSERT INTO x_1 VALUES ({key}, 'a')", "INSERT INTO z_1 VALUES (1)")
     async with merging.running() as generation:
         await merging.caught_up(generation)
+
+
+async def until_only(merging: Merging, *tables: str) -> None:
+    """Wait until no other tables than these differ from their shards."""
+    with anyio.move_on_after(PATIENCE):
+        while merging.differences().keys() - set(tables):
+            await anyio.sleep(LOOK_SECONDS)
+    assert merging.differences().keys() <= set(tables), merging.differences()
 
 
 def target(merging: Merging, table: str) -> Parts:
@@ -68,9 +75,9 @@ TROUBLES = [
     ),
     Trouble(
         "rows.refused",
-        ("ALTER TABLE x ADD CHECK (v <> 'bad')",),
+        ("ALTER TABLE x MODIFY v VARCHAR(2)",),
         ("INSERT INTO x_1 VALUES (7, 'bad')",),
-        ("ALTER TABLE x DROP CONSTRAINT CONSTRAINT_1",),
+        ("ALTER TABLE x MODIFY v VARCHAR(9)",),
     ),
     Trouble(
         "rows.no-plan",
@@ -93,8 +100,15 @@ TROUBLES = [
 ]
 
 
-@MODES
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.event)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "trouble"),
+    [
+        *(("", trouble) for trouble in TROUBLES),
+        *(("pessimistic", t) for t in TROUBLES if t.event in ("rows.duplicate", "ddl.refused")),
+    ],
+    ids=lambda value: value.event if isinstance(value, Trouble) else value or "uncoordinated",
+)
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_fault_of_a_target_lets_all_others_flow(
     merging: Merging, mode: str, trouble: Trouble
@@ -110,11 +124,13 @@ async def test_a_fault_of_a_target_lets_all_others_flow(
         merging.do("ALTER TABLE y_1 ADD w INT", "INSERT INTO y_1 VALUES (2, 'd', 3)")
         merging.do("INSERT INTO z_1 VALUES (1), (2)", "DELETE FROM z_1 LIMIT 1")
         await merging.caught_up(generation)
-        assert merging.differences().keys() <= {"x"}, merging.differences()
+        # A coordinated change is executed behind what was read.
+        await until_only(merging, "x")
     merging.on(merging.target, *trouble.repair)
     merging.blocked = Parts()
     async with merging.running() as generation:
         await merging.caught_up(generation)
+        await until_only(merging)
     assert merging.differences() == {}
 
 
