@@ -16,6 +16,7 @@ from replicator.mysql.errors import (
     is_unavailable,
 )
 from replicator.mysql.names import TableName
+from replicator.routing.expression_types import ExpressionError
 from replicator.schema.structure import Table
 
 
@@ -54,4 +55,19 @@ def refuse_engine(name: TableName, table: Table) -> None:
         where=f"target {name}",
         scope=of_target(name),
         ways_out=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
+    )
+
+
+def unfit_filter(error: ExpressionError, member: str, target: TableName) -> FatalError:
+    """The fault that an expression filter can't be evaluated on the rows of a shard."""
+    return FatalError(
+        "rows.filter-unfit",
+        f"{member}: {error}. Which rows are to be left out can't be told",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        ways_out=(
+            "write the expression in the task file so that it fits the table as it was when these"
+            " rows were written (or delete the rule: then all rows pass); `replicator stop`,"
+            " `replicator run`",
+        ),
     )

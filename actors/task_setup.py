@@ -14,6 +14,7 @@ from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.column_mapping import ColumnMappings, MappingRule
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
+from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.extracted_columns import Extraction, NamePart
 from replicator.routing.member_columns import ColumnRules
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
@@ -43,6 +44,7 @@ class SourceSetup:
     routes: Routes
     columns: ColumnRules
     event_filter: EventFilter
+    expression_filters: ExpressionFilters
     accepts_cascades: bool
 
 
@@ -88,7 +90,7 @@ def executor_files(task: Task) -> tuple[str, ...]:
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:
-    """The sources of a task, in the order of its instances. Raises RouteError."""
+    """The sources of a task, in the order of its instances. Raises RouteError, ExpressionError."""
     return tuple(_setup(task, instance) for instance in task.mysql_instances)
 
 
@@ -140,6 +142,10 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
             (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
             case_sensitive=case_sensitive,
         ),
+        expression_filters=ExpressionFilters(
+            (_expression_rule(name, rule) for name, rule in task.expression_filters_of(instance)),
+            case_sensitive=case_sensitive,
+        ),
         accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
     )
 
@@ -183,6 +189,18 @@ def _filter_rule(name: str, rule: config.rules.EventFilter) -> FilterRule:
         rule.events,
         rule.sql_pattern,
         FilterAction(rule.action),
+    )
+
+
+def _expression_rule(name: str, rule: config.rules.ExpressionFilter) -> ExpressionRule:
+    return ExpressionRule(
+        name,
+        rule.db,
+        rule.table,
+        insert=rule.insert_value_expr,
+        update_old=rule.update_old_value_expr,
+        update_new=rule.update_new_value_expr,
+        delete=rule.delete_value_expr,
     )
 
 

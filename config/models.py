@@ -207,6 +207,10 @@ class Task(Section):
         """The column mappings of an instance with their names."""
         return tuple((name, self.column_mappings[name]) for name in instance.column_mapping_rules)
 
+    def expression_filters_of(self, instance: Instance) -> tuple[tuple[str, ExpressionFilter], ...]:
+        """The expression filters of an instance with their names."""
+        return tuple((name, self.expression_filter[name]) for name in instance.expression_filters)
+
     def allow_list_of(self, instance: Instance) -> AllowList:
         """The allow list of an instance; one that allows everything where it names none."""
         name = instance.block_allow_list

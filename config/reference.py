@@ -56,13 +56,12 @@ _DM_FILES = """\
 DM's own tests and examples (the public repository `pingcap/tiflow` at commit `c7b2588ef6c7` of
 2026-08-20, looked at on 2026-11-22) hold 198 task files. 30 of them ask for
 `shard-mode: optimistic` and are out of scope. Of the other 168, with nothing added but their source
-files, 150 (89 %) load, nearly all of them with warnings about the keys below. Those that do not:
+files, 153 (91 %) load, nearly all of them with warnings about the keys below. Those that do not:
 
 | task files | why |
 |---|---|
 | 8 | a password is encrypted by DM, or `******`: write it plainly, or as `${NAME}` |
 | 1 | that, and a `meta` without a place, which DM refuses as well |
-| 3 | expression filters |
 | 3 | columns filled from the names of shards |
 | 3 | filters name events that a statement does not tell, or that are none |
 
@@ -128,7 +127,8 @@ def _sections_in(place: str, section: type[Section]) -> Iterator[tuple[str, type
 
 def _table(place: str, section: type[Section], seen: dict[type[Section], str]) -> Iterator[str]:
     yield f"## {f'`{place}`' if place else 'Top level'}\n"
-    yield f"{' '.join((section.__doc__ or '').split())}\n"
+    for paragraph in (section.__doc__ or "").split("\n\n"):
+        yield f"{' '.join(paragraph.split())}\n"
     yield "| key | type | default | meaning | supported |"
     yield "|---|---|---|---|---|"
     for key, name in keys_of(section).items():

@@ -161,20 +161,53 @@ class EventFilter(Section):
 
 
 class ExpressionFilter(Section):
-    """Rows of one table that are skipped because an expression is true."""
+    """Changes of one table's rows that are skipped because an expression is true.
+
+    A rule has one expression, or two for updates. A change is skipped where any rule of its table
+    says so. What `insert-value-expr` skips is not copied either; the other expressions are for
+    changes only. So it says which rows the target has: an update of a row that was skipped to one
+    that is not is written as an insert, and an update of a row that was written to one that is
+    skipped as a delete. A row that is skipped before and after its update, or deleted, is nothing
+    to the target. A skipped update or delete leaves the row on the target as it is there; the next
+    update of it that is not skipped writes it whole. In a table without a key, such a row is then
+    there twice, and the old one is counted as missing (`rows.missing`).
+
+    An expression is one of MySQL, evaluated exactly as the source would. It is made of columns,
+    numbers, texts, TRUE, FALSE and NULL; AND, OR, XOR, NOT; `= <=> <> < <= > >=`, BETWEEN, IN,
+    LIKE, IS NULL / TRUE / FALSE; `+ - * / DIV %`; CASE, IF, IFNULL, COALESCE, NULLIF; LENGTH,
+    CHAR_LENGTH, LOWER, UPPER, LEFT, RIGHT, SUBSTRING, CONCAT, TRIM, LTRIM, RTRIM; ABS, MOD; DATE,
+    YEAR, MONTH, DAY, HOUR, MINUTE, SECOND; COLLATE, `CAST(... AS BINARY)`. Anything else is refused
+    with its place, and so is what can't be told for certain: a TIMESTAMP compared with a text (that
+    depends on a time zone), numbers with texts, the order of texts by a collation that is not
+    binary, and equality with other than plain ASCII by one (compare the characters: `c COLLATE
+    utf8mb4_bin = '...'`). Of collations that are not binary, general_ci, unicode_ci,
+    unicode_520_ci, 0900_ai_ci, uca1400_ai_ci, latin1_swedish_ci and latin1_general_ci are known.
+    """
 
     db: Annotated[str, Field(min_length=1, alias="schema")]
-    """Schema."""
+    """Schema, by its name, without wildcards."""
     table: _Name
-    """Table."""
+    """Table, by its name, without wildcards."""
     insert_value_expr: str = ""
-    """Skips an inserted row."""
+    """Skips an inserted row, and a row of the full copy."""
     update_old_value_expr: str = ""
     """Skips an update by the row before it; with the next one, both must be true."""
     update_new_value_expr: str = ""
     """Skips an update by the row after it."""
     delete_value_expr: str = ""
-    """Skips a deleted row."""
+    """Skips a deleted row: it stays on the target."""
+
+    @model_validator(mode="after")
+    def _some_expression(self) -> ExpressionFilter:
+        update = self.update_old_value_expr or self.update_new_value_expr
+        given = [text for text in (self.insert_value_expr, update, self.delete_value_expr) if text]
+        if len(given) != 1:
+            raise ValueError(
+                "has one of `insert-value-expr`, `update-old-value-expr` with"
+                " `update-new-value-expr` or one of these, and `delete-value-expr`; for several,"
+                " write several rules"
+            )
+        return self
 
 
 class ColumnMapping(Section):

@@ -66,11 +66,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         ("optimistic",),
     ),
     Unsupported(
-        "mysql-instances.*.expression-filters.*",
-        "filtering rows by expression",
-        "delete the rule here and its definition in `expression-filter`",
-    ),
-    Unsupported(
         "sources.*.enable",
         "a source that is switched off",
         "delete the key, or leave the source out of mysql-instances",

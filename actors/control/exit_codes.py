@@ -32,13 +32,14 @@ def exit_code(error: BaseException) -> int | None:
     from replicator.downstream.lease import LeaseHeldError
     from replicator.logs import LogFileError
     from replicator.mysql.connection import DatabaseUnavailableError
+    from replicator.routing.expression_types import ExpressionError
     from replicator.routing.routes import RouteError
     from replicator.status import StatusFormatError
 
     match error:
         case NotRunningError():
             return NOT_RUNNING
-        case TaskFileError() | LogFileError() | RouteError():
+        case TaskFileError() | LogFileError() | RouteError() | ExpressionError():
             return WRONG_USAGE
         case ControlError() | AlreadyRunningError() | LeaseHeldError() | StatusFormatError():
             return FAILED

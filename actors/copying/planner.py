@@ -15,7 +15,7 @@ from actors.copying.progress import CopyProgress
 from actors.copying.start import CopyMember
 from actors.faults import FatalError, of_target
 from actors.member_columns import columns_of
-from actors.refusals import refusal
+from actors.refusals import refusal, unfit_filter
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import ChunkRecord, CopyStore
@@ -25,7 +25,9 @@ from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
 from replicator.pipeline.planning import PlanError
+from replicator.pipeline.row_filter import rules_for
 from replicator.pipeline.source_stream import SourceStream
+from replicator.routing.expression_types import ExpressionError
 from replicator.rows.fields import escape
 from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
@@ -186,7 +188,12 @@ class CopyPlanner:
         number, target = self._targets[member.target]
         try:
             rules = self._columns(Member(self._setup.source, name))
-            return plan_copy(self._setup.source, present, fingerprint, target, number, rules)
+            resolved = rules_for(self._setup.expression_filters, name, present)
+            condition = resolved.copied if resolved else ""
+            source = self._setup.source
+            return plan_copy(source, present, fingerprint, target, number, rules, condition)
+        except ExpressionError as error:
+            raise unfit_filter(error, f"{self._setup.source}: {name}", member.target) from error
         except PlanError as error:
             raise FatalError(
                 "rows.no-plan",

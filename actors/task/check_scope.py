@@ -17,7 +17,8 @@ from replicator.mysql.connection import Connection, DatabaseUnavailableError
 async def task_to_check(task: Task) -> TaskToCheck:
     """What is to be checked of a task: from its checkpoints where it has some.
 
-    Raises RouteError. A target that can't be reached has no checkpoints; its check says why.
+    Raises RouteError, ExpressionError. A target that can't be reached has no checkpoints; its check
+    says why.
     """
     setups = source_setups(task)
     saved = {} if task.remove_meta else await _checkpoints(task, setups)
@@ -61,6 +62,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         copies_rows=task.task_mode != "incremental",
         columns=setup.columns,
         allowed=_allowed(setup.source, task),
+        expression_filters=setup.expression_filters,
     )
 
 

@@ -37,6 +37,7 @@ from actors.writing.bucket_watermarks import BucketWatermarks
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
+from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from config.models import Task
 from replicator.binlog.gtid import GtidStart
@@ -254,10 +255,24 @@ def _writer(
         watermarks,
         {source: start.server for source, start in starts.items()},
         meta,
-        BatchPlanner(registry, meta, histories, columns_of(resources.setups)),
+        BatchPlanner(
+            registry,
+            meta,
+            histories,
+            columns_of(resources.setups),
+            _row_filters(resources, starts),
+        ),
         JobRunner(resources.session, settings, registry, meta),
         runner,
         resources.counts,
+    )
+
+
+def _row_filters(resources: Resources, starts: Mapping[str, SourceStart]) -> RowFilters:
+    return RowFilters(
+        {source: setup.expression_filters for source, setup in resources.setups.items()},
+        # No MariaDB has a server_uuid, and every MySQL has one.
+        {source for source, start in starts.items() if not start.server.server_uuid},
     )
 
 

@@ -11,6 +11,7 @@ from actors.messages import Part
 from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.former_columns import FormerColumns
+from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
 from replicator.binlog.segment import RowEvents
 from replicator.binlog.table_map import TableMap
@@ -41,10 +42,12 @@ class BatchPlanner:
         meta: MetaStore,
         histories: ChangeHistories,
         columns: ColumnsOf,
+        filters: RowFilters,
     ) -> None:
         self._registry = registry
         self._meta = meta
         self._columns = columns
+        self._filters = filters
         self._former = FormerColumns(histories)
         self._tables: dict[int, Table] = {}
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
@@ -108,10 +111,12 @@ class BatchPlanner:
         name = self._registry.member(member)
         rules = self._columns(name)
         alike = as_shards_have_it(target, rules.extracted_names, None)
-        # A guess does no harm where the event tells all that it could be wrong about.
+        # A guess does no harm where the event tells all that it could be wrong about. The target's
+        # columns may have other collations, which events don't tell and expressions depend on.
+        filtered = self._filters.concern(name)
         guesses = [
             table
-            for table in (held.structure, alike)
+            for table in (held.structure, None if filtered else alike)
             if table is not None and told_by_event(table, table_map)
         ]
         known = [held.certain] if held.certain is not None else []
@@ -121,6 +126,7 @@ class BatchPlanner:
             taking = self._former.without(part.target, name, structure, target)
             try:
                 plan = plan_table(name, structure, table_map, taking, part.target, buckets, rules)
+                plan = self._filters.added(plan, structure, table_map)
                 return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
                 failure = failure or error

@@ -117,6 +117,10 @@ class JobRunner:
                 " transaction with remove-meta and meta: {binlog-name, binlog-pos} for every"
                 " source",
             ),
+            Outcome.UNFILTERED: (
+                "write the expression in the task file so that it has a value for such a row, too"
+                " (IF, IFNULL, or conditions before it); `replicator stop`, `replicator run`",
+            ),
         }
         return FatalError(
             f"rows.{bucket.outcome.value}",

@@ -39,6 +39,7 @@ CHECKS: dict[str, str] = {
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",
     "max_allowed_packet": "the target takes statements of a useful size",
+    "expression_filters": "each expression filter can be evaluated on its table, exactly",
     "table_schema": "each table fits the target's table that it is merged into",
     "schema_of_shard_tables": "the tables that are merged into one have the same structure",
     "auto_increment_ID": "merged tables do not make the same key values",

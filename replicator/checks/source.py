@@ -9,6 +9,7 @@ import pymysql.err
 from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.connecting import check_login
 from replicator.checks.copying import check_engines
+from replicator.checks.expression_filters import check_expression_filters
 from replicator.checks.hidden_tables import check_hidden_tables
 from replicator.checks.merge_tables import check_merge_tables
 from replicator.checks.name_case import check_source_names
@@ -73,6 +74,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
         results += await check_merge_tables(source, connection, replicated)
         if source.copies_rows:
             results += await check_engines(source, connection, replicated)
+        results += await check_expression_filters(source, connection, replicated)
     if not source.reads_binlog:
         return
     variables = await global_variables(connection, VARIABLES)

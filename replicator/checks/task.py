@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from replicator.binlog.position import SourcePosition
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing import Routes, TargetName
+from replicator.routing.expression_filter import NO_EXPRESSIONS, ExpressionFilters
 from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules
 
 
@@ -42,6 +43,7 @@ class SourceToCheck:
     registered_as: str = "replicator"
     columns: ColumnRules = NO_COLUMN_RULES
     allowed: tuple[tuple[str, str], ...] = ()
+    expression_filters: ExpressionFilters = NO_EXPRESSIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ class Outcome(StrEnum):
     """A row event could not be read; no bucket of its target was written."""
     NO_ROOM = "no-room"
     """A value of a mapped column has no room for the shard's number; none was written either."""
+    UNFILTERED = "unfiltered"
+    """An expression filter has no answer for a row; no bucket of its target was written."""
     OUT_OF_STEP = "out-of-step"
     """The target does not hold what this run left there: another has taken the task over, or
     commits were lost."""

@@ -47,7 +47,7 @@ class TableCopy:
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
-    column whose values are mapped.
+    column whose values are mapped. ``condition``: which rows are copied, empty for all.
     """
 
     source: str
@@ -63,6 +63,7 @@ class TableCopy:
     exact: bool
     transactional: bool
     mapped: MappedColumn | None = None
+    condition: bytes = b""
 
     @property
     def name(self) -> bytes:
@@ -90,10 +91,12 @@ def plan_copy(
     target: Table,
     target_number: int,
     rules: MemberColumns = AS_THEY_ARE,
+    condition: str = "",
 ) -> TableCopy:
     """The plan for copying a shard with this structure. Columns are matched by name.
 
-    ``rules`` say what is made of them. Raises PlanError where values would be lost or changed.
+    ``rules`` say what is made of them; ``condition`` is that of the rows which are copied, as SQL,
+    empty for all. Raises PlanError where values would be lost or changed.
     """
     member = f"{source}: {structure.schema}.{structure.name}"
     pairs = match_columns(member, structure, target, rules)
@@ -144,6 +147,7 @@ def plan_copy(
         exact=not keyed,
         transactional=structure.transactional,
         mapped=rules.mapped,
+        condition=condition.encode(),
     )
 
 
@@ -178,6 +182,8 @@ def chunk_query(chunk: CopyChunk) -> bytes:
     where = _where(copy, chunk.lower, chunk.upper)
     if not where:
         hint = b""
+    if copy.condition:
+        where = (where + b" AND " if where else b" WHERE ") + copy.condition
     return b"SELECT %s FROM %s%s%s" % (copy.selected, copy.name, hint, where)
 
 

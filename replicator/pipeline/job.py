@@ -21,12 +21,16 @@ from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
 from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry
 from replicator.pipeline.plan import TablePlan
-from replicator.rows.row_lines import RowsDecoder, compile_decoder
+from replicator.pipeline.row_filter import FilterError, passing
+from replicator.rows.row_lines import RowImages, RowsDecoder, compile_decoder
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 OUTCOME_SCHEMA = "outcome binary"
 SLICE_SCHEMA = "slot int, slice binary"
+
+_UNUSABLE = (BinlogError, NoRoomError, FilterError)
+"""What keeps a row event from being applied."""
 
 _OUTCOME = pa.schema([("outcome", pa.binary())])
 _SLICE = pa.schema([("slot", pa.int32()), ("slice", pa.binary())])
@@ -125,7 +129,7 @@ def decode_slice(job: Job, batch: pa.RecordBatch) -> DecodedSlice:
         numbers = [number[i] for i in indexes]
         try:
             _decode(decoded, table, numbers, [event[i] for i in indexes])
-        except (BinlogError, NoRoomError):
+        except _UNUSABLE:
             decoded.failures.append(_find_failure(decoded, table, numbers, event, indexes))
     for (target, _), entries in decoded.entries.items():
         if targets[target] > 1:
@@ -140,7 +144,7 @@ def _event_number(entry: Entry) -> int:
 def _decode(
     decoded: DecodedSlice, plan: TablePlan, numbers: list[int], events: list[bytes]
 ) -> None:
-    images = _decoder(plan).decode(events)
+    images = _images(plan, events)
     target, buckets = plan.target.number, plan.target.buckets
     rows: Iterable[Entry] = zip(
         [numbers[i] for i in images.event],
@@ -170,6 +174,11 @@ def _decode(
             decoded.entries.setdefault((target, bucket), []).extend(part)
 
 
+def _images(plan: TablePlan, events: list[bytes]) -> RowImages:
+    images = _decoder(plan).decode(events)
+    return images if plan.filtering is None else passing(plan.filtering, events, images)
+
+
 @lru_cache(maxsize=4096)
 def _decoder(plan: TablePlan) -> RowsDecoder:
     return compile_decoder(
@@ -192,19 +201,26 @@ def _find_failure(
 ) -> BucketOutcome:
     for number, index in zip(numbers, indexes, strict=True):
         try:
-            _decoder(plan).decode([events[index]])
-        except (BinlogError, NoRoomError) as error:
+            _images(plan, [events[index]])
+        except _UNUSABLE as error:
             _, (_, transaction, ordinal), _ = decoded.heads[number]
             file, offset = transaction >> OFFSET_BITS, transaction & ((1 << OFFSET_BITS) - 1)
             return BucketOutcome(
                 plan.target.number,
                 -1,
-                Outcome.NO_ROOM if isinstance(error, NoRoomError) else Outcome.UNDECODABLE,
+                _outcome_of(error),
                 message=f"{plan.member}: row event {ordinal} of the transaction that begins at"
-                f" offset {offset} of binlog file number {file} cannot be read: {error}",
+                f" offset {offset} of binlog file number {file} cannot be"
+                f" {'filtered' if isinstance(error, FilterError) else 'read'}: {error}",
                 members=(str(plan.member),),
             )
     raise AssertionError(f"{plan.member}: events fail together and not one by one")
+
+
+def _outcome_of(error: Exception) -> Outcome:
+    if isinstance(error, NoRoomError):
+        return Outcome.NO_ROOM
+    return Outcome.UNFILTERED if isinstance(error, FilterError) else Outcome.UNDECODABLE
 
 
 def _cut(job: Job, decoded: DecodedSlice) -> dict[int, DecodedSlice]:

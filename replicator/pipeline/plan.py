@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.mysql.names import Member
+from replicator.pipeline.row_filter import RowFilter
 from replicator.rows.columns import ColumnFormat
 
 __all__ = ["Literal", "TablePlan", "TargetColumn", "TargetTable"]
@@ -28,7 +29,8 @@ class TablePlan:
     target has no ordinary column beyond the written ones, which overwriting would reset. ``until``
     is the index of the column that tells until when a row was the present one, where the shard
     keeps its former rows. ``constants`` are the fields, the same in all rows, of columns that the
-    target has besides the shard's; their indexes follow those of ``columns``.
+    target has besides the shard's; their indexes follow those of ``columns``. ``filtering``: the
+    rules that rows are left out by, if there are any.
     """
 
     target: TargetTable
@@ -42,6 +44,7 @@ class TablePlan:
     covers: bool = True
     until: int | None = None
     constants: tuple[bytes, ...] = ()
+    filtering: RowFilter | None = None
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

@@ -21,7 +21,9 @@ from replicator.pipeline.column_types import (
     literal_of,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.row_filter import row_filter
 from replicator.routing.column_mapping import VALUE_LIMIT
+from replicator.routing.expression_filter import ResolvedRules
 from replicator.routing.extracted_columns import ExtractedColumn
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.rows.charsets import codec, encode_label
@@ -129,6 +131,23 @@ def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Co
     column = target.column(made.name)
     assert column is not None, f"{target.name} has no column {made.name}"
     return column, _encoded(member, column, made.value, column.charset)
+
+
+def with_filter(
+    plan: TablePlan, resolved: ResolvedRules, structure: Table, table_map: TableMap
+) -> TablePlan:
+    """The same plan with rules for rows of a shard with this structure. Raises PlanError."""
+    member = str(plan.member)
+    structure = with_hidden(structure, len(table_map.types))
+    # As they stand in the shard, whatever the target's columns are.
+    formats = tuple(
+        _column_format(member, column, None, table_map, i)
+        for i, column in enumerate(structure.columns)
+    )
+    filtering = row_filter(
+        resolved, structure, formats, plan.generated, plan.until, keyed=bool(plan.key)
+    )
+    return replace(plan, filtering=filtering)
 
 
 def _until(member: str, structure: Table) -> int | None:

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.literals import NULL_FIELD
-from replicator.mysql.names import folded
+from replicator.mysql.names import TableName, folded
 from replicator.pipeline.filter_columns import (
     ReadField,
     field_reader,
@@ -58,9 +58,9 @@ class RowFilter:
 
 
 def rules_for(
-    filters: ExpressionFilters, structure: Table, *, mariadb: bool = False
+    filters: ExpressionFilters, name: TableName, structure: Table, *, mariadb: bool = False
 ) -> ResolvedRules | None:
-    """The rules of a table with this structure; None where it has none. Raises ExpressionError.
+    """The rules of a table of this name and structure; None for none. Raises ExpressionError.
 
     ``mariadb``: the shard is of a MariaDB, whose collations differ a little where they have the
     names of MySQL's.
@@ -71,7 +71,7 @@ def rules_for(
         return filter_column(column, mariadb=mariadb) if column else None
 
     collation_of = partial(known_collation, mariadb=mariadb)
-    return filters.resolved(structure.schema, structure.name, find, collation_of)
+    return filters.resolved(name.schema, name.table, find, collation_of)
 
 
 def row_filter(

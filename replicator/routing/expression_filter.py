@@ -121,10 +121,12 @@ class ExpressionFilters:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    @property
-    def tables(self) -> tuple[tuple[str, str, str], ...]:
-        """Name, schema and table of each rule."""
-        return tuple((read.rule.name, read.rule.schema, read.rule.table) for read in self._rules)
+    def without_table(self, tables: Iterable[tuple[str, str]]) -> tuple[ExpressionRule, ...]:
+        """The rules that are for none of these tables, given by schema and name."""
+        known = tuple(tables)
+        return tuple(
+            read.rule for read in self._rules if not any(self._is_for(read, *t) for t in known)
+        )
 
     def concern(self, schema: str, table: str) -> bool:
         """Whether there is a rule for a table."""
@@ -169,14 +171,17 @@ class ExpressionFilters:
         )
 
     def _of(self, schema: str, table: str) -> Sequence[_ReadRule]:
-        return [
-            read
-            for read in self._rules
-            if self._same(read.rule.schema, schema) and self._same(read.rule.table, table)
-        ]
+        return [read for read in self._rules if self._is_for(read, schema, table)]
+
+    def _is_for(self, read: _ReadRule, schema: str, table: str) -> bool:
+        return self._same(read.rule.schema, schema) and self._same(read.rule.table, table)
 
     def _same(self, one: str, other: str) -> bool:
         return one == other if self._case_sensitive else one.lower() == other.lower()
+
+
+NO_EXPRESSIONS = ExpressionFilters((), case_sensitive=False)
+"""Every row passes."""
 
 
 def _call(checked: Checked | None) -> Call | None:

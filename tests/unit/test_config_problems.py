@@ -264,15 +264,28 @@ FILTERS = [
     )
 ]
 
-NOT_SUPPORTED = [
-    Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
+EXPRESSION_FILTERS = [
     Case(
         "    route-rules:",
         "    expression-filters: [f]\n    route-rules:",
         16,
         "mysql-instances[0].expression-filters[0]",
-        "filtering rows by expression",
+        "`f` is not defined in `expression-filter`",
     ),
+    *(
+        Case(
+            "routes:",
+            f"expression-filter: {{f: {{schema: s, table: t{more}}}}}\nroutes:",
+            19,
+            "expression-filter.f",
+            "for several, write several rules",
+        )
+        for more in ("", ", insert-value-expr: a, delete-value-expr: b")
+    ),
+]
+
+NOT_SUPPORTED = [
+    Case("name:", "shard-mode: optimistic\nname:", 1, "shard-mode", "use `pessimistic`"),
     Case("    from:", "    enable: false\n    from:", 10, "sources[0].enable", "switched off"),
     *(
         Case(
@@ -332,7 +345,13 @@ YAML = [
 
 @pytest.mark.parametrize(
     "case",
-    UNKNOWN_KEYS + WRONG_VALUES + ONLINE_DDL + FILTERS + NOT_SUPPORTED + PASSWORDS,
+    UNKNOWN_KEYS
+    + WRONG_VALUES
+    + ONLINE_DDL
+    + FILTERS
+    + EXPRESSION_FILTERS
+    + NOT_SUPPORTED
+    + PASSWORDS,
     ids=lambda c: f"{c.old} -> {c.new}",
 )
 def test_one_wrong_value(tmp_path: Path, case: Case) -> None:
