@@ -276,9 +276,7 @@ EXPRESSION_FILTERS = [
         Case(
             "routes:",
             f"expression-filter: {{f: {{schema: s, table: t{more}}}}}\nroutes:",
-            19,
-            "expression-filter.f",
-            "for several, write several rules",
+            *(19, "expression-filter.f", "for several, write several rules"),
         )
         for more in ("", ", insert-value-expr: a, delete-value-expr: b")
     ),
