@@ -92,11 +92,12 @@ def _collision(finding: KeyFinding) -> CheckResult:
     told = "one value is" if finding.shared == 1 else f"{finding.shared:,} values are"
     text = (
         f"{amount}{told} there more than once among the shards, as values of {_key(finding)}: "
-        f"{examples}. Of the {finding.rows:,} rows with them one each can be in the target, and "
-        "the others would stop the task, or be lost with on-duplicate-logical replace or ignore"
+        f"{examples}. The target can have one row of each; the other "
+        f"{finding.rows - finding.shared:,} would stop the task, or be lost with "
+        "on-duplicate-logical replace or ignore"
     )
     holders = finding.holders or {}
-    if len(holders) > 1:
+    if finding.shared > _SHOWN:
         largest = sorted(holders.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]
         more = len(holders) - len(largest)
         text += "; most are of " + ", ".join(f"{m} ({rows:,})" for m, rows in largest)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from replicator.downstream.literals import NULL_FIELD
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.copy_plan import Bound
-from replicator.pipeline.key_fields import form_of
+from replicator.pipeline.key_fields import KeyRule, form_of
 from replicator.pipeline.key_plan import KeyColumn, KeyRead, last_place, page_query
 from replicator.pipeline.key_weights import TargetWeights
 from replicator.pipeline.source_stream import SourceStream
@@ -25,6 +25,8 @@ SHOWN_BYTES = 120
 """Bytes of a key's fields that are kept, to show them."""
 
 _DIGEST = 16
+_INTEGERS = 1 << 63
+_NUMBERS = frozenset({KeyRule.NUMBER, KeyRule.BITS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,10 @@ class KeyServers:
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Values of one key: two halves of a digest each, and the beginning of their fields."""
+    """Values of one key: two halves of a digest each, and the beginning of their fields.
+
+    A whole number is its own first half.
+    """
 
     high: NDArray[np.int64]
     low: NDArray[np.int64]
@@ -92,18 +97,17 @@ class KeyReader:
             self.drop(source)
 
     def _values(self, read: KeyRead, lines: Sequence[bytes]) -> KeyValues:
-        width = sum(bool(column.selected) for column in read.columns)
-        rows = [line.split(b"\t")[:width] for line in lines]
-        rows = [row for row in rows if NULL_FIELD not in row]
-        given = iter(list(zip(*rows, strict=True)) if rows else [()] * width)
-        fields = [
-            next(given) if column.selected else (column.constant,) * len(rows)
-            for column in read.columns
-        ]
+        fields = _fields(read, lines)
+        shown = [b", ".join(row)[:SHOWN_BYTES] for row in zip(*fields, strict=True)]
+        if len(fields) == 1 and _is_plain_number(read.columns[0]):
+            numbers = _numbers(fields[0])
+            if numbers is not None:
+                return KeyValues(numbers, np.zeros(len(numbers), np.int64), shown)
         forms = list(map(self._forms, read.columns, fields))
         pairs = np.frombuffer(b"".join(map(_digest, zip(*forms, strict=True))), ">i8")
         pairs = pairs.astype(np.int64).reshape(-1, 2)
-        shown = [b", ".join(row)[:SHOWN_BYTES] for row in zip(*fields, strict=True)]
+        if len(fields) == 1 and read.columns[0].rule in _NUMBERS:
+            _put_numbers(forms[0], pairs)
         return KeyValues(pairs[:, 0], pairs[:, 1], shown)
 
     def _forms(self, column: KeyColumn, fields: Sequence[bytes]) -> list[bytes]:
@@ -118,6 +122,37 @@ class KeyReader:
         if column.comparing is not None:
             return self._weights.of(column.comparing, forms)
         return forms
+
+
+def _fields(read: KeyRead, lines: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """The fields of the rows without a NULL, column by column."""
+    width = sum(bool(column.selected) for column in read.columns)
+    rows = [line.split(b"\t")[:width] for line in lines]
+    rows = [row for row in rows if NULL_FIELD not in row]
+    given: Iterator[Sequence[bytes]] = iter(list(zip(*rows, strict=True)) if rows else [()] * width)
+    return [
+        next(given) if column.selected else (column.constant,) * len(rows)
+        for column in read.columns
+    ]
+
+
+def _is_plain_number(column: KeyColumn) -> bool:
+    return column.rule is KeyRule.NUMBER and column.mapped is None
+
+
+def _numbers(fields: Sequence[bytes]) -> NDArray[np.int64] | None:
+    """Whole numbers as they are; None where one is not, or has no room."""
+    try:
+        return np.fromiter(map(int, fields), np.int64, len(fields))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _put_numbers(forms: Sequence[bytes], pairs: NDArray[np.int64]) -> None:
+    """Put whole numbers in the place of their digests, as `_numbers` has them."""
+    for place, form in enumerate(forms):
+        if form.removeprefix(b"-").isdigit() and -_INTEGERS <= (number := int(form)) < _INTEGERS:
+            pairs[place] = number, 0
 
 
 def _digest(forms: tuple[bytes, ...]) -> bytes:

@@ -2,7 +2,9 @@
 
 Two texts are equal in a collation when their weights are the same. Collations with one name differ
 between servers and versions, so the target's server is asked, many texts at a time. Weights are as
-long as the text that was given; where spaces at the end do not count, they are cut off here.
+long as the text that was given; where spaces at the end do not count, they are cut off here. Texts
+of ASCII characters alone are put together from the weights of their characters, where the server
+was seen to do no more (no letters that count as one with the next, one level of weights).
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ class Comparing:
         return self.collation == "binary" or self.collation.endswith("_bin")
 
 
+_PRINTABLE = bytes(range(0x20, 0x7F))
+
+
 @dataclass(frozen=True, slots=True)
 class _Padding:
     """``space`` is what a space looks like, empty where spaces at the end count; ``weight`` what
@@ -55,6 +60,7 @@ class TargetWeights:
         self._address = address
         self._session: BlockingSession | None = None
         self._paddings: dict[Comparing, _Padding] = {}
+        self._letters: dict[Comparing, dict[int, bytes]] = {}
 
     def of(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
         """For each text, in the target's charset, bytes that are the same for equal ones.
@@ -66,9 +72,18 @@ class TargetWeights:
             texts = [_trimmed(text, padding.space) for text in texts]
         if comparing.by_bytes:
             return list(texts)
-        found: list[bytes] = []
-        for batch in _batches(texts):
-            found += self._ask(comparing, batch)
+        letters = self._letter_weights(comparing) if len(texts) > TEXTS_AT_ONCE else {}
+        if not letters:
+            found = self._asked(comparing, texts)
+        else:
+            strange = [text for text in texts if text.translate(None, _PRINTABLE)]
+            asked = iter(self._asked(comparing, strange))
+            found = [
+                next(asked)
+                if text.translate(None, _PRINTABLE)
+                else b"".join([letters[letter] for letter in text])
+                for text in texts
+            ]
         return [_trimmed(weights, padding.weight) for weights in found]
 
     def close(self) -> None:
@@ -94,6 +109,27 @@ class TargetWeights:
         alone, first, both = self._ask(comparing, (space, letter, letter + space))
         # With several levels of weights a space has a part in each.
         return _Padding(space, alone if both == first + alone else b"")
+
+    def _letter_weights(self, comparing: Comparing) -> dict[int, bytes]:
+        """The weights of ASCII characters; none where those of a text are not put together so."""
+        known = self._letters.get(comparing)
+        if known is None:
+            known = self._letters[comparing] = self._asked_letters(comparing)
+        return known
+
+    def _asked_letters(self, comparing: Comparing) -> dict[int, bytes]:
+        if "a".encode(codec(comparing.charset)) != b"a":
+            return {}
+        singles = [bytes([letter]) for letter in _PRINTABLE]
+        letters = dict(zip(_PRINTABLE, self._asked(comparing, singles), strict=True))
+        pairs = [one + two for one in singles for two in singles]
+        for pair, weights in zip(pairs, self._asked(comparing, pairs), strict=True):
+            if weights != letters[pair[0]] + letters[pair[1]]:
+                return {}
+        return letters
+
+    def _asked(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
+        return [weights for batch in _batches(texts) for weights in self._ask(comparing, batch)]
 
     def _ask(self, comparing: Comparing, texts: Sequence[bytes]) -> list[bytes]:
         asked = [b"HEX(WEIGHT_STRING(%s))" % _literal(comparing, text) for text in texts]

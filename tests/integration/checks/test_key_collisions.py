@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import config
 from actors.task.key_check import KeyCheck, KeyLook
+from cli import app
 from replicator.checks import CheckResult
 from replicator.sandbox.server import DatabaseServer
 from tests.support.task_files import task_dict
-
-EXACT = KeyLook(exact=True)
 
 
 class Estate:
@@ -35,15 +40,19 @@ class Estate:
     def into(self, columns: str) -> None:
         self.target.execute(f"CREATE TABLE {self.db}_all.t ({columns})")
 
-    async def look(self, look: KeyLook | None = None, **more: Any) -> list[CheckResult]:
+    def task(self, **more: Any) -> dict[str, Any]:
         found = task_dict(
             self.db, self.sources, self.target, schema=self.db, target_schema=f"{self.db}_all"
         )
-        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta"} | more
+        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta"}
+        found |= {key.replace("_", "-"): value for key, value in more.items()}
         for instance in found["mysql-instances"]:
-            instance.pop("meta", None)
-        task = config.Task.model_validate(found)
-        return await KeyCheck(task, look or KeyLook()).run()
+            instance.pop("meta", None)  # no place: all is copied
+        return found
+
+    async def look(self, size: int = 200_000, **more: Any) -> list[CheckResult]:
+        task = config.Task.model_validate(self.task(**more))
+        return await KeyCheck(task, KeyLook(size=size)).run()
 
     def drop(self) -> None:
         for server in {id(s): s for s in self.sources.values()}.values():
@@ -214,3 +223,117 @@ async def test_values_are_compared_as_the_target_compares_them(estate: Estate) -
             assert "t1, a: " in result.finding
     (own,) = [r for r in results if "primary key (`id`)" in r.finding]
     assert own.state == "passed"
+
+
+def numbered(estate: Estate, table: str, first: int, last: int) -> None:
+    estate.sources["a"].execute(
+        f"USE {estate.db}",
+        f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE)",
+        f"INSERT INTO {table} SELECT seq, CONCAT('n', seq) FROM seq_{first}_to_{last}",
+        f"ANALYZE TABLE {table}",
+    )
+
+
+async def test_a_sample_reads_the_same_ranges_in_all_shards(estate: Estate) -> None:
+    numbered(estate, "t1", 1, 20_000)
+    numbered(estate, "t2", 20_001, 40_000)
+    for result in await estate.look(size=1):
+        # Places whose ranges overlap do not make one row two.
+        assert result.state == "passed", result
+        assert "a sample can't prove" in result.finding
+    numbered(estate, "t3", 39_995, 60_000)
+    for result in await estate.look(size=1):
+        assert result.state == "failed"
+        assert result.finding.startswith("in a sample of ")
+        assert f" (a: {estate.db}.t2, a: {estate.db}.t3)" in result.finding
+
+
+async def test_what_can_not_be_looked_at_is_told(estate: Estate) -> None:
+    estate.into(
+        "id INT PRIMARY KEY, c INT AS (id+1) STORED, e INT NOT NULL, UNIQUE KEY u (c),"
+        " UNIQUE KEY f (e, id), UNIQUE KEY n (id, e)"
+    )
+    estate.shard("a", "t1", "id INT PRIMARY KEY, e INT", "(1,1)")
+    estate.shard("a", "t2", "id INT PRIMARY KEY", "(2)")
+    results = await estate.look()
+    warned = {r.finding for r in results if r.state == "warning"}
+    assert any("the target computes its column c" in text for text in warned)
+    assert any("t2: the shard has no column e" in text for text in warned)
+    assert {r.state for r in results} == {"warning", "passed"}
+
+
+async def test_no_key_and_no_second_shard(estate: Estate) -> None:
+    estate.shard("a", "t1", "id INT PRIMARY KEY, a VARCHAR(5)", "(1,'a'),(2,'A')")
+    assert "there is no unique key" in only(await estate.look()).finding
+    estate.into("id INT PRIMARY KEY, a VARCHAR(5) COLLATE utf8mb4_general_ci UNIQUE")
+    # A key that the shard itself does not have.
+    results = await estate.look()
+    (result,) = [r for r in results if r.state == "failed"]
+    assert "1 more" not in result.finding
+    assert "t1, a: " in result.finding
+    assert await estate.look(ignore_checking_items=["key_collisions"]) == []
+
+
+async def test_prefixes_constants_and_several_columns(estate: Estate) -> None:
+    estate.into(
+        "id INT, site INT NOT NULL DEFAULT 7, a VARCHAR(20) COLLATE utf8mb4_bin, b INT NULL,"
+        " PRIMARY KEY (id, site), UNIQUE KEY p (a(3)), UNIQUE KEY two (b, id)"
+    )
+    estate.shard("a", "t1", "id INT PRIMARY KEY, a VARCHAR(20), b INT", "(1,'abcd',1),(2,'x',2)")
+    estate.shard(
+        "a",
+        "t2",
+        "id INT PRIMARY KEY, site INT, a VARCHAR(20), b INT",
+        "(1,7,'abce',1),(2,8,'X',NULL),(3,7,NULL,3)",
+    )
+    results = {r.finding.partition("(`")[2].partition(")")[0]: r for r in await estate.look()}
+    assert {columns: result.state for columns, result in results.items()} == {
+        "id`, `site`": "failed",
+        "a`": "failed",
+        "b`, `id`": "failed",
+    }
+    assert all(result.finding.startswith("one value") for result in results.values())
+    assert "1, 7 (a: " in results["id`, `site`"].finding
+    assert "abc (a: " in results["a`"].finding
+
+
+def checked(estate: Estate, folder: Path, keys: str) -> tuple[int, list[dict[str, Any]]]:
+    file = folder / "task.yaml"
+    file.write_text(yaml.safe_dump(estate.task()), encoding="utf-8")
+    command = [sys.executable, "-m", "cli", "check", str(file), "--keys", keys, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    results = json.loads(done.stdout)["checks"]
+    return done.returncode, [result for result in results if result["name"] == "key_collisions"]
+
+
+@pytest.mark.slow
+def test_all_values_of_shards_on_several_servers(
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    estate = Estate(database_name, mariadb_target, mariadb_source, mysql_source)
+    try:
+        numbered(estate, "t1", 1, 30_000)
+        numbered(estate, "t2", 30_001, 60_000)
+        columns = "id BIGINT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE"
+        estate.shard("b", "t1", columns, "(77777,'n45000'),(88888,'N7 ')")
+        code, (own, unique) = checked(estate, tmp_path, "exact")
+        assert code == 1
+        assert own["state"] == "passed"
+        assert "all 60,002 values of 3 shards were compared" in own["finding"]
+        db = estate.db
+        assert unique["finding"].startswith("2 values are there more than once among the shards")
+        assert f"n45000 (a: {db}.t2, b: {db}.t1)" in unique["finding"]
+        assert f"n7 (a: {db}.t1, b: {db}.t1)" in unique["finding"].replace("N7 ", "n7")
+    finally:
+        estate.drop()
+
+
+def test_the_option_is_checked(tmp_path: Path) -> None:
+    runner = CliRunner()
+    for keys in ("sample:0", "sample:x", "all", "sample:", "exact:5", "sample:-1"):
+        result = runner.invoke(app, ["check", "--keys", keys, str(tmp_path / "t.yaml")])
+        assert result.exit_code == 2, keys
