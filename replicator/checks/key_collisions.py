@@ -151,7 +151,7 @@ def _ways_out(finding: KeyFinding) -> list[str]:
 
 
 def _key(finding: KeyFinding) -> str:
-    columns = ", ".join(map(quote, finding.key.columns))
+    columns = ", ".join(map(quote, finding.key.columns)) or "an expression"
     if finding.key.name == "PRIMARY":
         return f"{finding.name}'s primary key ({columns})"
     return f"{finding.name}'s unique key {quote(finding.key.name)} ({columns})"

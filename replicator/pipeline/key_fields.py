@@ -12,12 +12,17 @@ import struct
 from collections.abc import Callable
 from enum import StrEnum
 
+from replicator.binlog.errors import BinlogError
 from replicator.downstream.columns import Literal
 from replicator.downstream.literals import field_value
 from replicator.pipeline.column_types import literal_of
+from replicator.rows.charsets import codec
 from replicator.schema.structure import Column
 
 _NUMBER = re.compile(rb"([+-]?)0*(\d*)(?:\.(\d*?)0*)?")
+
+_READABLE = frozenset({"", "ascii", "utf8", "utf8mb3", "utf8mb4"})
+"""Charsets whose text is UTF-8."""
 
 
 class KeyRule(StrEnum):
@@ -73,6 +78,30 @@ def form_of(rule: KeyRule) -> Callable[[bytes], bytes]:
     Text in its charset stays as it is, but for the escaping.
     """
     return _FORMS[rule]
+
+
+def shown_as(rule: KeyRule, charset: str) -> Callable[[bytes], bytes] | None:
+    """Makes a field readable for people, as UTF-8; None where it is.
+
+    ``charset`` is that of the shard's text.
+    """
+    if rule is KeyRule.BITS:
+        return _bits
+    if rule in (KeyRule.BYTES, KeyRule.PADDED):
+        return _hex
+    if charset in _READABLE:
+        return None
+    try:
+        python_codec = codec(charset)
+    except BinlogError:  # Python has none for it
+        return _hex
+    return lambda field: _value(field).decode(python_codec, "backslashreplace").encode()
+
+
+def _hex(field: bytes) -> bytes:
+    value = _value(field)
+    plain = value.isascii() and value.decode("ascii", "replace").isprintable()
+    return value if plain else b"0x" + value.hex().encode()
 
 
 def _value(field: bytes) -> bytes:

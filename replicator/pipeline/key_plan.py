@@ -31,7 +31,8 @@ class KeyColumn:
 
     ``selected`` is an item of a SELECT list, empty where all rows of the member have ``constant``
     (a field of a row line). ``transcode``: the codecs from and to which its text goes.
-    ``comparing`` is set for text. ``mapped``: what is made of its numbers.
+    ``comparing`` is set for text, ``charset`` that of the shard. ``mapped``: what is made of its
+    numbers.
     """
 
     rule: KeyRule
@@ -40,6 +41,7 @@ class KeyColumn:
     nullable: bool = False
     transcode: tuple[str, str] | None = None
     comparing: Comparing | None = None
+    charset: str = ""
     mapped: MappedColumn | None = None
 
 
@@ -190,6 +192,7 @@ def _column(
         nullable=column.nullable,
         transcode=charset_change(f"{source}: {structure.name}", column, its, "") if text else None,
         comparing=Comparing(its.charset, its.collation) if text else None,
+        charset=column.charset,
         mapped=mapped if mapped and folded(mapped.name) == folded(name) else None,
     )
 

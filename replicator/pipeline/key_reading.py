@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from replicator.downstream.literals import NULL_FIELD
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.copy_plan import Bound
-from replicator.pipeline.key_fields import KeyRule, form_of
+from replicator.pipeline.key_fields import KeyRule, form_of, shown_as
 from replicator.pipeline.key_plan import KeyColumn, KeyRead, last_place, page_query
 from replicator.pipeline.key_weights import TargetWeights
 from replicator.pipeline.source_stream import SourceStream
@@ -98,7 +98,7 @@ class KeyReader:
 
     def _values(self, read: KeyRead, lines: Sequence[bytes]) -> KeyValues:
         fields = _fields(read, lines)
-        shown = [b", ".join(row)[:SHOWN_BYTES] for row in zip(*fields, strict=True)]
+        shown = _shown(read, fields)
         if len(fields) == 1 and _is_plain_number(read.columns[0]):
             numbers = _numbers(fields[0])
             if numbers is not None:
@@ -134,6 +134,14 @@ def _fields(read: KeyRead, lines: Sequence[bytes]) -> list[Sequence[bytes]]:
         next(given) if column.selected else (column.constant,) * len(rows)
         for column in read.columns
     ]
+
+
+def _shown(read: KeyRead, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+    readable = [
+        values if (show := shown_as(column.rule, column.charset)) is None else map(show, values)
+        for column, values in zip(read.columns, fields, strict=True)
+    ]
+    return [b", ".join(row)[:SHOWN_BYTES] for row in zip(*readable, strict=True)]
 
 
 def _is_plain_number(column: KeyColumn) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from replicator.binlog.errors import BinlogError
 from replicator.downstream.columns import Literal, TargetColumn
 from replicator.downstream.literals import key_predicate
 from replicator.mysql.address import DatabaseAddress
@@ -29,10 +30,18 @@ BYTES_AT_ONCE = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """A charset and a collation of the target."""
+    """A charset that text is brought to, and a collation of the target.
+
+    The collation is of the same charset, but for TiDB's latin1, which holds text in UTF-8.
+    """
 
     charset: str
     collation: str
+
+    @property
+    def introducer(self) -> str:
+        """The charset that the collation is for, by its name."""
+        return self.collation.partition("_")[0]
 
     @property
     def by_bytes(self) -> bool:
@@ -98,8 +107,7 @@ class TargetWeights:
         return known
 
     def _asked_padding(self, comparing: Comparing) -> _Padding:
-        space = " ".encode(codec(comparing.charset))
-        letter = "a".encode(codec(comparing.charset))
+        space, letter = (_encoded(text, comparing.charset) for text in " a")
         one, two = (_literal(comparing, text) for text in (letter, letter + space))
         ((equal,),) = self._opened().rows(b"SELECT %s=%s" % (one, two))
         if not int(equal):
@@ -118,7 +126,7 @@ class TargetWeights:
         return known
 
     def _asked_letters(self, comparing: Comparing) -> dict[int, bytes]:
-        if "a".encode(codec(comparing.charset)) != b"a":
+        if _encoded("a", comparing.charset) != b"a":
             return {}
         singles = [bytes([letter]) for letter in _PRINTABLE]
         letters = dict(zip(_PRINTABLE, self._asked(comparing, singles), strict=True))
@@ -143,8 +151,16 @@ class TargetWeights:
         return self._session
 
 
+def _encoded(text: str, charset: str) -> bytes:
+    """A text of ASCII in a charset; those that Python does not know are supersets of ASCII."""
+    try:
+        return text.encode(codec(charset))
+    except BinlogError:
+        return text.encode()
+
+
 def _literal(comparing: Comparing, text: bytes) -> bytes:
-    column = TargetColumn("", Literal.TEXT, comparing.charset)
+    column = TargetColumn("", Literal.TEXT, comparing.introducer)
     value = key_predicate(column, escape(text))
     return b"(%s COLLATE %s)" % (value, comparing.collation.encode())
 

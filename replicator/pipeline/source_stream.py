@@ -163,6 +163,10 @@ class SourceStream(BlockingSession):
 
     def close(self) -> None:
         """Drop the connection, whatever state it is in."""
+        result = cast(Any, self._connection)._result
+        if result is not None:
+            # Nobody is to read on in an answer that was left in the middle.
+            result.unbuffered_active = False
         if self._connection.open:
             self._connection._force_close()  # type: ignore[attr-defined]
 

@@ -185,6 +185,18 @@ CASES: dict[str, tuple[str, tuple[str, list[str]], tuple[str, list[str]], int]] 
         ("INET6", ["'0:0::1'", "'fe80::2'", "'::ffff:1.2.3.5'"]),
         1,
     ),
+    "wide_text": (
+        "VARCHAR(20) CHARACTER SET utf16 COLLATE utf16_general_ci",
+        ("VARCHAR(20) CHARACTER SET utf16", ["'a '", "'Ü'", "'c'"]),
+        ("VARCHAR(20) CHARACTER SET latin1", ["'A'", "'ü'", "'d'"]),
+        2,
+    ),
+    "georgian": (
+        "VARCHAR(20) CHARACTER SET geostd8",
+        ("VARCHAR(20) CHARACTER SET geostd8", ["'a'", "x'c0'", "'c'"]),
+        ("VARCHAR(20) CHARACTER SET geostd8", ["'A '", "x'c0'", "'d'"]),
+        2,
+    ),
     "nulls": ("INT NULL", ("INT NULL", ["NULL", "NULL", "1"]), ("INT NULL", ["NULL", "2", "3"]), 0),
 }
 
@@ -260,6 +272,19 @@ async def test_what_can_not_be_looked_at_is_told(estate: Estate) -> None:
     assert any("the target computes its column c" in text for text in warned)
     assert any("t2: the shard has no column e" in text for text in warned)
     assert {r.state for r in results} == {"warning", "passed"}
+
+
+async def test_a_shard_that_can_not_be_read_to_its_end(estate: Estate) -> None:
+    estate.into("a VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY")
+    columns = "a VARCHAR(20) CHARACTER SET utf8mb4 PRIMARY KEY"
+    estate.shard("a", "t1", columns, "('x')", "(_utf8mb4 x'F09F9880')")
+    estate.shard("a", "t2", columns, "('X')")
+    estate.shard("a", "t3", columns, "('x ')")
+    unread, found = await estate.look()
+    assert unread.state == "warning"
+    assert f"a: {estate.db}.t1: a text cannot be converted from utf_8" in unread.finding
+    assert found.state == "failed"
+    assert f"(a: {estate.db}.t2, a: {estate.db}.t3)" in found.finding
 
 
 async def test_no_key_and_no_second_shard(estate: Estate) -> None:
