@@ -198,7 +198,7 @@ class FullCopy:
         self, members: Mapping[str, Sequence[CopyMember]]
     ) -> dict[str, Sequence[CopyMember]]:
         return {
-            source: [member for member in found if member.target not in self._blocked.targets]
+            source: tuple(m for m in found if m.target not in self._blocked.targets)
             for source, found in members.items()
             if source not in self._blocked.sources
         }
