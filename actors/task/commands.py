@@ -66,7 +66,7 @@ def run(
         structlog.get_logger().warning("task-file.no-effect", finding=warning)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
-    raise typer.Exit(_run(task, exit_on_error=on_error is OnError.EXIT))
+    raise typer.Exit(_run(task, task_file, exit_on_error=on_error is OnError.EXIT))
 
 
 def check(
@@ -129,28 +129,36 @@ def remove(
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
 
 
-def _run(task: Task, *, exit_on_error: bool) -> int:
+def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
+    """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
 
     from actors.task.foreground import MissingProgramError, run_in_foreground
     from actors.task.prechecks import PrecheckError
+    from actors.task.start_failures import ways_out_of
     from replicator.terminal.checks import render_checks
 
+    log = structlog.get_logger()
     try:
         return run_in_foreground(task, err, exit_on_error=exit_on_error)
-    except MissingProgramError as error:
-        err.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
-        return FAILED
     except Exception as error:
         cause = innermost(error)
-        code = exit_code(cause)
+        code = FAILED if isinstance(cause, MissingProgramError) else exit_code(cause)
         if isinstance(cause, PrecheckError):
-            err.print(render_checks(cause.results, task.ignore_checking_items))
             code = FAILED
-        structlog.get_logger().error("task.failed", error=str(cause), exc_info=code is None)
-        if code is None:
-            raise
-        return code
+            if err.is_terminal:
+                err.print(render_checks(cause.results, task.ignore_checking_items))
+            for result in cause.failed:
+                log.error(
+                    "check.failed",
+                    check=result.name,
+                    where=result.where,
+                    finding=result.finding,
+                    ways_out=result.ways_out,
+                )
+        ways_out = ways_out_of(cause, task.name, task_file)
+        log.error("task.failed", error=str(cause), ways_out=ways_out, exc_info=code is None)
+        return FAILED if code is None else code
 
 
 OfSource = Annotated[str, typer.Option(help="The source; else any.")]

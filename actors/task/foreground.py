@@ -23,14 +23,15 @@ class MissingProgramError(Exception):
 def run_in_foreground(task: Task, console: Console, *, exit_on_error: bool) -> int:
     """Run a task until it ends; its exit code.
 
-    ``console`` shows the bar if it is a terminal, and in the end what was copied. Raises
-    MissingProgramError, and what `TaskSupervisor.run` raises.
+    ``console`` shows the bar, and in the end what was copied, if it is a terminal: elsewhere there
+    are only the lines of the log. Raises MissingProgramError, and what `TaskSupervisor.run` raises.
     """
     _check_java()
     supervisor = TaskSupervisor(task, exit_on_error=exit_on_error)
     code = anyio.run(_run, supervisor, console)
     copy = supervisor.status().copy
-    if code == 0 and copy is not None and copy.state == "finished" and task.task_mode == "full":
+    shown = console.is_terminal and task.task_mode == "full"
+    if shown and code == 0 and copy is not None and copy.state == "finished":
         console.print(f"copied {copy_line(copy)}", markup=False, highlight=False)
     return code
 

@@ -96,6 +96,7 @@ class Generation:
         async with resources_of(
             task, self._session, self.counts, self._lease, self.blocked
         ) as resources:
+            self._log.info("task.step", step="saved state")
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._lease.begin(resources.meta.connection)
@@ -107,8 +108,10 @@ class Generation:
             if task.task_mode != "incremental":
                 copy = self.copy = _full_copy(resources, load_data=load_data)
                 started.set()
+                self._log.info("task.step", step="full copy")
                 if not await copy.run(stop) or self.finished:
                     return
+            self._log.info("task.step", step="sources")
             starts = {
                 source: await load_start(setup, resources.registry, resources.meta)
                 for source, setup in resources.setups.items()

@@ -5,13 +5,18 @@ Each of these would look like a task that runs and has caught up, with rows miss
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 import structlog
+from pymysql.err import MySQLError
 
 from actors.faults import FatalError
+from actors.refusals import refusal
+from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.leftovers import Leftovers, SavedSources, leftovers, saved_sources
+from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.mysql.connection import Connection
 
 _SHOWN = 11
@@ -43,9 +48,20 @@ async def refuse_leftovers(connection: Connection, task: Task) -> None:
         structlog.get_logger().warning("task.source-left-out", source=source)
 
 
-async def refuse_removed(connection: Connection, task: Task) -> None:
+async def forget_saved(task: Task) -> None:
+    """Drop what is saved of a task, of which this process has the lease, and start with nothing.
+
+    Raises FatalError, DatabaseUnavailableError.
+    """
+    async with _target_of(task) as target:
+        await drop_tables(target, task.meta_schema, task.name)
+        await create_tables(target, task.meta_schema, task.name)
+
+
+async def refuse_removed(task: Task) -> None:
     """Raise FatalError where the meta tables that this process had are gone, all of them."""
-    found = await leftovers(connection, task.meta_schema, task.name)
+    async with _target_of(task) as target:
+        found = await leftovers(target, task.meta_schema, task.name)
     if not found.gone:
         return
     raise FatalError(
@@ -61,6 +77,17 @@ async def refuse_removed(connection: Connection, task: Task) -> None:
         ),
         final=True,
     )
+
+
+@asynccontextmanager
+async def _target_of(task: Task) -> AsyncIterator[Connection]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        yield connection
+    except MySQLError as error:
+        raise refusal(connection.address, error, source=None) from error
+    finally:
+        connection.close()
 
 
 def source_leftovers(

@@ -20,12 +20,10 @@ class PrecheckError(Exception):
     """The task can't run as things are. ``results`` are those of all checks, passed ones too."""
 
     def __init__(self, results: list[CheckResult]) -> None:
-        failed = [result for result in results if result.state == "failed"]
-        super().__init__(
-            "the task can't run: "
-            + "; ".join(f"{result.where}: {result.name}: {result.finding}" for result in failed)
-        )
         self.results = results
+        self.failed = [result for result in results if result.state == "failed"]
+        told = (f"{result.where}: {result.name}: {result.finding}" for result in self.failed)
+        super().__init__("the task can't run: " + "; ".join(told))
 
 
 async def precheck(task: Task) -> None:

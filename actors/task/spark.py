@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import anyio
 import anyio.to_thread
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from actors.faults import FatalError, TransientError
+from actors.task.opening import Opening
 from actors.task_setup import executor_files
 from config.models import Task
 from replicator.pipeline.cluster import ClusterError
@@ -22,11 +24,25 @@ class TaskSpark:
         self._task = task
         self._session: SparkSession | None = None
         self._had_session = False
+        self._opening: Opening[SparkSession] | None = None
 
     async def session(self) -> SparkSession:
         """The session, started if there is none. Raises FatalError, TransientError."""
+        session = await self.session_unless(anyio.Event())
+        assert session is not None
+        return session
+
+    async def session_unless(self, wished: anyio.Event) -> SparkSession | None:
+        """The session as `session` gives it, or None as soon as ``wished`` is set.
+
+        Starting it goes on then, and is what the next call waits for.
+        """
         if self._session is None:
-            self._session = await self._open()
+            opening = self._opening = self._opening or Opening(self._open_ready)
+            if not await opening.done_unless(wished):
+                return None
+            self._opening = None
+            self._session = self._opened(opening)
             self._had_session = True
         return self._session
 
@@ -36,16 +52,14 @@ class TaskSpark:
         if session is not None:
             await anyio.to_thread.run_sync(close_session, session)
 
-    async def _open(self) -> SparkSession:
+    def _open_ready(self) -> SparkSession:
         spark = self._task.spark
-        files = executor_files(self._task)
+        return ready_session(spark.master, spark.conf, self._task.name, executor_files(self._task))
 
-        def open_ready() -> SparkSession:
-            return ready_session(spark.master, spark.conf, self._task.name, files)
-
-        where = f"spark.master {spark.master}"
+    def _opened(self, opening: Opening[SparkSession]) -> SparkSession:
+        where = f"spark.master {self._task.spark.master}"
         try:
-            return await anyio.to_thread.run_sync(open_ready)
+            return opening.result()
         except ClusterError as error:
             if self._had_session and not error.lasting:
                 raise TransientError(str(error)) from error

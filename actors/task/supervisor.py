@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import anyio
 import structlog
-from pymysql.err import MySQLError
 from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
@@ -19,13 +18,12 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, TransientError
-from actors.refusals import refusal
 from actors.task import operator_commands
 from actors.task.blocked_parts import Block, BlockedParts, block_of
 from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
-from actors.task.leftovers import refuse_removed
+from actors.task.leftovers import forget_saved, refuse_removed
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
 from actors.task.prechecks import precheck
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
@@ -36,8 +34,7 @@ from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease, LeaseLostError
-from replicator.downstream.meta_tables import create_tables, drop_tables
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.status import Fault, TaskState, TaskStatus, now
 
@@ -219,7 +216,10 @@ class TaskSupervisor:
                 raise self._keeper.lost
             if not await self._prepare():
                 return Stop() if self._wish == "stop" else Pause()
-            session = await self._spark.session()
+            self._log.info("task.step", step="spark")
+            session = await self._spark.session_unless(self._wished)
+            if session is None:
+                return Stop() if self._wish == "stop" else Pause()
             finished = await self._run_generation(session, started)
         except FatalError as error:
             return Failed(error)
@@ -246,26 +246,19 @@ class TaskSupervisor:
         """Once per process: check everything, take the lease, and then forget the former state
         where that is asked. False where the operator wants something else before that is done."""
         if self._prepared:
-            await self._with_target(lambda target: refuse_removed(target, self._task))
+            await refuse_removed(self._task)
             return True
+        self._log.info("task.step", step="checks")
         await precheck(self._task)
+        self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
         if not await self._keeper.take(self._wished, forgetting=forgetting):
             return False
         if forgetting:
-            await self._with_target(self._remove_meta)
+            await forget_saved(self._task)
+            self._log.info("meta.removed")
         self._prepared = True
         return True
-
-    async def _with_target(self, work: Callable[[Connection], Awaitable[None]]) -> None:
-        """Raises FatalError where the target refuses it."""
-        connection = Connection(address_of(self._task.target_database))
-        try:
-            await work(connection)
-        except MySQLError as error:
-            raise refusal(connection.address, error, source=None) from error
-        finally:
-            connection.close()
 
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
@@ -303,12 +296,6 @@ class TaskSupervisor:
         await self._lease_lost.wait()
         assert self._keeper.lost is not None
         raise self._keeper.lost
-
-    async def _remove_meta(self, target: Connection) -> None:
-        place = (self._task.meta_schema, self._task.name)
-        await drop_tables(target, *place)
-        await create_tables(target, *place)
-        self._log.info("meta.removed")
 
     async def _obey_signals(self) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +24,8 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
+from replicator.pipeline.jvm import start_jvm
+from replicator.pipeline.spark_folder import make_folder
 
 JAVA_VERSIONS = (17, 21)
 """The Java versions that Spark 4 runs on, the preferred one first."""
@@ -74,9 +73,7 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         # Of the settings, PySpark itself looks at this one only in spark-submit.
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    folder = tempfile.mkdtemp(prefix="replicator-spark-")
-    # Registered before Spark's own clean-up, and so run after it.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = make_folder()
     logging = Path(folder, "log4j2.properties")
     logging.write_text(_LOGGING)
     java_options = (
@@ -103,10 +100,12 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
         if match:
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
-    builder = SparkSession.builder.master(master).appName(f"replicator {task_name}")
+    settings |= {"spark.master": master, "spark.app.name": f"replicator {task_name}"}
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
+        start_jvm(settings)
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         told = turned_away(error) or _kept(error)

@@ -1,0 +1,56 @@
+"""Something slow that is opened in a thread, and that nobody has to wait for in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+class Opening(Generic[T]):
+    """Calls ``work`` in a thread of its own; a process that ends does not wait for it.
+
+    To be made in the event loop.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._made: list[T] = []
+        self._error: BaseException | None = None
+        self._done = anyio.Event()
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    async def done_unless(self, wished: anyio.Event) -> bool:
+        """Wait until it is done, or ``wished`` is set; whether it is done."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_at, wished, tasks.cancel_scope)
+            await self._done.wait()
+            tasks.cancel_scope.cancel()
+        return self._done.is_set()
+
+    def result(self) -> T:
+        """What was opened, once it is done. Raises what ``work`` has raised."""
+        if self._error is not None:
+            raise self._error
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._work())
+        except BaseException as error:  # noqa: BLE001  (raised again by `result`)
+            self._error = error
+        # The event loop may have ended meanwhile.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._done.set)
+
+
+async def _cancel_at(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()

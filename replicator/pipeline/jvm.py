@@ -1,0 +1,51 @@
+"""Starting the JVM of a Spark session, so that what it says goes into the log, line by line.
+
+PySpark lets it write to the standard error output of this process, where a log of JSON lines would
+have text in between.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import structlog
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+_ALWAYS_SAID = ("WARNING: Using incubator modules:",)
+"""What every JVM says that Spark starts, and means nothing to anybody."""
+
+
+def start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM for Spark with these settings, unless this process has one already.
+
+    Raises PySparkException where it ends at once.
+    """
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    read, write = os.pipe()
+    output = os.fdopen(read, "rb")
+    try:
+        threading.Thread(target=_log_lines, args=(output,), daemon=True).start()
+        gateway = launch_gateway(conf, {"stdout": write, "stderr": write})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(write)
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _log_lines(output: BinaryIO) -> None:
+    """Log what the JVM and its Python workers say, until the last of them has ended."""
+    log = structlog.get_logger()
+    with output:
+        for line in output:
+            text = line.decode("utf-8", "replace").rstrip()
+            if text.startswith(_ALWAYS_SAID):
+                log.debug("spark.output", text=text)
+            elif text:
+                log.info("spark.output", text=text)

@@ -1,0 +1,133 @@
+"""What `replicator run` says while it starts, and leaves behind, where nobody has a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.copying import copy_task
+from tests.support.processes import LOOK_SECONDS, PATIENCE, TaskProcess
+from tests.support.shards import Shards
+from tests.support.task_files import write_task
+
+pytestmark = pytest.mark.slow
+
+STEPS = ["checks", "lease", "spark", "saved state", "full copy", "sources"]
+
+
+@contextmanager
+def run(file: Path, folder: Path, runtime: Path) -> Iterator[TaskProcess]:
+    """Run a task; its log is what it writes to the standard error output."""
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(folder / "tmp")}
+    (folder / "tmp").mkdir(exist_ok=True)
+    log = folder / "stderr.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "run", str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=env,
+            start_new_session=True,
+        )
+    try:
+        yield TaskProcess(process, log, env)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def events(task: TaskProcess) -> list[dict[str, Any]]:
+    """All lines, each of which must be JSON."""
+    return [json.loads(line) for line in task._log.read_text().splitlines()]
+
+
+def spark_folders(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "tmp").glob("replicator-spark-*")}
+
+
+@pytest.fixture
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rt")
+
+
+@pytest.fixture
+def shards(
+    mariadb_source: DatabaseServer, target_server: DatabaseServer, database_name: str
+) -> Shards:
+    return Shards([mariadb_source], target_server, database_name)
+
+
+def test_a_start_tells_its_steps_as_json_and_tidies_up_behind_one_that_was_killed(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    name = shards.database
+    file = write_task(tmp_path, copy_task(shards))
+    with run(file, tmp_path, runtime) as task:
+        task.until_logged("source.connected")
+        left = spark_folders(tmp_path)
+        assert len(left) == 1
+        os.kill(task.process.pid, signal.SIGKILL)
+        task.process.wait()
+        task.until_alone()
+        assert [e["step"] for e in events(task) if e["event"] == "task.step"] == STEPS
+    assert spark_folders(tmp_path) == left
+    with run(file, tmp_path, runtime) as task:
+        task.until_logged("source.connected")
+        assert not spark_folders(tmp_path) & left
+        task.process.send_signal(signal.SIGINT)
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+        assert {"task.running", "task.stopped"} <= {e["event"] for e in events(task)}
+    assert spark_folders(tmp_path) == set()
+    assert not any(str(e["event"]).startswith("WARNING") for e in events(task)), name
+
+
+def test_a_start_that_is_interrupted_does_not_wait_for_spark(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    file = write_task(tmp_path, copy_task(shards))
+    with run(file, tmp_path, runtime) as task:
+
+        def starts_spark() -> bool:
+            return any(e.get("step") == "spark" for e in task.events())
+
+        task.until(starts_spark, "the start of Spark")
+        begun = time.monotonic()
+        task.process.send_signal(signal.SIGINT)
+        assert task.process.wait(PATIENCE) == 0
+        took = time.monotonic() - begun
+        assert "task.running" not in {e["event"] for e in events(task)}
+        task.until_alone()
+        # Spark takes several seconds, and the look whether the process has ended a moment.
+        assert took < 3 + LOOK_SECONDS, took
+
+
+def test_a_start_that_fails_says_in_its_log_what_to_do(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    values = copy_task(shards)
+    values["sources"][0]["from"]["port"] = 1
+    with run(write_task(tmp_path, values), tmp_path, runtime) as task:
+        assert task.process.wait(PATIENCE) == 1
+        *_, checked, failed = events(task)
+    assert (checked["event"], checked["check"], checked["where"]) == (
+        "check.failed",
+        "connection",
+        "a",
+    )
+    assert failed["event"] == "task.failed"
+    assert failed["ways_out"][:-1] == checked["ways_out"]
+    assert "replicator check" in failed["ways_out"][-1]
