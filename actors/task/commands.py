@@ -82,10 +82,13 @@ def check(
 ) -> None:
     """Try out everything a task needs, and say how to mend what is missing."""
     from config import load_task
+    from replicator import logs
     from replicator.terminal.checks import checks_json, render_checks
 
     size = _sample_size(keys)
     task = load_task(task_file)
+    # The standard output is for the results alone.
+    logs.configure("warning", task=task.name)
     results = anyio.run(_check, task, keys, size)
     if as_json:
         typer.echo(checks_json(task.name, results, task.ignore_checking_items))
