@@ -44,11 +44,13 @@ async def check_expression_filters(
             if source.start is None:
                 results.append(place.failed(_NAME, finding, _WAY_OUT))
                 continue
-            results.append(place.warning(_NAME, f"{finding} (as the table is now)", _WAY_OUT))
+            results.append(
+                place.warning("expression_filters", f"{finding} (as the table is now)", _WAY_OUT)
+            )
     unused = filters.without_table((name.schema, name.table) for name in concerned)
     results += [
         place.warning(
-            _NAME,
+            "expression_filters",
             f"the expression filter `{rule.name}` is for {rule.schema}.{rule.table}, and no table"
             " of that name is replicated",
             "Write schema and table as they are at the source; patterns are not taken here",
