@@ -162,3 +162,28 @@ def check_refusals(told: Told) -> None:
     assert told.task.cli("schema", "set", told.db, *table).returncode == 2
     assert told.task.cli("schema", "list", "nowhere").returncode == 3
     assert told.held()[0]["provenance"] == "guessed"
+
+
+def test_a_new_shard_like_a_table_that_is_not_replicated(told: Told) -> None:
+    """Nobody knows what it is like: the operator says that it belongs there, and how it is read."""
+    told.start()
+    told.task.until_logged("task.running")
+    other = f"{told.db}_other"
+    told.source.execute(f"CREATE DATABASE {other}", f"CREATE TABLE {other}.p {COLUMNS}")
+    told.do(f"CREATE TABLE t2 LIKE {other}.p", "INSERT INTO t2 VALUES (2, 3, 4)")
+    if told.dies:
+        fault = told.task.until_state(told.db, "paused").error
+        assert fault is not None
+        assert fault.event == "ddl.create-differs"
+        assert "is not known for certain" in fault.message
+        found = (re.match(r"`replicator (binlog skip .+?)`", way) for way in fault.ways_out)
+        [skip] = [shlex.split(match[1]) for match in found if match]
+        assert told.task.cli(*skip).returncode == 0
+        assert told.task.cli("resume", told.db).returncode == 0
+    command = told.command("rows.structure-unknown", "--from-source")
+    assert told.task.cli(*command).returncode == 0
+    assert told.task.cli("resume", told.db).returncode == 0
+    told.task.until(
+        lambda: told.target.execute(f"SELECT * FROM {told.db}.t") == ((2, 3, 4),), "the row"
+    )
+    told.source.execute(f"DROP DATABASE {other}")
