@@ -9,13 +9,15 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError
 from actors.reading.first_landmark import landmark_before
+from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
@@ -66,7 +68,13 @@ async def begin_copy(
             reach(CrashPoint.COPY_BEGUN)
         else:
             refuse_other_server(setup.source, setup.address, checkpoint.server, server)
-        return _start(checkpoint)
+        start = _start(checkpoint)
+        if follow and start.position is not None:
+            # When all is copied, the ghosts of now may have taken their tables' places.
+            position = SourcePosition(start.position, checkpoint.gtid, checkpoint.landmark)
+            place = start.position.key
+            await record_ghosts(setup, server, position, place, OnlineDdlStore(meta))
+        return start
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:

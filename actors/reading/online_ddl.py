@@ -123,12 +123,9 @@ class OnlineDdl:
         def renamed(schema: str, table: str) -> tuple[str, str]:
             return (real.schema, real.table) if (schema, table) == ghost else (schema, table)
 
-        own = replace(
-            exchange,
-            schema=entry.schema,
-            sql=entry.sql,
-            timestamp=entry.timestamp,
-            context=entry.context,
-        )
+        own = replace(exchange, schema=entry.schema, sql=entry.sql)
+        if entry.timestamp:
+            # What was derived at the start has none: it runs as the exchange did.
+            own = replace(own, timestamp=entry.timestamp, context=entry.context)
         told = replace(own, sql=retarget(recognise(own, own.sql), renamed))
         return Replay(told, recognise(told, told.sql))

@@ -13,6 +13,7 @@ from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.member_columns import columns_of
 from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
@@ -218,9 +219,11 @@ async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) ->
 
 async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) -> OnlineDdl:
     store = OnlineDdlStore(meta)
+    place = start.resume.binlog.key if start.resume is not None else 0
+    await record_ghosts(setup, start.server, start.read_from, place, store)
     history = GhostHistory(await store.load(setup.source))
     if start.resume is not None:
-        await store.forget(setup.source, history.outdated(start.resume.binlog.key))
+        await store.forget(setup.source, history.outdated(place))
     return OnlineDdl(setup.source, setup.router, history, store)
 
 

@@ -32,6 +32,11 @@ class GhostAct(StrEnum):
     ENDED = "ended"
     OVERTAKEN = "overtaken"
     """Its real table was changed: what the ghost went through is not all that it differs by."""
+    SAME = "same"
+    """It was there before the task, and was as its table is; ``sql`` rebuilds that, which is all
+    that was done if nothing follows."""
+    UNCLEAR = "unclear"
+    """It was there before the task, and what was changed on it can't be told; ``sql`` says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ class GhostHistory:
         """The entries that no reading from this place of the binlog on can need."""
         found = []
         for entry in self._entries.values():
-            acts = set(GhostAct) - {GhostAct.CHANGED, GhostAct.OVERTAKEN}
+            acts = {GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED}
             newer = self.last(entry.table, position, *acts)
             if newer is not None and entry.at < newer.at:
                 found.append(entry)
@@ -172,7 +177,7 @@ def _entries(
             case StatementKind.DROP_TABLE | StatementKind.TRUNCATE_TABLE:
                 # No tool empties its ghost: what rows it would come back with is not known.
                 yield replace(event, table=table, act=GhostAct.ENDED, sql="")
-            case StatementKind.ALTER_TABLE if _only_counts(statement):
+            case StatementKind.ALTER_TABLE if only_counts(statement):
                 # Where a table's counter goes on is each table's own.
                 pass
             case StatementKind.ALTER_TABLE | StatementKind.CREATE_INDEX | StatementKind.DROP_INDEX:
@@ -196,7 +201,7 @@ def _overtaken(
     history: GhostHistory,
 ) -> Iterator[GhostEntry]:
     """What a change of a real table means for its ghosts."""
-    if beside is not None or _only_counts(statement):
+    if beside is not None or only_counts(statement):
         return
     ghosts = history.ghosts(table, event.at, online)
     if statement.kind is StatementKind.DROP_TABLE:
@@ -221,7 +226,8 @@ def _refuse_gap(statement: Recognised, table: TableName, ghosts: Iterable[TableN
         )
 
 
-def _only_counts(statement: Recognised) -> bool:
+def only_counts(statement: Recognised) -> bool:
+    """Whether a statement only says where a table's counter goes on."""
     if statement.kind is not StatementKind.ALTER_TABLE:
         return False
     actions = alter_actions(statement)
@@ -252,7 +258,7 @@ def _renames(
             if target is None and new == ghost.real:
                 begun, *changes = _life(old, new, event.at, history)
                 made = begun if begun.act is GhostAct.MADE else None
-                replayed += changes
+                replayed += [c for c in changes if c.act is GhostAct.CHANGED] or changes
                 others = [name for name in history.ghosts(new, event.at, online) if name != old]
                 entries += [replace(event, table=name, act=GhostAct.OVERTAKEN) for name in others]
                 taken += 1
@@ -290,6 +296,12 @@ def _life(
         raise OnlineDdlError(
             f"{ghost} becomes {real}, and what was changed on it is not known: it was made before"
             f" the place that this task began to read at. {way_out}"
+        )
+    unclear = [entry.sql for entry in life if entry.act is GhostAct.UNCLEAR]
+    if unclear:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}. It was made before this task began to read, and what was"
+            f" changed on it can't be told from what the two were then: {unclear[0]}. {way_out}"
         )
     if len(life) == 1 and life[0].act is GhostAct.MADE:
         raise OnlineDdlError(

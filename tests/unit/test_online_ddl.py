@@ -270,3 +270,33 @@ def test_a_table_that_is_emptied_while_its_ghost_is_filled_is_refused() -> None:
     log.read(*GH_OST, "TRUNCATE TABLE t")
     with pytest.raises(OnlineDdlError, match="changed while the ghost was there"):
         log.read(EXCHANGE)
+
+
+def of_before(log: Log, act: GhostAct, sql: str) -> None:
+    """What is recorded at a start of a ghost that was there already."""
+    for entry in (GhostEntry(GHOST, 1, GhostAct.BEGUN), GhostEntry(GHOST, 2, act, sql, "d")):
+        log.history.add(entry)
+
+
+def test_a_ghost_of_before_the_start() -> None:
+    log = Log()
+    of_before(log, GhostAct.CHANGED, "ALTER TABLE `d`.`_t_gho` ADD COLUMN `c` int")
+    assert log.replayed(EXCHANGE) == ["ALTER TABLE `d`.`_t_gho` ADD COLUMN `c` int"]
+
+
+def test_a_ghost_of_before_the_start_that_was_like_its_table() -> None:
+    log = Log()
+    of_before(log, GhostAct.SAME, "ALTER TABLE `d`.`_t_gho` ENGINE=InnoDB")
+    assert log.replayed(EXCHANGE) == ["ALTER TABLE `d`.`_t_gho` ENGINE=InnoDB"]
+    log = Log()
+    of_before(log, GhostAct.SAME, "ALTER TABLE `d`.`_t_gho` ENGINE=InnoDB")
+    assert log.replayed(GH_OST[4], EXCHANGE) == [GH_OST[4]], "it was made, and not changed yet"
+
+
+def test_a_ghost_of_before_the_start_whose_change_is_not_clear() -> None:
+    log = Log()
+    of_before(log, GhostAct.UNCLEAR, "a column goes")
+    with pytest.raises(OnlineDdlError, match=r"a column goes.*ALTER TABLE of t "):
+        log.read(EXCHANGE)
+    log.read(*GH_OST)
+    assert log.replayed(EXCHANGE) == [GH_OST[4]], "made anew"
