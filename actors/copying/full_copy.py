@@ -133,7 +133,7 @@ class FullCopy:
                 for source, planner in planners.items():
                     whole = len(members[source]) == len(every[source])
                     tasks.start_soon(self._copy_source, source, planner, jobs, stop, whole)
-            if members != every and not stop.is_set():
+            if not stop.is_set() and _left_out(members, every):
                 self.progress.waiting = "blocked parts of the task are not copied"
                 await stop.wait()
             background.cancel_scope.cancel()
@@ -313,6 +313,13 @@ class FullCopy:
         figures = asdict(self.progress.status())
         del figures["state"]
         self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))
+
+
+def _left_out(
+    members: Mapping[str, Sequence[CopyMember]], every: Mapping[str, Sequence[CopyMember]]
+) -> bool:
+    """Whether some of all sources, or of their members, are not to be copied now."""
+    return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
 
 
 async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
