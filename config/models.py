@@ -84,8 +84,8 @@ class Task(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,48}$")]
     """Name of the task, 1 to 49 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`;
-    prefix of its meta tables, whose names hold 64 characters. On a target that takes names of tables
-    without their case (TiDB, `lower_case_table_names` 1 or 2), two that differ in case only
+    prefix of its meta tables, whose names hold 64 characters. On a target that takes names of
+    tables without their case (TiDB, `lower_case_table_names` 1 or 2), two that differ in case only
     are one task."""
     task_mode: Literal["full", "incremental", "all"]
     """`full`: copy once; `incremental`: follow the binlogs; `all`: both, one after the other."""
