@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import aclosing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import anyio
 import anyio.abc
@@ -14,8 +14,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from pyspark.sql import SparkSession
 
 from actors.copying.jobs import CopyJobs
+from actors.copying.patient_stream import PatientStream
 from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.progress import CopyProgress
+from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import (
     CopyMember,
     CopyStart,
@@ -23,6 +25,7 @@ from actors.copying.start import (
     begun_copy,
     visible_binlog_end,
 )
+from actors.copying.statements import CopyStatements
 from actors.copying.targets import make_targets
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
@@ -43,6 +46,25 @@ from replicator.schema.structure import Table
 
 REPORT_SECONDS = 10.0
 """Between two reports of the progress in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCopy:
+    """What copies one source. ``stream`` is the connection that planning looks at it by.
+
+    ``whole``: none of its members is left out.
+    """
+
+    members: Sequence[CopyMember]
+    whole: bool
+    planner: CopyPlanner
+    plans: ShardPlans
+    stream: PatientStream
+
+    def close(self) -> None:
+        """Give its connections up."""
+        self.plans.close()
+        self.stream.close()
 
 
 class FullCopy:
@@ -97,24 +119,22 @@ class FullCopy:
         Chunks that are being copied are finished first. Raises FatalError, TransientError,
         OutOfStepError or DatabaseUnavailableError.
         """
-        copies = await self._store.copies()
+        known_copies = await self._store.copies()
         follow = self._task.task_mode == "all"
-        members: dict[str, Sequence[CopyMember]] = {}
-        positions: dict[str, BinlogPosition] = {}
+        starts: dict[str, CopyStart] = {}
         for source, setup in self._setups.items():
-            known = copies.get(source)
+            known = known_copies.get(source)
             if known is not None and known.done:
                 self.progress.add_former(await self._store.copied(source))
                 continue
             if known is None and await self._meta.load(source) is not None:
                 continue
-            start = await self._begin(setup, fresh=known is None, follow=follow)
-            members[source] = start.members
-            if start.position is not None:
-                positions[source] = start.position
-        if not members:
+            starts[source] = await self._begin(setup, fresh=known is None, follow=follow)
+        if not starts:
             self.progress.finish()
             return True
+        members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
+        positions = {s: start.position.binlog for s, start in starts.items() if start.position}
         self.targets = frozenset(m.target for found in members.values() for m in found)
         begun = await self._begun()
         self._log.info("copy.started", sources=sorted(members))
@@ -125,14 +145,12 @@ class FullCopy:
             background.start_soon(self._report)
             if follow:
                 background.start_soon(self._watch(positions).run)
-            planners = {
-                s: await self._planner(s, m, every[s], targets, followed=s in positions)
-                for s, m in members.items()
+            copies = {
+                s: await self._source_copy(s, starts[s], m, targets) for s, m in members.items()
             }
             async with anyio.create_task_group() as tasks:
-                for source, planner in planners.items():
-                    whole = len(members[source]) == len(every[source])
-                    tasks.start_soon(self._copy_source, source, planner, jobs, stop, whole)
+                for source, copy in copies.items():
+                    tasks.start_soon(self._copy_source, source, copy, jobs, stop)
             if not stop.is_set() and _left_out(members, every):
                 self.progress.waiting = "blocked parts of the task are not copied"
                 await stop.wait()
@@ -214,16 +232,14 @@ class FullCopy:
         }
         return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
 
-    async def _planner(
+    async def _source_copy(
         self,
         source: str,
+        start: CopyStart,
         members: Sequence[CopyMember],
-        every: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
-        *,
-        followed: bool,
-    ) -> CopyPlanner:
-        setup = self._setups[source]
+    ) -> SourceCopy:
+        setup, every = self._setups[source], start.members
         upstream = Connection(setup.address)
         try:
             sizes = await read_sizes(upstream, every)
@@ -235,17 +251,16 @@ class FullCopy:
         self.progress.expected = max(self.progress.expected, self.progress.rows)
         dump = self._dump[source]
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
-        return CopyPlanner(
-            setup,
-            members,
-            targets,
-            self._store,
-            records,
-            sizes,
-            limits,
-            self.progress,
-            followed=followed,
+        statements = None
+        if start.position and start.server and self._task.task_mode == "all":
+            statements = CopyStatements(setup, start.server, start.position)
+        stream = PatientStream(source, setup.address, self.progress)
+        plans = ShardPlans(setup, targets, statements, stream)
+        followed = start.position is not None
+        planner = CopyPlanner(
+            setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
         )
+        return SourceCopy(members, len(members) == len(every), planner, plans, stream)
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
         progress = self.progress
@@ -258,26 +273,56 @@ class FullCopy:
         progress.size += sum(record.size for record in done)
 
     async def _copy_source(
-        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event, whole: bool
+        self, source: str, copy: SourceCopy, jobs: CopyJobs, stop: anyio.Event
+    ) -> None:
+        try:
+            again, done = True, False
+            while again:
+                await self._copy_chunks(source, copy.planner, jobs, stop)
+                done = copy.whole and not stop.is_set()
+                again = done and await self._read_again(source, copy)
+            if done:
+                await self._finish(source)
+        finally:
+            copy.close()
+
+    async def _copy_chunks(
+        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event
     ) -> None:
         send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._plan, planner, send, stop)
             for _ in range(self._dump[source].threads):
-                tasks.start_soon(self._work, receive.clone(), jobs, stop)
+                tasks.start_soon(self._work, receive.clone(), planner, jobs, stop)
             receive.close()
-        if whole and not stop.is_set():
-            reach(CrashPoint.COPY_COMPLETE)
-            upstream = Connection(self._setups[source].address)
-            try:
-                end = await visible_binlog_end(upstream, needed=self._task.task_mode == "all")
-            finally:
-                upstream.close()
-            place = (end.file, end.offset) if end else None
-            await self._store.finish(source, place)
-            reach(CrashPoint.COPY_FINISHED)
-            until = f"{end.file}:{end.offset}" if end else ""
-            self._log.info("copy.source-finished", source=source, end=until)
+
+    async def _read_again(self, source: str, copy: SourceCopy) -> bool:
+        """Whether chunks are to be copied once more, since another table had their shard's name."""
+        spans = await copy.plans.misread(copy.members, await self._store.read_spans(source))
+        if not spans:
+            return False
+        names = {str(span.member) for span in spans}
+        self._log.info("copy.read-again", source=source, members=sorted(names))
+        before = await self._store.chunks(source)
+        await self._store.read_again(source, spans)
+        records = await self._store.chunks(source)
+        self.progress.take_back(r for r, now in zip(before, records, strict=True) if not now.done)
+        copy.planner.go_on_from(records)
+        return True
+
+    async def _finish(self, source: str) -> None:
+        """Note that all chunks of a source are on the target, and where its binlog is by then."""
+        reach(CrashPoint.COPY_COMPLETE)
+        upstream = Connection(self._setups[source].address)
+        try:
+            end = await visible_binlog_end(upstream, needed=self._task.task_mode == "all")
+        finally:
+            upstream.close()
+        place = (end.file, end.offset) if end else None
+        await self._store.finish(source, place)
+        reach(CrashPoint.COPY_FINISHED)
+        until = f"{end.file}:{end.offset}" if end else ""
+        self._log.info("copy.source-finished", source=source, end=until)
 
     async def _plan(
         self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
@@ -295,14 +340,18 @@ class FullCopy:
             tasks.cancel_scope.cancel()
 
     async def _work(
-        self, receive: MemoryObjectReceiveStream[ChunkGroup], jobs: CopyJobs, stop: anyio.Event
+        self,
+        receive: MemoryObjectReceiveStream[ChunkGroup],
+        planner: CopyPlanner,
+        jobs: CopyJobs,
+        stop: anyio.Event,
     ) -> None:
         async with receive:
             async for group in receive:
                 if not stop.is_set():
                     await self._limit.admit(group.rows, stop)
                     async with self._slots:
-                        await jobs.run(group.chunks, stop)
+                        await jobs.run(group.chunks, planner.replanned, stop)
 
     async def _report(self) -> None:
         while True:

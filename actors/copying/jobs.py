@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import anyio
@@ -11,7 +11,6 @@ import structlog
 from pymysql.err import MySQLError
 from pyspark.sql import SparkSession
 
-from actors.copying.planner import changed
 from actors.copying.progress import CopyProgress
 from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
@@ -35,6 +34,10 @@ _LIMITS: dict[int, str] = {
 }
 """TiDB's limits of a transaction and of a row (its page "TiDB Configuration File"), by the code of
 the error. The unknown error is that of a limit where it names it."""
+
+
+Replanner = Callable[[CopyChunk], Awaitable[CopyChunk]]
+"""Plans a chunk anew."""
 
 
 class CopyJobs:
@@ -62,11 +65,14 @@ class CopyJobs:
         self._progress = progress
         self._log = structlog.get_logger()
 
-    async def run(self, chunks: Sequence[CopyChunk], stop: anyio.Event) -> None:
+    async def run(
+        self, chunks: Sequence[CopyChunk], replanned: Replanner, stop: anyio.Event
+    ) -> None:
         """Copy chunks, waiting for unreachable servers; fewer when ``stop`` is set meanwhile.
 
-        Raises FatalError for a chunk that can't be copied as it is, TransientError when Spark
-        keeps failing, OutOfStepError where the target does not hold what it should.
+        Chunks of a shard that has changed are planned anew by ``replanned``. Raises FatalError for
+        a chunk that can't be copied as it is, TransientError when Spark keeps failing,
+        OutOfStepError where the target does not hold what it should, and what ``replanned`` raises.
         """
         left = list(chunks)
         attempts = JobAttempts()
@@ -86,6 +92,10 @@ class CopyJobs:
                     continue
                 if failed.mismatch is not None:
                     await self._meta.out_of_step(failed.mismatch)
+                if failed.outcome is CopyOutcome.CHANGED:
+                    of = failed.chunk.copy.member
+                    left = [await replanned(c) if c.copy.member == of else c for c in left]
+                    continue
                 if failed.outcome is not CopyOutcome.UNREACHABLE:
                     raise await self._fault(failed)
                 trouble = failed.message
@@ -121,8 +131,6 @@ class CopyJobs:
         copy = failed.chunk.copy
         target = TableName(copy.target.schema, copy.target.table)
         where = f"{copy}, chunk {failed.chunk.number}, target {target}"
-        if failed.outcome is CopyOutcome.CHANGED:
-            return changed(f"{copy.schema}.{copy.table}", copy.source, target)
         if failed.outcome is CopyOutcome.DUPLICATE:
             holders = await self._holders(failed, target)
             return FatalError(

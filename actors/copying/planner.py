@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-import anyio
-import anyio.to_thread
-import structlog
 from pymysql.err import MySQLError
 
-from actors.copying.progress import CopyProgress
+from actors.copying.patient_stream import PatientStream
+from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember
-from actors.faults import FatalError, of_target
-from actors.member_columns import columns_of
-from actors.refusals import refusal, unfit_filter
+from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.mysql.connection import Connection
-from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code, is_unavailable
+from replicator.mysql.errors import error_code
 from replicator.mysql.name_case import folds_names
-from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query, plan_copy
-from replicator.pipeline.planning import PlanError
-from replicator.pipeline.row_filter import rules_for
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_chunk import CHANGED
+from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query
 from replicator.pipeline.source_stream import SourceStream
-from replicator.routing.expression_types import ExpressionError
 from replicator.rows.fields import escape
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import Table
 
 CHUNK_ROWS = 200_000
 """Rows of a chunk, unless the task file says otherwise."""
@@ -38,13 +31,8 @@ CHUNK_ROWS = 200_000
 GROUP_CHUNKS = 64
 """Small chunks that are copied by one job, at most."""
 
-Result = TypeVar("Result")
-
-LOCK_SECONDS, LOCK_PAUSE = 1, 5.0
-"""How long writers of a table are kept waiting for those before them, and the pause before the
-next attempt, as before that to read a table which somebody has locked."""
-
-log = structlog.get_logger()
+LOCK_SECONDS = 1
+"""How long writers of a table are kept waiting for those before them, at each attempt."""
 
 _SIZES = """
 SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
@@ -92,37 +80,32 @@ class CopyPlanner:
         self,
         setup: SourceSetup,
         members: Sequence[CopyMember],
-        targets: Mapping[TableName, tuple[int, Table]],
+        plans: ShardPlans,
+        stream: PatientStream,
         store: CopyStore,
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
         limits: ChunkLimits,
-        progress: CopyProgress,
         *,
         followed: bool,
     ) -> None:
         self._setup = setup
-        self._columns = columns_of({setup.source: setup})
-        self._progress = progress
-        self._members = members
-        self._targets = targets
+        self._members = {member.name: member for member in members}
+        self._plans = plans
+        self._stream = stream
         self._store = store
         self._sizes = sizes
         self._limits = limits
-        self._records: dict[TableName, list[ChunkRecord]] = {}
-        for record in records:
-            self._records.setdefault(record.member, []).append(record)
-        self._stream: SourceStream | None = None
+        self._records = _by_member(records)
         self._place_is_exact = not followed
-        self._upstream = Connection(setup.address)
 
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
-            self._place_is_exact |= await self._run(_reports_place)
+            self._place_is_exact |= await self._stream.run(_reports_place)
             waiting: list[CopyChunk] = []
             rows = 0
-            for member in self._members:
+            for member in self._members.values():
                 async for chunk, expected in self._chunks(member):
                     waiting.append(chunk)
                     rows += expected
@@ -134,17 +117,26 @@ class CopyPlanner:
         except MySQLError as error:
             source = self._setup
             raise refusal(source.address, error, source=source.source) from error
-        finally:
-            self._upstream.close()
-            if self._stream is not None:
-                self._stream.close()
+
+    def go_on_from(self, records: Iterable[ChunkRecord]) -> None:
+        """Plan what is missing besides these chunks, from the beginning."""
+        self._records = _by_member(records)
+
+    async def replanned(self, chunk: CopyChunk) -> CopyChunk:
+        """The same chunk of a shard that has changed since it was planned. Raises as `groups`."""
+        source = self._setup
+        try:
+            copy = await self._plans.replanned(self._members[chunk.copy.member], chunk.copy)
+        except MySQLError as error:
+            raise refusal(source.address, error, source=source.source) from error
+        return replace(chunk, copy=copy)
 
     async def _planned(self, chunks: list[CopyChunk], rows: int) -> ChunkGroup:
         known = {(name, r.number) for name, records in self._records.items() for r in records}
         fresh = [
-            ChunkRecord(TableName(c.copy.schema, c.copy.table), c.number, c.lower, c.upper)
+            ChunkRecord(c.copy.member, c.number, c.lower, c.upper)
             for c in chunks
-            if (TableName(c.copy.schema, c.copy.table), c.number) not in known
+            if (c.copy.member, c.number) not in known
         ]
         await self._store.plan(self._setup.source, fresh)
         reach(CrashPoint.CHUNKS_PLANNED)
@@ -155,56 +147,23 @@ class CopyPlanner:
         planned = bool(records) and records[-1].upper is None
         if planned and all(record.done for record in records):
             return
-        copy = await self._plan(member)
+        copy = await self._plans.plan(member)
         await self._wait_for_writers(copy)
         table = self._sizes.get(member.name, TableSize(0, 0))
         rows = self._limits.rows_of(table)
         for record in records:
             if not record.done:
+                copy = self._plans.newest(copy)
                 yield CopyChunk(copy, record.number, record.lower, record.upper), rows
         lower = records[-1].upper if records else None
         number = len(records)
         while not planned:
-            upper = await self._bound(copy, lower, rows) if copy.key else None
+            copy, upper = await self._bound(member, copy, lower, rows)
             yield (
                 CopyChunk(copy, number, lower, upper),
                 rows if upper is not None or not copy.key else min(rows, table.rows),
             )
             lower, number, planned = upper, number + 1, upper is None
-
-    async def _plan(self, member: CopyMember) -> TableCopy:
-        """The plan of a member that still has the structure with which the copy began."""
-        name = member.name
-        quoted = name.quoted.encode()
-        try:
-            fingerprint = await self._run(lambda stream: stream.fingerprint(quoted))
-            present = await read_table(self._upstream, name)
-        except MySQLError as error:
-            if error_code(error) not in NO_SUCH_TABLE:
-                raise
-            present = None
-        if present is None or present.fingerprint != member.structure.fingerprint:
-            raise changed(str(name), self._setup.source, member.target)
-        number, target = self._targets[member.target]
-        try:
-            rules = self._columns(Member(self._setup.source, name))
-            resolved = rules_for(self._setup.expression_filters, name, present)
-            condition = resolved.copied if resolved else ""
-            source = self._setup.source
-            return plan_copy(source, present, fingerprint, target, number, rules, condition)
-        except ExpressionError as error:
-            raise unfit_filter(error, f"{self._setup.source}: {name}", member.target) from error
-        except PlanError as error:
-            raise FatalError(
-                "rows.no-plan",
-                str(error),
-                where=f"{self._setup.source}: {name}, target {member.target}",
-                scope=of_target(member.target),
-                ways_out=(
-                    "make the target's structure fit the shard's (the message says what differs),"
-                    " then `replicator resume`",
-                ),
-            ) from error
 
     async def _wait_for_writers(self, copy: TableCopy) -> None:
         """Wait until the table shows everything that the binlog has before the copy's start.
@@ -213,59 +172,41 @@ class CopyPlanner:
         sessions see it. MariaDB reports a position that is consistent with a snapshot; elsewhere,
         wait for all who are writing to the table at the start.
         """
-        if not self._place_is_exact:
-            await self._run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
+        if not self._place_is_exact and copy.gone_at is None:
+            await self._stream.run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
 
-    async def _bound(self, copy: TableCopy, lower: Bound, rows: int) -> Bound:
-        query = boundary_query(copy, lower, rows)
-        found = await self._run(lambda stream: stream.rows(query))
-        if not found:
-            return None
-        return tuple(
-            escape(bytes.fromhex(value.decode() if isinstance(value, bytes) else value))
-            for value in found[0]
-        )
-
-    async def _run(self, work: Callable[[SourceStream], Result]) -> Result:
-        """Query the source, even if a table stays locked for long."""
-        waits = False
-        while True:
+    async def _bound(
+        self, member: CopyMember, copy: TableCopy, lower: Bound, rows: int
+    ) -> tuple[TableCopy, Bound]:
+        """The upper bound of the next chunk, by the plan of a shard that may change meanwhile."""
+        copy = self._plans.newest(copy)
+        while copy.key and copy.gone_at is None:
+            query = boundary_query(copy, lower, rows)
             try:
-                found = await self._answer(work)
+                found = await self._stream.run(partial(_rows, query))
             except MySQLError as error:
-                if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                if error_code(error) not in CHANGED:
                     raise
-            else:
-                if waits:
-                    self._progress.waiting = ""
-                return found
-            source = self._setup.source
-            waits = True
-            self._progress.waiting = (
-                f"{source}: a transaction that writes to a table, or a lock on it, has to end"
-            )
-            log.warning("copy.waits-for-others", source=source)
-            await anyio.sleep(LOCK_PAUSE)
+                copy = await self._plans.replanned(member, copy)
+                continue
+            if found:
+                return copy, tuple(
+                    escape(bytes.fromhex(value.decode() if isinstance(value, bytes) else value))
+                    for value in found[0]
+                )
+            break
+        return copy, None
 
-    async def _answer(self, work: Callable[[SourceStream], Result]) -> Result:
-        def run() -> Result:
-            fresh = self._stream is None
-            while True:
-                if self._stream is None:
-                    self._stream = SourceStream(self._setup.address)
-                try:
-                    return work(self._stream)
-                except MySQLError as error:
-                    if not is_unavailable(error):
-                        raise
-                    self._stream.close()
-                    self._stream = None
-                    if fresh:
-                        raise
-                # It was idle while chunks were copied, and servers close idle connections.
-                fresh = True
 
-        return await anyio.to_thread.run_sync(run)
+def _by_member(records: Iterable[ChunkRecord]) -> dict[TableName, list[ChunkRecord]]:
+    found: dict[TableName, list[ChunkRecord]] = {}
+    for record in records:
+        found.setdefault(record.member, []).append(record)
+    return found
+
+
+def _rows(query: bytes, stream: SourceStream) -> Sequence[tuple[Any, ...]]:
+    return stream.rows(query)
 
 
 def _reports_place(stream: SourceStream) -> bool:
@@ -273,22 +214,6 @@ def _reports_place(stream: SourceStream) -> bool:
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")
     return place is not None
-
-
-def changed(member: str, source: str, target: TableName) -> FatalError:
-    """The fault for a shard whose structure changed while it was copied."""
-    return FatalError(
-        "copy.shard-changed",
-        f"{source}: {member} was changed (or dropped) after the copy of its rows had begun: what is"
-        " copied and what follows in the binlog do not fit together",
-        where=f"source {source}, target {target}",
-        scope=of_target(target),
-        ways_out=(
-            "give the shard its former structure again, then `replicator resume`",
-            "finish the change on all shards, empty the targets, and copy anew:"
-            " `replicator stop`, then `replicator run --remove-meta`",
-        ),
-    )
 
 
 async def read_sizes(

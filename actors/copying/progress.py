@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from actors.counts import CopyCounts
-from replicator.downstream.chunks import CopiedTables
+from replicator.downstream.chunks import ChunkRecord, CopiedTables
 from replicator.status import CopyStatus
 
 
@@ -78,6 +79,14 @@ class CopyProgress:
         self.rows_before += copied.rows
         self.expected += copied.rows
         self.size += copied.size
+
+    def take_back(self, chunks: Iterable[ChunkRecord]) -> None:
+        """Chunks that were copied are to be copied once more."""
+        for chunk in chunks:
+            self.chunks -= 1
+            self.rows -= chunk.rows
+            self.size -= chunk.size
+            self.tables_done -= chunk.upper is None
 
     def finish(self) -> None:
         """Note that everything is copied."""

@@ -42,10 +42,14 @@ class CopyMember:
 
 @dataclass(frozen=True, slots=True)
 class CopyStart:
-    """The members to copy, and the saved position that the binlog is followed from, if any."""
+    """The members to copy, and the saved position that the binlog is followed from, if any.
+
+    ``server`` is the one that wrote that binlog, None where nothing is known of the source.
+    """
 
     members: tuple[CopyMember, ...]
-    position: BinlogPosition | None
+    position: SourcePosition | None
+    server: ServerIdentity | None
 
 
 async def begin_copy(
@@ -71,9 +75,8 @@ async def begin_copy(
         start = _start(checkpoint)
         if follow and start.position is not None:
             # When all is copied, the ghosts of now may have taken their tables' places.
-            position = SourcePosition(start.position, checkpoint.gtid, checkpoint.landmark)
-            place = start.position.key
-            await record_ghosts(setup, server, position, place, OnlineDdlStore(meta))
+            place = start.position.binlog.key
+            await record_ghosts(setup, server, start.position, place, OnlineDdlStore(meta))
         return start
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
@@ -85,7 +88,7 @@ async def begun_copy(source: str, meta: MetaStore) -> CopyStart:
     """The members and the position of a source as an earlier start found them; it is not asked."""
     checkpoint = await meta.load(source)
     if checkpoint is None:
-        return CopyStart((), None)
+        return CopyStart((), None, None)
     return _start(checkpoint)
 
 
@@ -95,8 +98,11 @@ def _start(checkpoint: Checkpoint) -> CopyStart:
         for record in checkpoint.members
         if record.held.structure is not None
     )
-    saved = BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
-    return CopyStart(members, saved)
+    saved = None
+    if checkpoint.file:
+        place = BinlogPosition(checkpoint.file, checkpoint.offset)
+        saved = SourcePosition(place, checkpoint.gtid, checkpoint.landmark)
+    return CopyStart(members, saved, checkpoint.server)
 
 
 async def visible_binlog_end(upstream: Connection, *, needed: bool) -> BinlogEnd | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 import structlog
 from pymysql.err import MySQLError
@@ -18,7 +19,7 @@ from replicator.downstream.creation import TargetNotCreatedError, create_target,
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.column_rules import EXTRACTED_TYPE
-from replicator.schema.inspection import read_target
+from replicator.schema.inspection import read_table, read_target
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
 
@@ -37,19 +38,19 @@ async def make_targets(
     A target with rows is told of, or refused, unless it is one of ``begun``, to which some were
     copied before. Raises FatalError, also where one can't be created.
     """
-    first: dict[TableName, tuple[str, TableName]] = {}
+    first: dict[TableName, tuple[str, CopyMember]] = {}
     for source in setups:
         for member in members.get(source, []):
             if member.target not in first:
                 refuse_clash(registry, member.target, f"source {source}, {member.name}")
-                first[member.target] = (source, member.name)
+                first[member.target] = (source, member)
     target = Connection(address_of(task.target_database))
     try:
         found = {}
         for name, (source, like) in first.items():
             table = await read_target(target, name)
             if table is None:
-                _refuse_extracted(name, setups[source], like)
+                _refuse_extracted(name, setups[source], like.name)
                 await _make(target, name, setups[source], like)
                 table = await read_target(target, name)
                 assert table is not None, f"{name} was made and is not there"
@@ -104,10 +105,16 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
         )
 
 
-async def _make(target: Connection, name: TableName, setup: SourceSetup, member: TableName) -> None:
+async def _make(
+    target: Connection, name: TableName, setup: SourceSetup, member: CopyMember
+) -> None:
     upstream = Connection(setup.address)
     try:
-        pattern = await read_pattern(upstream, member)
+        pattern = await read_pattern(upstream, member.name)
+        present = await read_table(upstream, member.name)
+        if present is not None and present.fingerprint != member.structure.fingerprint:
+            # What changed it since comes by the binlog, to the target, too.
+            pattern = replace(pattern, create_sql=member.structure.create_sql)
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:
@@ -118,14 +125,14 @@ async def _make(target: Connection, name: TableName, setup: SourceSetup, member:
         raise FatalError(
             "target.not-created",
             error.message,
-            where=f"target {name}, like {setup.source}: {member}",
+            where=f"target {name}, like {setup.source}: {member.name}",
             scope=of_target(name),
             ways_out=error.ways_out,
         ) from error
     log.info(
         "target.created",
         target=str(name),
-        like=f"{setup.source}: {member}",
+        like=f"{setup.source}: {member.name}",
         left_out=list(made.foreign_keys),
         auto_increment=made.auto_increment,
         engine=made.engine,

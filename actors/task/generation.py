@@ -5,6 +5,9 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 import anyio
 import anyio.to_thread
 import structlog
@@ -16,6 +19,7 @@ from actors.faults import Parts
 from actors.messages import Flush
 from actors.task.copy_overlap import hand_over
 from actors.task.leftovers import refuse_leftovers
+from actors.task.moved_rows import MovedRows
 from actors.task.source_start import load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
 from actors.task_setup import address_of
@@ -92,6 +96,11 @@ class Generation:
         only copies is ``finished`` then. Raises FatalError, TransientError, OutOfStepError or
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
+        while await self._once(stop, started):
+            self._log.info("moved.begins-anew")
+
+    async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
+        """Work until ``stop``; True where rows are to be looked up, which is done at a start."""
         task = self._task
         async with resources_of(
             task, self._session, self.counts, self._lease, self.blocked
@@ -110,7 +119,7 @@ class Generation:
                 started.set()
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop) or self.finished:
-                    return
+                    return False
             self._log.info("task.step", step="sources")
             starts = {
                 source: await load_start(setup, resources.registry, resources.meta)
@@ -123,10 +132,23 @@ class Generation:
             }
             safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
             safe_until = await hand_over(resources.meta, resources.registry, starts, safe)
-            self.running = await wire(resources, starts, stopped, safe_until, load_data=load_data)
-            await self._follow(self.running, stop, started)
+            moved = MovedRows(resources, starts, safe_until)
+            await moved.look_up()
+            self.running = await wire(
+                resources,
+                starts,
+                stopped,
+                moved.safe_until,
+                load_data=load_data,
+                notes_deleted=moved.notes,
+            )
+            await self._follow(self.running, moved, stop, started)
+            return not stop.is_set()
 
-    async def _follow(self, running: RunningTask, stop: anyio.Event, started: anyio.Event) -> None:
+    async def _follow(
+        self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event
+    ) -> None:
+        """Until ``stop``, or until there are rows to look up."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
@@ -135,7 +157,9 @@ class Generation:
                 for unit in running.units.values():
                     units.start_soon(unit.run)
                 started.set()
-                await stop.wait()
+                async with anyio.create_task_group() as ends:
+                    ends.start_soon(_until, stop.wait, ends.cancel_scope)
+                    ends.start_soon(_until, partial(moved.due, running), ends.cancel_scope)
                 units.cancel_scope.cancel()
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
@@ -161,6 +185,11 @@ class Generation:
         if not done.is_set():
             # What is not saved is read again at the next start; the watermarks keep it exact.
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
+
+
+async def _until(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
+    await wait()
+    scope.cancel()
 
 
 def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:

@@ -206,6 +206,8 @@ class BatchedWriter(Actor[WriterMessage]):
             self._watermarks.opened(missing)
         batch.left = self._watermarks.of(keys)
         batch.revision = self._meta.lease.revision
+        members_of = self._registry.members_of
+        batch.shared = frozenset(p.target for p in parts if len(members_of(p.target)) > 1)
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
         room = self.settings.batch_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -41,6 +42,10 @@ class JobRunner:
     def stuck(self) -> bool:
         """Whether the batch waits for something unreachable."""
         return self.state.startswith("retrying")
+
+    def note_no_more(self) -> None:
+        """From the next batch on, keys that are deleted are not noted any more."""
+        self._settings = replace(self._settings, deleted_table="")
 
     async def run(self, batch: Batch) -> BatchResult:
         """Apply a batch, waiting for an unreachable target.

@@ -6,6 +6,8 @@ So after a crash it is known which chunks are on the target. A chunk is planned 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.session import Session
@@ -17,12 +19,29 @@ CHUNK_TABLE = MetaTable(
     " table_name VARCHAR(64) NOT NULL, number INT NOT NULL,"
     " lower_key LONGTEXT, upper_key LONGTEXT, state TINYINT NOT NULL,"
     " row_count BIGINT NOT NULL, byte_count BIGINT NOT NULL, read_at BIGINT NOT NULL,"
+    " known_to BIGINT NOT NULL DEFAULT 0, read_by BIGINT NOT NULL DEFAULT 0,"
     " token BIGINT NOT NULL,"
     " PRIMARY KEY (source, schema_name, table_name, number)",
 )
 
 PLANNED, DONE = 0, 1
 """The states of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """What was read of a shard for a chunk: so many rows, of so many bytes (of row lines).
+
+    Places are keys of positions, 0 where there is none: ``read_at``, where the binlog was at the
+    moment that the rows are of, if that had to be known; ``known_to``, up to which the shard's
+    statements were known; ``read_by``, before which it was read.
+    """
+
+    rows: int
+    size: int
+    read_at: int
+    known_to: int
+    read_by: int
 
 
 def lost_chunk(source: str, member: TableName, number: int, expected: str) -> Mismatch:
@@ -51,20 +70,21 @@ def lock_chunk(
 
 
 def record_chunk(
-    session: Session,
-    table: str,
-    source: str,
-    member: TableName,
-    number: int,
-    *,
-    rows: int,
-    size: int,
-    read_at: int,
+    session: Session, table: str, source: str, member: TableName, number: int, read: ReadChunk
 ) -> None:
     """Note in the transaction that wrote them that a chunk's rows are on the target."""
     session.run(
-        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d%s"
-        % (table.encode(), DONE, rows, size, read_at, _where(source, member, number))
+        b"UPDATE %s SET state=%d,row_count=%d,byte_count=%d,read_at=%d,known_to=%d,read_by=%d%s"
+        % (
+            table.encode(),
+            DONE,
+            read.rows,
+            read.size,
+            read.read_at,
+            read.known_to,
+            read.read_by,
+            _where(source, member, number),
+        )
     )
 
 

@@ -43,6 +43,18 @@ class ChunkRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """Between which places (keys) of its binlog a chunk of a shard was read: behind the one that
+    its statements were known to, before the other. ``exact``: at a place that is known, too, since
+    its rows are not told apart by a key."""
+
+    member: TableName
+    known_to: int
+    read_by: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CopyRecord:
     """The copy of a source. ``end``: the position (file, offset) behind which nothing that was
     copied is newer than the binlog; None while the copy goes on, or without a binlog."""
@@ -156,6 +168,37 @@ class CopyStore:
             (source,),
         )
         return {TableName(schema, table): int(read_at) for schema, table, read_at in rows}
+
+    async def read_spans(self, source: str) -> list[ReadSpan]:
+        """Where the copied chunks of a source were read, as far as it was noted."""
+        rows = await self._run(
+            "SELECT DISTINCT schema_name, table_name, known_to, read_by, read_at > 0"
+            f" FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s AND read_by > 0",
+            (source,),
+        )
+        return [
+            ReadSpan(TableName(schema, table), int(known), int(by), bool(exact))
+            for schema, table, known, by, exact in rows
+        ]
+
+    async def read_again(self, source: str, spans: Iterable[ReadSpan]) -> None:
+        """Note that the chunks that were read there are to be read once more."""
+        async with self._meta.saving() as transaction:
+            for span in spans:
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(CHUNK_TABLE)} SET state = %s, token = %s"
+                    " WHERE source = %s AND schema_name = %s AND table_name = %s"
+                    " AND known_to = %s AND read_by = %s",
+                    (
+                        PLANNED,
+                        self._meta.lease.fence.token,
+                        source,
+                        span.member.schema,
+                        span.member.table,
+                        span.known_to,
+                        span.read_by,
+                    ),
+                )
 
     async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
         """Save chunks before they are copied."""

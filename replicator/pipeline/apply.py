@@ -45,6 +45,7 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         ends=_ends(batch),
         left=batch.left,
         revision=batch.revision,
+        shared=batch.shared,
         slots=slots,
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),

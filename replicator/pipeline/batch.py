@@ -20,7 +20,8 @@ class Batch:
     ``plan`` and ``source`` are indexes into ``plans`` and ``sources``. The other lists are those
     of `replicator.binlog.segment.RowEvents`, with the version of the target that each event is for.
     ``left``: the watermarks that must be found in the buckets, or later ones; ``revision``: the
-    number of the last save, or a later one.
+    number of the last save, or a later one. ``shared``: the numbers of the targets that have
+    several members.
     """
 
     plans: tuple[TablePlan, ...]
@@ -33,6 +34,7 @@ class Batch:
     event: list[bytes] = field(default_factory=list)
     left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
     revision: int = 0
+    shared: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.event)
@@ -52,8 +54,10 @@ class ApplySettings:
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. The files that ``address`` names for
-    TLS must exist on every executor.
+    which an executor tries to reach a target that is away. ``deleted_table``: the quoted name of
+    the table where keys are noted that are deleted from shared targets
+    (`replicator.downstream.deleted_keys`), empty where none need be. The files that ``address``
+    names for TLS must exist on every executor.
     """
 
     address: DatabaseAddress
@@ -62,6 +66,7 @@ class ApplySettings:
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
+    deleted_table: str = ""
 
     def safe(self, source: str, watermark: Watermark) -> bool:
         """Whether a row event is applied in safe mode."""

@@ -12,6 +12,7 @@ from pymysql.err import MySQLError
 
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
+from replicator.downstream.deleted_keys import note_deleted
 from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.load_data import InexactLoadError
 from replicator.downstream.session import Session
@@ -54,7 +55,8 @@ class BucketWork:
 
     ``heads`` has at least the events that ``entries`` name by their numbers; ``ends`` are the
     watermarks, by source, that the batch brings the target to; ``expected`` what the bucket must
-    have before that, of the sources that the entries are of.
+    have before that, of the sources that the entries are of. ``shared``: the target has several
+    members.
     """
 
     target: TargetTable
@@ -63,6 +65,7 @@ class BucketWork:
     heads: Mapping[int, EventHead]
     ends: Mapping[str, Watermark]
     expected: Expected
+    shared: bool = False
 
 
 def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
@@ -114,6 +117,10 @@ def _write(
     )
     if safe:
         counts.missing = 0
+    if work.shared and settings.deleted_table:
+        for group in changes:
+            table = settings.deleted_table
+            note_deleted(session, table, name, group.key_columns, group.deletes)
     reach(CrashPoint.ROWS_WRITTEN)
     moved = {s: work.ends[s] for s in own if work.ends[s] > watermarks[s]}
     if moved:

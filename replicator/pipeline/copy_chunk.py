@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunk_records import lock_chunk, record_chunk
+from replicator.downstream.chunk_records import ReadChunk, lock_chunk, record_chunk
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.literals import NULL_FIELD, field_value, identifier
 from replicator.downstream.load_data import InexactLoadError, load_blocks
@@ -23,7 +23,6 @@ from replicator.downstream.transaction import OutOfPatienceError, transaction, u
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
-from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
 from replicator.pipeline.source_stream import SourceStream
 from replicator.routing.column_mapping import MappedColumn
@@ -33,8 +32,8 @@ from replicator.rows.fields import escape
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
 
-_CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR}
-"""Unknown column, table, database: the shard is not as planned."""
+CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR, ErrorCode.ER_KEY_DOES_NOT_EXITS}
+"""Unknown column, key, table, database: the shard is not as planned."""
 
 _OLD_SNAPSHOT = frozenset({ErrorCode.ER_TABLE_DEF_CHANGED})
 """The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
@@ -159,7 +158,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     except OutOfPatienceError as out:
         return _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
     except (MySQLError, OSError) as error:
-        changed = error_code(error) in _CHANGED
+        changed = error_code(error) in CHANGED
         return _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
 
 
@@ -170,15 +169,20 @@ def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOu
 def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome:
     load_data = settings.load_data and not exact
     copy = chunk.copy
-    member = TableName(copy.schema, copy.table)
-    table, place = settings.chunk_table, (copy.source, member, chunk.number)
+    table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     with transaction(settings.target, InexactLoadError, ShardChangedError) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
+        if copy.gone_at is not None:
+            # Without a key, what the binlog has of it before it went can't be told from copies.
+            read_at = copy.gone_at if copy.exact else 0
+            record_chunk(session, table, *place, ReadChunk(0, 0, read_at, copy.known_to, 0))
+            session.run(b"COMMIT")
+            return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
-        with _snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
+        with source_snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
             counter = _Counter()
-            blocks = counter.counted(_converted(copy, _read(stream, chunk)))
+            blocks = counter.counted(converted(copy, _read(stream, chunk)))
             mode = settings.on_duplicate[copy.source]
             write = _load if load_data and copy.columns else _insert
             try:
@@ -187,9 +191,13 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
                     _check_room(stream, chunk, copy.mapped)
                 raise failed.error from failed
-            _check_structure(stream, copy)
+            check_structure(stream, copy)
+            # The snapshot keeps statements off the table: those before it stand before this place.
+            followed = copy.source in settings.followed
+            read_by = _key(blocking_binlog_end(stream)) if followed else 0
         reach(CrashPoint.CHUNK_WRITTEN)
-        record_chunk(session, table, *place, rows=counter.rows, size=counter.size, read_at=read_at)
+        read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
+        record_chunk(session, table, *place, read)
         reach(CrashPoint.CHUNK_RECORDED)
         session.run(b"COMMIT")
         reach(CrashPoint.CHUNK_COMMITTED)
@@ -208,7 +216,7 @@ _streams: dict[DatabaseAddress, SourceStream] = {}
 
 
 @contextmanager
-def _snapshot(
+def source_snapshot(
     address: DatabaseAddress, copy: TableCopy, positioned: bool
 ) -> Iterator[tuple[SourceStream, int]]:
     """A connection that sees one state of the source, and the position of that state.
@@ -260,7 +268,7 @@ def _key(end: BinlogEnd | None) -> int:
     return BinlogPosition(end.file, end.offset).key if end else 0
 
 
-def _check_structure(stream: SourceStream, copy: TableCopy) -> None:
+def check_structure(stream: SourceStream, copy: TableCopy) -> None:
     """The snapshot that was read keeps the table from being changed until it ends."""
     if stream.fingerprint(copy.name) != copy.fingerprint:
         raise ShardChangedError(f"{copy} was changed since the copy was planned")
@@ -297,7 +305,7 @@ class _Counter:
             yield block, rows
 
 
-def _converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
+def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks with the text of some columns in the target's charset."""
     if not copy.transcodes:
         yield from blocks

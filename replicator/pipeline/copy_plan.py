@@ -7,11 +7,13 @@ ranges were made from belongs to exactly one chunk.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.downstream.literals import key_predicate
 from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, filler
 from replicator.pipeline.column_types import WIRE_TYPES
 from replicator.pipeline.planning import (
     PlanError,
@@ -40,14 +42,18 @@ SET, which a key orders by number, nor those that a literal can't name exactly."
 class TableCopy:
     """One shard and its target, as executors need to know them.
 
-    ``fingerprint`` is that of the structure which the plan is for. ``selected`` is the list of a
-    SELECT, ``columns`` are its counterparts in the target. ``key_name`` and ``key``: the unique
+    ``fingerprint`` is that of the structure which the shard has, by the statements before the place
+    ``known_to`` of its binlog (0 where none is known); its rows are in the table ``read_from``.
+    ``selected`` is the list of a SELECT, ``conditions`` are those of its WHERE besides the chunk's
+    bounds, ``columns`` are its counterparts in the target. ``key_name`` and ``key``: the unique
     key that the shard is cut up by, and those of its leading columns that serve; both empty where
-    none does. ``transcodes``: (index, from, to) of the columns whose text goes to another charset.
+    none does. ``gone_at``: the place at which all of its rows went, so that none is to be read;
+    None while it is there. ``transcodes``: (index, from, to) of the columns whose text goes to
+    another charset.
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
-    column whose values are mapped. ``condition``: which rows are copied, empty for all.
+    column whose values are mapped.
     """
 
     source: str
@@ -62,13 +68,21 @@ class TableCopy:
     transcodes: tuple[tuple[int, str, str], ...]
     exact: bool
     transactional: bool
+    read_from: TableName
+    conditions: tuple[bytes, ...] = ()
+    known_to: int = 0
+    gone_at: int | None = None
     mapped: MappedColumn | None = None
-    condition: bytes = b""
+
+    @property
+    def member(self) -> TableName:
+        """The shard, by the name that it had when the copy began."""
+        return TableName(self.schema, self.table)
 
     @property
     def name(self) -> bytes:
-        """The shard's quoted, qualified name."""
-        return TableName(self.schema, self.table).quoted.encode()
+        """The quoted, qualified name of the table that its rows are in."""
+        return self.read_from.quoted.encode()
 
     def __str__(self) -> str:
         return f"{self.source}: {self.schema}.{self.table}"
@@ -92,27 +106,19 @@ def plan_copy(
     target_number: int,
     rules: MemberColumns = AS_THEY_ARE,
     condition: str = "",
+    changed: ChangedShard | None = None,
 ) -> TableCopy:
     """The plan for copying a shard with this structure. Columns are matched by name.
 
     ``rules`` say what is made of them; ``condition`` is that of the rows which are copied, as SQL,
-    empty for all. Raises PlanError where values would be lost or changed.
+    empty for all; ``changed``: where its rows are, if it has another structure by now. Raises
+    PlanError where values would be lost or changed, ChangedTooMuchError where they can't be had
+    any more.
     """
     member = f"{source}: {structure.schema}.{structure.name}"
     pairs = match_columns(member, structure, target, rules)
     filled = [filled_column(member, target, column) for column in rules.extracted]
-    transcodes = []
-    for place, (index, counterpart) in enumerate(pairs.items()):
-        column = structure.columns[index]
-        if column.base_type not in WIRE_TYPES:
-            raise PlanError(
-                f"{member}: column {column.name} has the type {column.type}, which is not known."
-                " Leave the table out (block-allow-list), or change the column's type"
-            )
-        text = "json" if column.base_type == "json" and not column.charset else ""
-        codecs = charset_change(member, column, counterpart, text)
-        if codecs:
-            transcodes.append((place, *codecs))
+    transcodes = _transcodes(member, structure, pairs, changed)
     row_key = structure.row_key
     columns = (*pairs.values(), *(column for column, _ in filled))
     written = {folded(column.name) for column in columns}
@@ -120,6 +126,19 @@ def plan_copy(
     # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
     keyed = bool(own_key) and written.issuperset(map(folded, own_key))
     key = cutting_columns(structure, row_key) if keyed and row_key else ()
+    key_name = row_key.name if row_key and key else ""
+    if changed is not None:
+        if not keyed and not changed.same:
+            raise ChangedTooMuchError(
+                "its target tells rows apart by no key, so that what has changed since does not"
+                " come again by the binlog"
+            )
+        key = tuple(replace(column, name=changed.names[folded(column.name)]) for column in key)
+        key_name = changed.key_name if key else ""
+    selected = [
+        *(_selected(structure.columns[i], its, rules, changed) for i, its in pairs.items()),
+        *(b"x'%s'" % value.hex().encode() for _, value in filled),
+    ]
     return TableCopy(
         source=source,
         schema=structure.schema,
@@ -133,22 +152,41 @@ def plan_copy(
             replace=len(target.keys) == 1 and keyed,
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
-        selected=b",".join(
-            [
-                *(_selected(structure.columns[i], its, rules) for i, its in pairs.items()),
-                *(b"x'%s'" % value.hex().encode() for _, value in filled),
-            ]
-        )
-        or b"''",
+        selected=b",".join(selected) or b"''",
         columns=tuple(map(target_column, columns)),
-        key_name=row_key.name if row_key and key else "",
+        key_name=key_name,
         key=key,
-        transcodes=tuple(transcodes),
+        transcodes=transcodes,
         exact=not keyed,
         transactional=structure.transactional,
-        mapped=rules.mapped,
-        condition=condition.encode(),
+        read_from=changed.name if changed else TableName(structure.schema, structure.name),
+        conditions=(
+            *(changed.conditions if changed else ()),
+            *((condition.encode(),) if condition else ()),
+        ),
+        mapped=_mapped(rules, changed),
     )
+
+
+def _transcodes(
+    member: str, structure: Table, pairs: Mapping[int, Column], changed: ChangedShard | None
+) -> tuple[tuple[int, str, str], ...]:
+    """As `TableCopy.transcodes`. Raises PlanError also for columns of unknown types."""
+    transcodes = []
+    for place, (index, counterpart) in enumerate(pairs.items()):
+        column = structure.columns[index]
+        if column.base_type not in WIRE_TYPES:
+            raise PlanError(
+                f"{member}: column {column.name} has the type {column.type}, which is not known."
+                " Leave the table out (block-allow-list), or change the column's type"
+            )
+        if changed is not None and changed.expressions[folded(column.name)] is None:
+            continue
+        text = "json" if column.base_type == "json" and not column.charset else ""
+        codecs = charset_change(member, column, counterpart, text)
+        if codecs:
+            transcodes.append((place, *codecs))
+    return tuple(transcodes)
 
 
 def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
@@ -162,7 +200,7 @@ def boundary_query(copy: TableCopy, lower: Bound, rows: int) -> bytes:
         selected.encode(),
         copy.name,
         quote(copy.key_name).encode(),
-        _where(copy, lower, None),
+        _where(_bounds(copy, lower, None)),
         ",".join(names).encode(),
         rows - 1,
     )
@@ -179,11 +217,10 @@ def chunk_query(chunk: CopyChunk) -> bytes:
     """Selects the rows of a chunk."""
     copy = chunk.copy
     hint = b" FORCE INDEX (%s)" % quote(copy.key_name).encode() if copy.key else b""
-    where = _where(copy, chunk.lower, chunk.upper)
-    if not where:
+    bounds = _bounds(copy, chunk.lower, chunk.upper)
+    if not bounds:
         hint = b""
-    if copy.condition:
-        where = (where + b" AND " if where else b" WHERE ") + copy.condition
+    where = _where([*bounds, *copy.conditions])
     return b"SELECT %s FROM %s%s%s" % (copy.selected, copy.name, hint, where)
 
 
@@ -192,25 +229,20 @@ def no_room_query(chunk: CopyChunk) -> bytes:
     copy = chunk.copy
     assert copy.mapped is not None, f"{copy} has no mapped column"
     name = quote(copy.mapped.name).encode()
-    where = _where(copy, chunk.lower, chunk.upper)
-    condition = b" AND " if where else b" WHERE "
-    return b"SELECT %s FROM %s%s%s(%s<0 OR %s>=%d) LIMIT 1" % (
-        name,
-        copy.name,
-        where,
-        condition,
-        name,
-        name,
-        VALUE_LIMIT,
-    )
+    no_room = b"(%s<0 OR %s>=%d)" % (name, name, VALUE_LIMIT)
+    where = _where([*_bounds(copy, chunk.lower, chunk.upper), no_room])
+    return b"SELECT %s FROM %s%s LIMIT 1" % (name, copy.name, where)
 
 
-def _where(copy: TableCopy, lower: Bound, upper: Bound) -> bytes:
-    conditions = [
+def _bounds(copy: TableCopy, lower: Bound, upper: Bound) -> list[bytes]:
+    return [
         key_range(copy.key, bound, sign)
         for bound, sign in ((lower, b">"), (upper, b"<"))
         if bound is not None
     ]
+
+
+def _where(conditions: list[bytes]) -> bytes:
     return b" WHERE " + b" AND ".join(conditions) if conditions else b""
 
 
@@ -245,17 +277,33 @@ def cutting_columns(structure: Table, key: UniqueKey) -> tuple[TargetColumn, ...
     return tuple(columns)
 
 
-def _selected(column: Column, target: Column, rules: MemberColumns) -> bytes:
-    name = quote(column.name).encode()
+def _mapped(rules: MemberColumns, changed: ChangedShard | None) -> MappedColumn | None:
+    """The mapped column, by the name that the shard has for it now; None where it is dropped."""
+    mapped = rules.mapped
+    if mapped is None or changed is None:
+        return mapped
+    name = changed.names.get(folded(mapped.name))
+    return None if name is None else replace(mapped, name=name)
+
+
+def _selected(
+    column: Column, target: Column, rules: MemberColumns, changed: ChangedShard | None
+) -> bytes:
+    found = quote(column.name).encode()
+    if changed is not None:
+        expression = changed.expressions[folded(column.name)]
+        if expression is None:
+            return filler(target)
+        found = expression
     mapped = rules.mapped
     if mapped is not None and folded(mapped.name) == folded(column.name):
         # A value without room ends the query with an error: no number is so large, with a bit more.
         return b"IF(%s<0 OR %s>=%d,(%s|0)+18446744073709551615,%s|%d)" % (
-            name,
-            name,
+            found,
+            found,
             VALUE_LIMIT,
-            name,
-            name,
+            found,
+            found,
             mapped.upper,
         )
     unlabelled = target_column(target).unlabelled
@@ -263,7 +311,7 @@ def _selected(column: Column, target: Column, rules: MemberColumns) -> bytes:
         # Index 0, which is shown like the label ''. The text is converted like any label.
         text = no_label(labels_of(target)).encode().hex().encode()
         shown = b"CONVERT(_ascii x'%s' USING %s)" % (text, column.charset.encode())
-        return b"IF(%s+0=0,CAST(%s AS BINARY),CAST(%s AS BINARY))" % (name, shown, name)
+        return b"IF(%s+0=0,CAST(%s AS BINARY),CAST(%s AS BINARY))" % (found, shown, found)
     # As text a FLOAT has six digits; as a DOUBLE it has all that tell it apart. Multiplied, since
     # adding zero would lose the sign of a negative zero.
-    return name + b"*1e0" if column.base_type == "float" else name
+    return found + b"*1e0" if column.base_type == "float" else found

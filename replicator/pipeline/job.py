@@ -41,8 +41,8 @@ class Job:
     """What the functions of one batch know besides the rows.
 
     ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
-    ``left`` and ``revision`` those of `replicator.pipeline.batch.Batch`, ``slots`` the number of
-    partitions; ``crash`` the values of REPLICATOR_CRASH_AT and of
+    ``left``, ``revision`` and ``shared`` those of `replicator.pipeline.batch.Batch`, ``slots`` the
+    number of partitions; ``crash`` the values of REPLICATOR_CRASH_AT and of
     REPLICATOR_CRASH_PID for `replicator.crashpoints`.
     """
 
@@ -51,6 +51,7 @@ class Job:
     ends: Mapping[tuple[int, int], Watermark]
     left: Mapping[BucketKey, Watermark]
     revision: int
+    shared: frozenset[int]
     slots: int
     settings: ApplySettings
     crash: tuple[str, str]
@@ -269,7 +270,8 @@ def _outcomes(
         sources = {heads[entry[0]].source for entry in entries}
         left = {s: job.left.get((s, table.name, bucket), NOTHING_APPLIED) for s in sources}
         expected = Expected(job.revision, left)
-        work = BucketWork(table, bucket, entries, heads, ends, expected)
+        shared = target in job.shared
+        work = BucketWork(table, bucket, entries, heads, ends, expected, shared)
         outcome = apply_bucket(work, job.settings)
         yield _outcome_row(outcome)
         if outcome.outcome is Outcome.UNREACHABLE:

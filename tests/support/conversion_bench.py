@@ -22,7 +22,7 @@ from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError, delete_rows, insert_rows
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName, quote
-from replicator.pipeline.copy_chunk import _converted
+from replicator.pipeline.copy_chunk import converted
 from replicator.pipeline.copy_plan import CopyChunk, chunk_query, plan_copy
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import plan_table
@@ -112,7 +112,7 @@ class Bench:
     def copied(self, number: int) -> list[bytes]:
         """The lines of the shard's rows in a full copy."""
         copy = plan_copy("a", self.shards[number], "", self.targets[number], number)
-        blocks = _converted(copy, self.stream.blocks(chunk_query(CopyChunk(copy, 0, None, None))))
+        blocks = converted(copy, self.stream.blocks(chunk_query(CopyChunk(copy, 0, None, None))))
         return [line for block, _ in blocks for line in bytes(block).split(b"\n")[:-1]]
 
     def write(self, pair: Pair, plan: TablePlan, lines: list[bytes], *, load: bool) -> list[int]:

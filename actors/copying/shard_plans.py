@@ -1,0 +1,259 @@
+"""How each shard is read now, though it may have changed since its copy began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import anyio
+import structlog
+from pymysql.err import MySQLError
+
+from actors.copying.patient_stream import PatientStream
+from actors.copying.start import CopyMember
+from actors.copying.statements import CopyStatements
+from actors.faults import FatalError, of_target
+from actors.member_columns import columns_of
+from actors.refusals import unfit_filter
+from actors.task_setup import SourceSetup
+from replicator.downstream.chunks import ReadSpan
+from replicator.mysql.connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.names import Member, TableName, folded
+from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
+from replicator.pipeline.copy_plan import TableCopy, plan_copy
+from replicator.pipeline.filter_columns import filter_column
+from replicator.pipeline.planning import PlanError
+from replicator.pipeline.row_filter import rules_for
+from replicator.routing.expression_filter import ResolvedRules
+from replicator.routing.expression_types import ExpressionError
+from replicator.schema.inspection import read_table
+from replicator.schema.structure import Table
+from replicator.schema.traced_columns import Traced, traced
+
+LOOKS, LOOK_PAUSE = 10, 1.0
+"""How often a table that is missing is looked for (a tool exchanges it in two statements), and the
+pause in between in seconds."""
+
+log = structlog.get_logger()
+
+
+class ShardPlans:
+    """Plans the copy of a source's members.
+
+    ``statements``: None where the binlog is not followed.
+    """
+
+    def __init__(
+        self,
+        setup: SourceSetup,
+        targets: Mapping[TableName, tuple[int, Table]],
+        statements: CopyStatements | None,
+        stream: PatientStream,
+    ) -> None:
+        self._setup = setup
+        self._targets = targets
+        self._statements = statements
+        self._stream = stream
+        self._upstream = Connection(setup.address)
+        self._made: dict[TableName, TableCopy] = {}
+        self._columns = columns_of({setup.source: setup})
+        self._told: set[tuple[TableName, str]] = set()
+        self._lock = anyio.Lock()
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._upstream.close()
+
+    def newest(self, copy: TableCopy) -> TableCopy:
+        """The plan made last for the same shard."""
+        return self._made.get(copy.member, copy)
+
+    async def replanned(self, member: CopyMember, stale: TableCopy) -> TableCopy:
+        """A plan in place of one that the shard does not fit any more. Raises as `plan`."""
+        newest = self.newest(stale)
+        return await self.plan(member) if newest is stale else newest
+
+    async def plan(self, member: CopyMember) -> TableCopy:
+        """How a member is read now.
+
+        Raises FatalError where rows can't be read as they were, DatabaseUnavailableError,
+        TransientError or the server's error.
+        """
+        async with self._lock:
+            try:
+                copy = await self._plan(member)
+            except ExpressionError as error:
+                where = f"{self._setup.source}: {member.name}"
+                raise unfit_filter(error, where, member.target) from error
+            except PlanError as error:
+                raise FatalError(
+                    "rows.no-plan",
+                    str(error),
+                    where=f"{self._setup.source}: {member.name}, target {member.target}",
+                    scope=of_target(member.target),
+                    ways_out=(
+                        "make the target's structure fit the shard's (the message says what"
+                        " differs), then `replicator resume`",
+                    ),
+                ) from error
+            except ChangedTooMuchError as error:
+                raise changed(
+                    str(member.name), self._setup.source, member.target, str(error)
+                ) from (error)
+        self._made[member.name] = copy
+        return copy
+
+    async def misread(
+        self, members: Sequence[CopyMember], spans: Iterable[ReadSpan]
+    ) -> list[ReadSpan]:
+        """Those that were read from another table, which had just got the member's name.
+
+        Raises FatalError where what is on the target can't be put right by reading once more,
+        TransientError, DatabaseUnavailableError or the server's error.
+        """
+        if self._statements is None:
+            return []
+        await self._statements.read(self._upstream)
+        by_name = {member.name: member for member in members}
+        traces = {m.name: traced(m.structure, self._statements.changes) for m in members}
+        found = []
+        for span in spans:
+            trace = traces[span.member]
+            columns, table = (
+                any(span.known_to <= place < span.read_by for place in places)
+                for places in (trace.moves, trace.renames)
+            )
+            if columns or (table and span.exact):
+                raise changed(
+                    str(span.member),
+                    self._setup.source,
+                    by_name[span.member].target,
+                    "it or columns of it got other names just before a part of it was read, and"
+                    " others of the same structure took those",
+                )
+            if table:
+                found.append(span)
+        if found:
+            self._made.clear()
+        return found
+
+    async def _plan(self, member: CopyMember) -> TableCopy:
+        former, source = member.structure, self._setup.source
+        number, target = self._targets[member.target]
+        rules = self._columns(Member(source, member.name))
+        passing = rules_for(self._setup.expression_filters, member.name, former)
+        condition = passing.copied if passing else ""
+        before: tuple[TableName, str] | None = None
+        for look in range(LOOKS):
+            trace = self._trace(member)
+            if trace.gone_at is not None:
+                self._tell("copy.shard-gone", member, trace)
+                copy = plan_copy(source, former, "", target, number, rules, condition)
+                return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
+            fingerprint = await self._fingerprint(trace.name)
+            there = await self._present(trace.name)
+            present = there if fingerprint else None
+            if present is not None and _as_it_was(former, present, trace):
+                copy = plan_copy(source, present, fingerprint, target, number, rules, condition)
+                return replace(copy, known_to=self._known_to)
+            if self._statements is None:
+                raise ChangedTooMuchError("what changes meanwhile is not followed")
+            now = (trace.name, fingerprint)
+            if present is not None and now == before:
+                self._tell("copy.shard-changed-meanwhile", member, trace)
+                changes = changed_shard(former, present, trace, target)
+                self._check_filter(passing, present, changes)
+                copy = plan_copy(
+                    source, former, fingerprint, target, number, rules, condition, changes
+                )
+                return replace(copy, known_to=self._known_to)
+            if present is None and look:
+                await anyio.sleep(LOOK_PAUSE)
+            before = now
+            await self._statements.read(self._upstream)
+        raise ChangedTooMuchError(
+            "it is not there any more, and no statement tells of it"
+            if before is None or not before[1]
+            else "it changes all the time"
+        )
+
+    def _check_filter(
+        self, passing: ResolvedRules | None, present: Table, changes: ChangedShard
+    ) -> None:
+        """Raise ChangedTooMuchError where an expression may no longer say what it said."""
+        for column in passing.columns if passing and passing.copied else ():
+            now = present.column(changes.names.get(folded(column.name), ""))
+            if now is None or now.name != column.name or filter_column(now) != column:
+                raise ChangedTooMuchError(
+                    f"its column {column.name} has changed, and an expression filter names it"
+                )
+
+    @property
+    def _known_to(self) -> int:
+        return self._statements.known_to if self._statements else 0
+
+    def _trace(self, member: CopyMember) -> Traced:
+        """Where a member is by the statements that were read, if it still belongs to its target."""
+        found = traced(member.structure, self._statements.changes if self._statements else ())
+        if found.gone_at is not None or not found.renames:
+            return found
+        routed = self._setup.router.route(found.name.schema, found.name.table)
+        if routed is None:
+            # Renamed to what is not replicated, it leaves its target as if it were dropped.
+            return replace(found, gone_at=found.renames[-1])
+        if TableName(routed.schema, routed.table) != member.target:
+            raise ChangedTooMuchError(
+                f"it was renamed to {found.name}, which belongs to the target {routed.schema}."
+                f"{routed.table}"
+            )
+        return found
+
+    async def _fingerprint(self, name: TableName) -> str:
+        """The digest of a table's structure as executors will ask for it; empty without one."""
+        quoted = name.quoted.encode()
+        try:
+            return await self._stream.run(lambda stream: stream.fingerprint(quoted))
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            return ""
+
+    async def _present(self, name: TableName) -> Table | None:
+        try:
+            return await read_table(self._upstream, name)
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            return None
+
+    def _tell(self, event: str, member: CopyMember, trace: Traced) -> None:
+        if (member.name, event) not in self._told:
+            self._told.add((member.name, event))
+            log.info(
+                event,
+                source=self._setup.source,
+                member=str(member.name),
+                target=str(member.target),
+                now=str(trace.name),
+            )
+
+
+def _as_it_was(former: Table, present: Table, trace: Traced) -> bool:
+    return present.fingerprint == former.fingerprint and trace == traced(former, ())
+
+
+def changed(member: str, source: str, target: TableName, why: str) -> FatalError:
+    """The fault for a shard whose rows can't be read any more as they were when its copy began."""
+    return FatalError(
+        "copy.shard-changed",
+        f"{source}: {member} was changed (or dropped) after the copy of its rows had begun: what is"
+        f" copied and what follows in the binlog do not fit together: {why}",
+        where=f"source {source}, target {target}",
+        scope=of_target(target),
+        ways_out=(
+            "give the shard its former structure again, then `replicator resume`",
+            "finish the change on all shards, empty the targets, and copy anew:"
+            " `replicator stop`, then `replicator run --remove-meta`",
+        ),
+    )

@@ -1,0 +1,136 @@
+"""The statements that change a source's tables while it is copied, read ahead from its binlog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anyio
+
+from actors.faults import TransientError
+from actors.reading.source_faults import source_fault
+from actors.reading.statements_between import statements_between
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Statement
+from replicator.ddl.online_ddl import (
+    Beside,
+    GhostAct,
+    GhostEntry,
+    GhostHistory,
+    OnlineDdlError,
+    read_online,
+)
+from replicator.ddl.recognise import recognise
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import TableName
+from replicator.routing.online_tables import OnlineUse
+from replicator.schema.traced_columns import TableChange
+
+_Numbered = tuple[tuple[int, int], TableChange]
+
+
+class CopyStatements:
+    """What changed the tables of a source since its copy began at ``start``, as far as it was read.
+
+    Each stretch of the binlog is read once. Nobody else reads the source's binlog while it is
+    copied, as a server serves one of us at a time.
+    """
+
+    def __init__(self, setup: SourceSetup, server: ServerIdentity, start: SourcePosition) -> None:
+        self._setup = setup
+        self._server = server
+        self._next = start
+        self._changes: dict[tuple[int, int], TableChange] = {}
+        self._history = GhostHistory()
+        self._lock = anyio.Lock()
+
+    @property
+    def known_to(self) -> int:
+        """The place (key) up to which the binlog was read."""
+        return self._next.binlog.key
+
+    @property
+    def changes(self) -> tuple[TableChange, ...]:
+        """What was found, in its order."""
+        return tuple(self._changes.values())
+
+    async def read(self, upstream: Connection) -> None:
+        """Read on to the present end of the binlog.
+
+        Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
+        """
+        async with self._lock:
+            found = await binlog_end(upstream)
+            if found is None:
+                return
+            end = BinlogPosition(found.file, found.offset)
+            setup = self._setup
+            try:
+                changes = await statements_between(
+                    setup, self._server, self._next, end, self._numbered
+                )
+            except StreamLostError as error:
+                raise TransientError(f"source {setup.source}: {error}") from error
+            except BinlogError as error:
+                raise source_fault(setup.source, self._next, error) from error
+            # What was read last time may reach beyond its end, and comes again.
+            self._changes.update(changes)
+            self._next = SourcePosition(end)
+
+    def _numbered(self, statement: Statement, recognised: Recognised) -> Iterator[_Numbered]:
+        for number, change in enumerate(self._found(statement, recognised)):
+            yield (statement.transaction, number), change
+
+    def _found(self, statement: Statement, recognised: Recognised) -> Iterator[TableChange]:
+        at = statement.transaction
+        event = GhostEntry(
+            TableName("", ""),
+            at,
+            GhostAct.CHANGED,
+            statement.sql,
+            statement.schema,
+            context=statement.context,
+        )
+        try:
+            step = read_online(recognised, event, self._beside, self._history)
+        except OnlineDdlError as error:
+            for _, new in recognised.renames:
+                table = TableName(new.schema, new.table)
+                yield TableChange(recognised, table, at, trouble=f"{error}: {statement.sql[:300]}")
+            return
+        for entry in step.entries:
+            self._history.add(entry)
+        for entry in step.replayed or ():
+            beside = self._beside(entry.table)
+            assert beside is not None
+            yield TableChange(_recognised(entry), beside.real, at)
+        if step.replayed is not None:
+            return
+        if recognised.kind is StatementKind.DROP_DATABASE:
+            assert recognised.schema is not None
+            yield TableChange(recognised, TableName(recognised.schema.name, ""), at)
+        elif recognised.renames:
+            old, _ = recognised.renames[0]
+            yield TableChange(recognised, TableName(old.schema, old.table), at)
+        else:
+            for named in recognised.named(TableRole.SUBJECT):
+                yield TableChange(recognised, TableName(named.schema, named.table), at)
+
+    def _beside(self, table: TableName) -> Beside | None:
+        found = self._setup.router.online(table.schema, table.table)
+        if found is None:
+            return None
+        return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
+
+
+def _recognised(entry: GhostEntry) -> Recognised:
+    return recognise(
+        entry.sql,
+        default_schema=entry.schema,
+        ansi_quotes=entry.context.ansi_quotes,
+        no_backslash_escapes=entry.context.no_backslash_escapes,
+    )
