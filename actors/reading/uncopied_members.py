@@ -8,6 +8,7 @@ has no such rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote as quoted
 
 from actors.faults import FatalError, of_source
 from replicator.binlog.errors import BinlogError
@@ -43,7 +44,7 @@ def uncopied_members(source: str, names: Sequence[TableName], met: str, where: s
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",
             "if its rows are on the target already, all that it had before what the task reads"
-            f" next: `replicator schema set` TASK --source {source} --table {names[0]}"
-            " --from-source, then `replicator resume`",
+            f" next: let the account see it, `replicator schema set TASK --source {quoted(source)}"
+            f" --table {quoted(str(names[0]))} --from-source`, then `replicator resume TASK`",
         ),
     )

@@ -113,8 +113,10 @@ async def _tell(
         if checkpoint and checkpoint.file
         else 0
     )
+    members = {record.member for record in checkpoint.members} if checkpoint else set()
     for told in await store.load(setup.source):
-        if is_needed(told, checkpoint, saved):
+        # Of a table that was not copied it says that it may be followed, until it is a member.
+        if is_needed(told, checkpoint, saved) or told.member not in members:
             registry.tell(told.member, told.since, told.structure)
         else:
             await store.forget(told)
