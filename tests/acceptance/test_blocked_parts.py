@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 from tests.support.many_targets import ManyTargets
 from tests.support.processes import TaskProcess, task_process
@@ -117,7 +118,7 @@ def test_a_duplicate_key_blocks_its_target_and_no_other(
 
 
 def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[..., Life]) -> None:
-    life = life_of("", "t1", "a.b", "c`d")
+    life = life_of("", "t1", "t2", "a.b", "c`d")
     estate, task = life.estate, life.start()
     dotted, quoted, t1 = f"{estate.name}.`a.b`", f"{estate.name}.`c``d`", estate.shown("t1")
     out = life.command("pause", "--target", dotted, "--target", quoted, "--source", "b")
@@ -127,7 +128,7 @@ def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[.
     estate.do("a", "ALTER TABLE t1 ADD UNIQUE u (a)")
     for source, key in (("a", 1), ("b", 2)):
         estate.do(source, f"INSERT INTO t1 VALUES ({key}, {key})")
-        estate.do(source, *(f"INSERT INTO `{t}` VALUES ({key}, 1)" for t in ("a.b", "c`d")))
+        estate.do(source, *(f"INSERT INTO {quote(t)} VALUES ({key}, 1)" for t in ("a.b", "c`d")))
     parts = estate.until_blocked(task, dotted, quoted, "b", t1)
     assert [part.error.event for part in parts.values() if part.error] == ["ddl.refused"]
     [way] = [way for way in parts[t1].ways_out if "binlog skip" in way]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import BlockedPart, TaskStatus
 from tests.support.processes import TaskProcess
@@ -35,7 +36,7 @@ class ManyTargets:
         self.name = database
         self.folder = folder
         self.tables = tuple(tables)
-        create = [f"CREATE TABLE `{table}` {columns}" for table in self.tables]
+        create = [f"CREATE TABLE {quote(table)} {columns}" for table in self.tables]
         for server in (*self.sources.values(), target):
             server.execute(f"CREATE DATABASE {database}")
             server.execute(*create, database=database)
@@ -54,7 +55,7 @@ class ManyTargets:
         self.target.execute(*statements, database=self.name)
 
     def full(self, table: str) -> str:
-        return f"{self.name}.`{table}`"
+        return f"{self.name}.{quote(table)}"
 
     def equal(self, table: str) -> bool:
         """Whether the target holds what the shards hold together."""
