@@ -117,6 +117,7 @@ def test_a_duplicate_key_blocks_its_target_and_no_other(
     }
 
 
+@pytest.mark.slow
 def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[..., Life]) -> None:
     life = life_of("", "t1", "t2", "a.b", "c`d")
     estate, task = life.estate, life.start()
