@@ -177,11 +177,12 @@ class ExpressionFilter(Section):
     LIKE, IS NULL / TRUE / FALSE; `+ - * / DIV %`; CASE, IF, IFNULL, COALESCE, NULLIF; LENGTH,
     CHAR_LENGTH, LOWER, UPPER, LEFT, RIGHT, SUBSTRING, CONCAT, TRIM, LTRIM, RTRIM; ABS, MOD; DATE,
     YEAR, MONTH, DAY, HOUR, MINUTE, SECOND; COLLATE, `CAST(... AS BINARY)`. Anything else is refused
-    with its place, and so is what can't be told for certain: a TIMESTAMP compared with a text (that
-    depends on a time zone), numbers with texts, the order of texts by a collation that is not
-    binary, and equality with other than plain ASCII by one (compare the characters: `c COLLATE
-    utf8mb4_bin = '...'`). Of collations that are not binary, general_ci, unicode_ci,
-    unicode_520_ci, 0900_ai_ci, uca1400_ai_ci, latin1_swedish_ci and latin1_general_ci are known.
+    with its place, and so is what can't be told for certain: a TIMESTAMP compared with a text
+    without its offset (`'2026-01-31 12:00:00+00:00'` has one), numbers with texts, the order of
+    texts by a collation that is not binary, and equality with other than plain ASCII by one
+    (compare the characters: `c COLLATE utf8mb4_bin = '...'`). Of collations that are not binary,
+    general_ci, unicode_ci, unicode_520_ci, 0900_ai_ci, uca1400_ai_ci, latin1_swedish_ci and
+    latin1_general_ci are known.
     """
 
     db: Annotated[str, Field(min_length=1, alias="schema")]

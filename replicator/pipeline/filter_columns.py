@@ -99,8 +99,10 @@ def field_reader(column: FilterColumn, base_type: str) -> ReadField:
             return float
         case Kind.DATE:
             return lambda field: field.decode()
-        case Kind.DATETIME:
+        case Kind.DATETIME | Kind.TIMESTAMP:
             return _moment
+        case Kind.TIME:
+            return _microseconds
         case Kind.TEXT:
             assert column.type.collation is not None
             return partial(_text, column.type.collation.codec)
@@ -123,6 +125,13 @@ def _moment(field: bytes) -> Value:
     return f"{whole}.{fraction:0<6}"
 
 
+def _microseconds(field: bytes) -> Value:
+    whole, _, fraction = field.decode().lstrip("-").partition(".")
+    hours, minutes, seconds = map(int, whole.split(":"))
+    found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(f"{fraction:0<6}")
+    return -found if field.startswith(b"-") else found
+
+
 def _type_of(column: Column, mariadb: bool) -> ValueType:
     base, numbers = column.base_type, numbers_of(column)
     if base in _WHOLE:
@@ -140,17 +149,12 @@ def _type_of(column: Column, mariadb: bool) -> ValueType:
                 f"{column.name} is {column.type}, whose values are compared with a tolerance"
             )
         return ValueType(Kind.DOUBLE)
-    if base in ("year", "date", "datetime"):
+    if base in ("year", "date", "datetime", "timestamp", "time"):
         return ValueType(Kind(base))
     if base in _BYTES:
         return ValueType(Kind.BINARY)
     if base in _TEXTS:
         return _text_type(column, mariadb)
-    if base == "timestamp":
-        return _other(
-            f"{column.name} is a timestamp, and what moment is meant depends on the session's time"
-            " zone"
-        )
     return _other(f"{column.name} is {column.type}")
 
 

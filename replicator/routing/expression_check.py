@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from replicator.routing import expression_functions as functions
 from replicator.routing.expression_comparison import bound_to_literal, comparable, compared
-from replicator.routing.expression_numbers import absolute, calculated, negative, number
+from replicator.routing.expression_numbers import (
+    absolute,
+    calculated,
+    negative,
+    number,
+    whole_number,
+)
 from replicator.routing.expression_text import ExpressionText
 from replicator.routing.expression_types import (
     BOOLEAN,
@@ -133,6 +139,9 @@ class ExpressionCheck:
         digits = digits.zfill(len(digits) + len(digits) % 2)
         call = Call("bytes", (), (digits.lower(),))
         return Checked(ValueType(Kind.BINARY), call, f"x'{digits.lower()}'")
+
+    def _bits(self, node: Any) -> Checked:
+        return whole_number(int(str(node.this), 2))
 
     def _boolean(self, node: Any) -> Checked:
         value = int(bool(node.this))
@@ -323,6 +332,7 @@ _HANDLERS: dict[str, Callable[[ExpressionCheck, Any], Checked]] = {
     "Column": ExpressionCheck._column,
     "Literal": ExpressionCheck._literal,
     "HexString": ExpressionCheck._hex,
+    "BitString": ExpressionCheck._bits,
     "Boolean": ExpressionCheck._boolean,
     "Null": ExpressionCheck._null,
     **dict.fromkeys(_LOGIC, ExpressionCheck._logic),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from replicator.routing.expression_numbers import as_double, on_one_scale, whole_number
 from replicator.routing.expression_types import (
@@ -23,6 +23,9 @@ _PRINTABLE = re.compile(r"[ -~]*\Z")
 _SHORT_NUMBER = re.compile(r"-?[0-9]{1,15}\Z")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?\Z")
+_WITH_OFFSET = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d\Z")
+_TIME = re.compile(r"(-)?(\d{2,3}):([0-5]\d):([0-5]\d)(?:\.(\d{1,6}))?\Z")
+_MOST_HOURS = 838
 _YEARS = range(1901, 2156)
 _MOMENTS = frozenset({Kind.DATE, Kind.DATETIME})
 _ORDERS = frozenset({"<", "<=", ">", ">="})
@@ -75,11 +78,14 @@ def comparable(values: Sequence[Checked], *, ordered: bool) -> Comparable:
         return Comparable(_moments(values, kinds))
     if kinds == {Kind.BINARY}:
         return Comparable(tuple(map(_in_bytes, values)))
+    if kinds == {Kind.TIMESTAMP}:
+        return Comparable(tuple(map(_in_utc, values)))
+    if kinds == {Kind.TIME}:
+        return Comparable(tuple(map(_time, values)))
     if Kind.YEAR in kinds and kinds <= {Kind.YEAR, Kind.INTEGER}:
-        if all(v.type.kind is Kind.YEAR or v.number in _YEARS for v in typed) and all(
-            value.text is None for value in values
-        ):
-            return Comparable(tuple(values))
+        years = tuple(map(_year, values))
+        if all(v.type.kind in (Kind.YEAR, Kind.NULL) or v.number in _YEARS for v in years):
+            return Comparable(years)
         raise RefusedError("a YEAR can be compared with a year from 1901 to 2155, or another YEAR")
     names = " and ".join(sorted(str(kind) for kind in kinds))
     raise RefusedError(
@@ -214,6 +220,40 @@ def _moments(values: Sequence[Checked], kinds: set[Kind]) -> tuple[Checked, ...]
     if mixed and len(values) > 2 and Kind.DATE in kinds:
         raise RefusedError("dates beside moments with a time: write several comparisons")
     return tuple(map(_at_midnight, found)) if mixed else tuple(found)
+
+
+def _year(value: Checked) -> Checked:
+    return whole_number(int(value.text)) if value.text and value.text.isdigit() else value
+
+
+def _in_utc(value: Checked) -> Checked:
+    """A moment that is written out with its offset. Raises RefusedError."""
+    if value.text is None:
+        return value
+    if _WITH_OFFSET.match(value.text):
+        try:
+            moment = datetime.fromisoformat(value.text).astimezone(UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            return _moment(moment.isoformat(" ", "microseconds"))
+    raise RefusedError(
+        f"what moment {value.text!r} is depends on a time zone: write it with its offset,"
+        " 'YYYY-MM-DD hh:mm:ss+00:00'"
+    )
+
+
+def _time(value: Checked) -> Checked:
+    """A time that is written out. Raises RefusedError for any but a canonical one."""
+    if value.text is None:
+        return value
+    if (match := _TIME.match(value.text)) and int(match[2]) <= _MOST_HOURS:
+        sign, hours, minutes, seconds, fraction = match.groups()
+        whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+        number = whole * 1_000_000 + int(f"{fraction or '':0<6}")
+        call = Call("number", (), (-number if sign else number,))
+        return Checked(ValueType(Kind.TIME), call, f"TIME'{value.text}'")
+    raise RefusedError(f"{value.text!r} is no time as they are compared here: '[-]hh:mm:ss[.f]'")
 
 
 def _at_midnight(value: Checked) -> Checked:

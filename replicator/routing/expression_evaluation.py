@@ -50,11 +50,27 @@ def evaluator(call: Call) -> Evaluate:
         (only,) = operands
         return lambda row: None if (value := only(row)) is None else run(value, *settings)
 
+    if call.operation in _COMPARISONS:
+        left, right = operands
+
+        def compared(row: Row) -> Value:
+            # Where the left side is NULL servers don't look at the other, which may be an error.
+            if (one := left(row)) is None or (other := right(row)) is None:
+                return None
+            return run(one, other)
+
+        return compared
+
     def strict(row: Row) -> Value:
         values = [operand(row) for operand in operands]
         return None if None in values else run(*values, *settings)
 
     return strict
+
+
+_COMPARISONS = frozenset(
+    f"{prefix}{sign}" for prefix in ("", "padded ") for sign in ("=", "<>", "<", "<=", ">", ">=")
+)
 
 
 def _constant(call: Call) -> tuple[Value] | None:

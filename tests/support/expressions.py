@@ -27,6 +27,8 @@ COLUMNS = {
     "day": "DATE",
     "m": "DATETIME",
     "m6": "DATETIME(6)",
+    "ts": "TIMESTAMP(3) NULL",
+    "clock": "TIME(2)",
 }
 """Name and type of each column of the table that expressions are about, besides its key ``id``."""
 
@@ -64,6 +66,10 @@ def random_row(random: Random) -> dict[str, object]:
         "r": random.choice(("", "a", "A", "ab", " ", "a ")),
         "n": random.choice(("red", "Green", "b l")),
         "day": random.choice((*_DAYS, "0000-00-00", "2020-00-00")),
+        "ts": random.choice(
+            ("2020-01-01 12:30:01.5", "2026-07-15 00:00:00", "1999-12-31 23:59:59")
+        ),
+        "clock": random.choice(("-838:59:59", "00:00:00", "12:30:01.25", "-00:00:01")),
         "m": f"{random.choice(_DAYS)} {random.choice(_TIMES)}",
         "m6": f"{random.choice(_DAYS)} {random.choice(_TIMES)}.{random.choice(_FRACTIONS)}",
     }
@@ -131,6 +137,10 @@ class _Generator:
                 f"m {sign} m6",
                 f"day {sign} m",
                 f"s {sign} s2",
+                f"clock {sign} '12:30:01'",
+                f"clock {sign} '-00:00:01.00'",
+                f"y {sign} '2020'",
+                f"bit {sign} b'101'",
             )
         )
 

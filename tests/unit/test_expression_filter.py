@@ -30,6 +30,7 @@ COLUMNS = {
         Column("g", "double"),
         Column("gs", "double(10,2)"),
         Column("day", "date"),
+        Column("clock", "time(3)"),
     )
 }
 
@@ -74,7 +75,9 @@ def rule(**expressions: str) -> ExpressionRule:
         ("v = w", "different collations"),
         ("w COLLATE latin1_bin = 'a'", "utf8mb4_bin is"),
         ("j = '1'", "IS NULL"),
-        ("ts > '2020-01-01'", "time zone"),
+        ("ts > '2020-01-01 00:00:00'", "write it with its offset"),
+        ("HOUR(ts) = 1", "it takes a datetime"),
+        ("clock = '1:00'", "is no time as they are compared"),
         ("gs = 1", "tolerance"),
         ("g % 2 = 0", "rounding differs"),
         ("day > '2020-1-1'", "YYYY-MM-DD"),
@@ -189,3 +192,5 @@ def test_the_condition_of_a_copy_names_bytes_and_quoted_columns() -> None:
     expected = "(((`v` = _utf8mb4 x'c3a9') OR (`c` IN (1, (-2)))) IS NOT TRUE)"
     assert rules.copied == expected
     assert resolved(rule(delete="c = 1")).copied == ""
+    moment = resolved(rule(insert="ts > '2020-01-01 02:00:00+02:00'"))
+    assert moment.copied == "((`ts` > TIMESTAMP'2020-01-01 00:00:00.000000') IS NOT TRUE)"
