@@ -2,70 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
-import config
-from actors.task.key_check import KeyCheck, KeyLook
 from cli import app
 from replicator.checks import CheckResult
 from replicator.sandbox.server import DatabaseServer
-from tests.support.task_files import task_dict
-
-
-class Estate:
-    """Shards ``db.t*`` at some servers that are merged into ``db_all.t``."""
-
-    def __init__(self, db: str, target: DatabaseServer, *sources: DatabaseServer) -> None:
-        self.db, self.target = db, target
-        self.sources = dict(zip("abc", sources, strict=False))
-        for server in {id(s): s for s in sources}.values():
-            server.execute(f"CREATE DATABASE {db}")
-        target.execute(f"CREATE DATABASE {db}_all")
-
-    def shard(self, source: str, table: str, columns: str, *rows: str) -> None:
-        name = f"{self.db}.{table}"
-        statements = ["SET sql_mode=''", f"CREATE TABLE {name} ({columns})"]
-        statements += [f"INSERT INTO {name} VALUES {row}" for row in rows]
-        self.sources[source].execute(*statements)
-
-    def into(self, columns: str) -> None:
-        self.target.execute(f"CREATE TABLE {self.db}_all.t ({columns})")
-
-    def task(self, **more: Any) -> dict[str, Any]:
-        found = task_dict(
-            self.db, self.sources, self.target, schema=self.db, target_schema=f"{self.db}_all"
-        )
-        found |= {"task-mode": "all", "meta-schema": f"{self.db}_meta"}
-        found |= {key.replace("_", "-"): value for key, value in more.items()}
-        for instance in found["mysql-instances"]:
-            instance.pop("meta", None)  # no place: all is copied
-        return found
-
-    async def look(self, size: int = 200_000, **more: Any) -> list[CheckResult]:
-        task = config.Task.model_validate(self.task(**more))
-        return await KeyCheck(task, KeyLook(size=size)).run()
-
-    def drop(self) -> None:
-        for server in {id(s): s for s in self.sources.values()}.values():
-            server.execute(f"DROP DATABASE {self.db}")
-        self.target.execute(f"DROP DATABASE {self.db}_all")
+from tests.support.key_estate import Estate, numbered
 
 
 @pytest.fixture
 def estate(
     mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
 ) -> Iterator[Estate]:
-    made = Estate(database_name, mariadb_target, mariadb_source, mariadb_source)
-    del made.sources["b"]
+    made = Estate(database_name, mariadb_target, mariadb_source)
     yield made
     made.drop()
 
@@ -237,15 +190,6 @@ async def test_values_are_compared_as_the_target_compares_them(estate: Estate) -
     assert own.state == "passed"
 
 
-def numbered(estate: Estate, table: str, first: int, last: int) -> None:
-    estate.sources["a"].execute(
-        f"USE {estate.db}",
-        f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE)",
-        f"INSERT INTO {table} SELECT seq, CONCAT('n', seq) FROM seq_{first}_to_{last}",
-        f"ANALYZE TABLE {table}",
-    )
-
-
 async def test_a_sample_reads_the_same_ranges_in_all_shards(estate: Estate) -> None:
     numbered(estate, "t1", 1, 20_000)
     numbered(estate, "t2", 20_001, 40_000)
@@ -320,41 +264,6 @@ async def test_prefixes_constants_and_several_columns(estate: Estate) -> None:
     assert all(result.finding.startswith("one value") for result in results.values())
     assert "1, 7 (a: " in results["id`, `site`"].finding
     assert "abc (a: " in results["a`"].finding
-
-
-def checked(estate: Estate, folder: Path, keys: str) -> tuple[int, list[dict[str, Any]]]:
-    file = folder / "task.yaml"
-    file.write_text(yaml.safe_dump(estate.task()), encoding="utf-8")
-    command = [sys.executable, "-m", "cli", "check", str(file), "--keys", keys, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    results = json.loads(done.stdout)["checks"]
-    return done.returncode, [result for result in results if result["name"] == "key_collisions"]
-
-
-@pytest.mark.slow
-def test_all_values_of_shards_on_several_servers(
-    mariadb_source: DatabaseServer,
-    mysql_source: DatabaseServer,
-    mariadb_target: DatabaseServer,
-    database_name: str,
-    tmp_path: Path,
-) -> None:
-    estate = Estate(database_name, mariadb_target, mariadb_source, mysql_source)
-    try:
-        numbered(estate, "t1", 1, 30_000)
-        numbered(estate, "t2", 30_001, 60_000)
-        columns = "id BIGINT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE"
-        estate.shard("b", "t1", columns, "(77777,'n45000'),(88888,'N7 ')")
-        code, (own, unique) = checked(estate, tmp_path, "exact")
-        assert code == 1
-        assert own["state"] == "passed"
-        assert "all 60,002 values of 3 shards were compared" in own["finding"]
-        db = estate.db
-        assert unique["finding"].startswith("2 values are there more than once among the shards")
-        assert f"n45000 (a: {db}.t2, b: {db}.t1)" in unique["finding"]
-        assert f"n7 (a: {db}.t1, b: {db}.t1)" in unique["finding"].replace("N7 ", "n7")
-    finally:
-        estate.drop()
 
 
 def test_the_option_is_checked(tmp_path: Path) -> None:

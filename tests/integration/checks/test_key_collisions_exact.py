@@ -1,0 +1,98 @@
+"""All values of keys compared by a Spark job."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from anyio import to_thread
+from pyspark.sql import SparkSession
+
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.pipeline.key_collisions import compare_keys
+from replicator.pipeline.key_plan import plan_key
+from replicator.pipeline.key_reading import KeyServers
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.inspection import read_table
+from tests.support.checking import address
+from tests.support.key_estate import Estate, numbered
+
+
+@pytest.fixture
+def estate(
+    mariadb_source: DatabaseServer, mariadb_target: DatabaseServer, database_name: str
+) -> Iterator[Estate]:
+    made = Estate(database_name, mariadb_target, mariadb_source)
+    yield made
+    made.drop()
+
+
+async def test_members_that_the_job_can_not_read_do_not_end_it(
+    estate: Estate, spark: SparkSession
+) -> None:
+    estate.shard("a", "t1", "id INT PRIMARY KEY", "(1),(2)")
+    estate.shard("a", "t2", "id INT PRIMARY KEY", "(2),(3)")
+    where = address(estate.sources["a"])
+    connection = Connection(where)
+    try:
+        table = await read_table(connection, TableName(estate.db, "t1"))
+    finally:
+        connection.close()
+    assert table is not None
+    reads = [
+        plan_key((5, member), "a", replace(table, name=name), table, table.keys[0])
+        for member, name in enumerate(("t1", "t2", "gone"))
+    ]
+    parts = [[read] for read in reads if read is not None]
+    servers = KeyServers({"a": where}, where)
+    found, failures = await to_thread.run_sync(compare_keys, spark, parts, servers, 4)
+    assert failures.keys() == {(5, 2)}
+    assert "gone" in failures[5, 2]
+    assert found.keys() == {5}
+    assert (found[5].looked_at, found[5].shared, found[5].rows) == (4, 1, 2)
+    assert found[5].by_member == {0: 1, 1: 1}
+    (example,) = found[5].examples
+    assert (example.shown, example.members) == (b"2", (0, 1))
+
+
+def checked(estate: Estate, folder: Path, keys: str) -> tuple[int, list[dict[str, Any]]]:
+    file = folder / "task.yaml"
+    file.write_text(yaml.safe_dump(estate.task()), encoding="utf-8")
+    command = [sys.executable, "-m", "cli", "check", str(file), "--keys", keys, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    results = json.loads(done.stdout)["checks"]
+    return done.returncode, [result for result in results if result["name"] == "key_collisions"]
+
+
+@pytest.mark.slow
+def test_all_values_of_shards_on_several_servers(
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    mariadb_target: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    estate = Estate(database_name, mariadb_target, mariadb_source, mysql_source)
+    try:
+        numbered(estate, "t1", 1, 30_000)
+        numbered(estate, "t2", 30_001, 60_000)
+        columns = "id BIGINT PRIMARY KEY, u VARCHAR(20) NOT NULL UNIQUE"
+        estate.shard("b", "t1", columns, "(77777,'n45000'),(88888,'N7 ')")
+        code, (own, unique) = checked(estate, tmp_path, "exact")
+        assert code == 1
+        assert own["state"] == "passed"
+        assert "all 60,002 values of 3 shards were compared" in own["finding"]
+        db = estate.db
+        assert unique["finding"].startswith("2 values are there more than once among the shards")
+        assert f"n45000 (a: {db}.t2, b: {db}.t1)" in unique["finding"]
+        assert f"n7 (a: {db}.t1, b: {db}.t1)" in unique["finding"].replace("N7 ", "n7")
+    finally:
+        estate.drop()
