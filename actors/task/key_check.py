@@ -39,6 +39,9 @@ from replicator.pipeline.key_reading import KeyServers
 from replicator.pipeline.key_sample import KeyMember, KeySample, sample_key
 from replicator.pipeline.key_tally import KeyTally
 from replicator.pipeline.planning import PlanError
+from replicator.pipeline.row_filter import rules_for
+from replicator.routing.expression_filter import ExpressionFilters
+from replicator.routing.expression_types import ExpressionError
 from replicator.schema.charsets import available_collations
 from replicator.schema.inspection import read_target
 from replicator.schema.structure import Table, UniqueKey
@@ -86,6 +89,7 @@ class KeyCheck:
         self._look = look
         self._members: list[Member] = []
         self._keys: list[_Key] = []
+        self._filters: dict[str, ExpressionFilters] = {}
 
     async def run(self) -> list[CheckResult]:
         """What was found of each key of each target. Raises RouteError."""
@@ -113,6 +117,7 @@ class KeyCheck:
             return [_not_compared(f"the Spark job failed: {error}")]
 
     async def _plan(self, found: TaskToCheck) -> None:
+        self._filters = {s.source_id: s.expression_filters for s in found.sources}
         shards = await read_shards(found)
         sizes = await _sizes(found)
         connection = Connection(address_of(self._task.target_database))
@@ -133,14 +138,18 @@ class KeyCheck:
             self._members.append(shard.member)
             place = (key.number, len(self._members) - 1)
             try:
-                read = plan_key(
-                    place, shard.member.source, shard.table, key.target, key.key, shard.rules
-                )
-            except (UnreadableKeyError, PlanError) as error:
+                read = self._read(key, shard, place)
+            except (UnreadableKeyError, PlanError, ExpressionError) as error:
                 key.unread.append(f"{shard.member}: {error}")
                 continue
             if read is not None:
                 key.members.append(KeyMember(read, sizes.get(shard.member, 0)))
+
+    def _read(self, key: _Key, shard: Shard, place: tuple[int, int]) -> KeyRead | None:
+        source = shard.member.source
+        filtered = rules_for(self._filters[source], shard.member.name, shard.table)
+        condition = filtered.copied if filtered else ""
+        return plan_key(place, source, shard.table, key.target, key.key, shard.rules, condition)
 
     async def _sample(self, servers: KeyServers) -> dict[int, KeySample]:
         keys = [key for key in self._keys if key.members]

@@ -51,7 +51,8 @@ class KeyRead:
 
     ``table`` is the shard's quoted name. Rows are read in the order of the columns ``order`` by the
     index ``index``; both are empty where none serves. ``apart``: these are other columns than those
-    of the key, and selected behind them.
+    of the key, and selected behind them. ``condition``: which rows reach the target, as SQL, empty
+    for all.
     """
 
     key: int
@@ -62,6 +63,7 @@ class KeyRead:
     index: str
     order: tuple[TargetColumn, ...]
     apart: bool
+    condition: bytes = b""
 
 
 def plan_key(
@@ -71,10 +73,12 @@ def plan_key(
     target: Table,
     key: UniqueKey,
     rules: MemberColumns = AS_THEY_ARE,
+    condition: str = "",
 ) -> KeyRead | None:
     """How a target's key is read from a shard; None where no row of it can have another's value.
 
-    ``place`` are the numbers of key and member. Raises UnreadableKeyError and
+    ``place`` are the numbers of key and member, ``condition`` is that of the rows which reach the
+    target, as SQL. Raises UnreadableKeyError and
     `replicator.pipeline.planning.PlanError`.
     """
     lengths = _lengths(target, key)
@@ -98,6 +102,7 @@ def plan_key(
         index=by.name if by else "",
         order=order,
         apart=by is not None and (own is None or any(not c.selected for c in columns)),
+        condition=condition.encode(),
     )
 
 
@@ -132,6 +137,8 @@ def page_query(read: KeyRead, behind: Bound, rows: int) -> bytes:
     if read.apart or not selected:
         selected += names
     conditions = [c.selected + b" IS NOT NULL" for c in read.columns if c.selected and c.nullable]
+    if read.condition:
+        conditions.append(b"(%s)" % read.condition)
     if behind is not None:
         conditions.append(key_range(read.order, behind, b">"))
     where = b" WHERE " + b" AND ".join(conditions) if conditions else b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -61,6 +62,19 @@ async def test_equal_values_that_rules_of_the_task_file_tell_apart(estate: Estat
     assert f"{estate.db}.t1" not in result.finding
     merge["extract-table"] = extract | {"table-regexp": "t(.*)"}
     assert only(await estate.look(routes={"merge": merge, "schema": route})).state == "passed"
+
+
+async def test_rows_that_a_filter_leaves_out_do_not_count(estate: Estate) -> None:
+    columns = "id INT PRIMARY KEY, gone INT"
+    estate.shard("a", "t1", columns, "(1,1),(2,0),(3,NULL)")
+    estate.shard("a", "t2", columns, "(1,0),(2,0)")
+    rule = {"schema": estate.db, "table": "t1", "insert-value-expr": "gone = 1 OR gone = 7"}
+    named: dict[str, Any] = {"expression_filter": {"left": rule}}
+    task = estate.task(**named)
+    task["mysql-instances"][0]["expression-filters"] = ["left"]
+    result = only(await estate.look(**named, mysql_instances=task["mysql-instances"]))
+    assert result.finding.startswith("one value is there more than once")
+    assert f"2 (a: {estate.db}.t1, a: {estate.db}.t2)" in result.finding
 
 
 # By case: the type on the target and those of two shards, the values of each, how many values of
