@@ -220,3 +220,51 @@ async def test_statements_that_the_mapping_does_not_bear_are_faults(
     assert fault.event == "ddl.not-supported"
     assert words in fault.message
     assert merging.on(merging.target, "SELECT v FROM x") == ((2,),)
+
+
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_source_may_get_its_first_shard_later(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mysql_source: DatabaseServer,
+    mode: str,
+) -> None:
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.more["shard-mode"] = mode
+    mapped(merging)
+    merging.routes["extract-source"] = {"source-regexp": "(.*)", "target-column": "shard"}
+    shard = "(id INT UNSIGNED PRIMARY KEY, v VARCHAR(20))"
+    target = "(shard VARCHAR(9), id BIGINT, v VARCHAR(20), PRIMARY KEY (shard, id))"
+    merging.create("x", shard, target=target)
+    late = merging.sources["b"]
+    merging.on(late, "DROP TABLE x_1")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 'one')")
+        await merging.caught_up(generation)
+        merging.on(late, f"CREATE TABLE x_1 {shard}", "INSERT INTO x_1 VALUES (1, 'late')")
+        await equal(merging, "x", 1, "id, v")
+        for server in merging.sources.values():
+            merging.on(server, "ALTER TABLE x_1 ADD w INT DEFAULT 3")
+            merging.on(server, "INSERT INTO x_1 VALUES (2, 'two', 2)")
+        await equal(merging, "x", 1, "id, v, w")
+    rows = merging.on(merging.target, "SELECT shard, COUNT(*) FROM x GROUP BY shard ORDER BY shard")
+    assert rows == (("a", 2), ("b", 2))
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_a_duplicate_names_the_other_shard_by_its_own_value(merging: Merging) -> None:
+    merging.mode = "full"
+    mapped(merging, arguments=["1", "", ""])
+    merging.routes["extract-table"] = {"table-regexp": "_([12])?", "target-column": "shard"}
+    target = "(id BIGINT, shard VARCHAR(9), v INT, PRIMARY KEY (shard, id))"
+    merging.create("x", "(id INT PRIMARY KEY, v INT)", shards=2, target=target)
+    merging.do("CREATE TABLE x_3 LIKE x_1", "CREATE TABLE x_4 LIKE x_1")
+    for shard, key in (("x_1", 5), ("x_2", 5), ("x_3", 7), ("x_4", 7)):
+        merging.do(f"INSERT INTO {shard} VALUES ({key}, 0)")
+    fault = await fault_of(merging.copy())
+    assert fault.event == "copy.duplicate"
+    first, second = f"{merging.database}.x_3", f"{merging.database}.x_4"
+    assert first in fault.message
+    assert second in fault.message
+    assert str(1 << 59 | 7) in fault.message
+    assert "x_1" not in fault.message

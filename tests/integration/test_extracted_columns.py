@@ -120,6 +120,11 @@ async def test_equal_keys_of_all_shards_live_side_by_side(
             )
         write(merging, 3, 5)
         await equal(merging, "x", 3, "id, v, w")
+        for server in merging.sources.values():
+            for shard in ("x_3", "x_1", "x_2"):
+                merging.on(server, f"ALTER TABLE {shard} ADD y INT DEFAULT 8 AFTER id")
+        write(merging, 3, 6)
+        await equal(merging, "x", 3, "id, v, w, y")
 
 
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
