@@ -221,8 +221,9 @@ def _refuse_gap(statement: Recognised, table: TableName, ghosts: Iterable[TableN
     if left:
         raise OnlineDdlError(
             f"{table} is dropped while there is a ghost of it, {left[0]}. If that takes its place"
-            " next (drop_swap of pt-online-schema-change), skip the DROP: the rows stay, and the"
-            " RENAME is followed. If the table is to go, replace the statement by itself"
+            " next (drop_swap of pt-online-schema-change), leave the target its rows, make the"
+            " tool's ALTER TABLE there by hand, and start the task behind the RENAME. If the table"
+            " is to go, replace the statement by itself"
         )
 
 
