@@ -35,12 +35,13 @@ from replicator.pipeline.changed_shard import ChangedTooMuchError
 from replicator.pipeline.copy_chunk import ShardChangedError
 from replicator.pipeline.copy_plan import plan_copy
 from replicator.pipeline.moved_rows import Holder, LookedUp, OtherKeyError, TooOldError, put_back
-from replicator.pipeline.planning import PlanError, target_column
+from replicator.pipeline.planning import PlanError, filled_column, target_column
 from replicator.pipeline.row_filter import rules_for
 from replicator.pipeline.source_stream import SourceStream
 from replicator.routing.expression_types import ExpressionError
+from replicator.rows.fields import escape
 from replicator.schema.inspection import read_table, read_target
-from replicator.schema.structure import Table, UniqueKey
+from replicator.schema.structure import Table
 
 LOOK_SECONDS = 0.5
 """Between two looks whether the overlap of copy and binlog is behind."""
@@ -157,9 +158,6 @@ class MovedRows:
             raise _NotYetError("the target has no key, or is not there")
         if any(member.source not in self._starts for member in members):
             raise _NotYetError("a source of its shards is blocked")
-        if any(self._has_own_keys(member, table.row_key) for member in members):
-            await self._forget(target)
-            return False
         seen: dict[str, _Seen] = {}
         try:
             for source in {member.source for member in members}:
@@ -177,21 +175,6 @@ class MovedRows:
             log.warning("moved.shared", target=str(target), keys=found.shared)
             return False
         return found.keys > 0
-
-    def _has_own_keys(self, member: Member, key: UniqueKey) -> bool:
-        """Whether the member's name is part of its keys, so that no other has one of them."""
-        rules = self._columns(member)
-        of_shard = {folded(name) for name in rules.extracted_names}
-        if rules.mapped is not None:
-            of_shard.add(folded(rules.mapped.name))
-        return any(folded(name) in of_shard for name in key.columns)
-
-    async def _forget(self, target: TableName) -> None:
-        async with self._resources.meta.saving() as transaction:
-            await transaction.fetch(
-                f"DELETE FROM {self._table} WHERE target_schema = %s AND target_table = %s",
-                (target.schema, target.table),
-            )
 
     async def _seen(self, source: str) -> _Seen:
         setup, start = self._resources.setups[source], self._starts[source]
@@ -228,10 +211,12 @@ class MovedRows:
             passing = rules_for(setup.expression_filters, member.name, structure)
             condition = passing.copied if passing else ""
             copy = plan_copy(member.source, structure, fingerprint, target, 0, rules, condition)
+            made = [filled_column(str(member), target, column) for column in rules.extracted]
         except (ExpressionError, PlanError, ChangedTooMuchError) as error:
             raise _NotYetError(str(error)) from error
         newest = max((w.transaction for w in start.high_watermarks.values()), default=-1)
-        return Holder(copy, setup.address, max(_applied(start), newest + 1))
+        extracted = tuple((folded(column.name), escape(value)) for column, value in made)
+        return Holder(copy, setup.address, max(_applied(start), newest + 1), extracted)
 
     def _put_back(
         self, target: Table, holders: list[Holder], ends: Mapping[str, BinlogPosition]

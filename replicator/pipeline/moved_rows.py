@@ -44,11 +44,16 @@ class TooOldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A shard to look in: how it is read, and the place (key) of its binlog that was applied."""
+    """A shard to look in: how it is read, and the place (key) of its binlog that was applied.
+
+    ``extracted``: by their folded names, the fields that its rows have in columns of the target
+    which the shard does not have.
+    """
 
     copy: TableCopy
     address: DatabaseAddress
     applied: int
+    extracted: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,10 @@ def put_back(
     for key, (holder, line) in rows.items():
         if not session.rows(
             b"SELECT 1 FROM %s WHERE %s LIMIT 1"
-            % (target.quoted.encode(), _is_one_of(key_columns, [key]))
+            % (
+                target.quoted.encode(),
+                _is_one_of([list(zip(key_columns, key.split(b"\t"), strict=True))]),
+            )
         ):
             insert_rows(session, target, holder.copy.columns, [line], verb=b"REPLACE")
             read_at[holder.copy.source] = places[holder.copy.source]
@@ -128,8 +136,9 @@ def _held(
             if read_at < holder.applied:
                 continue
             found: list[bytes] = []
-            for page in _pages(keys.lines):
-                conditions = (b"(%s)" % _is_one_of(key_columns, page), *holder.copy.conditions)
+            own = (own_key(holder, key_columns, line) for line in keys.lines)
+            for page in _pages([key for key in own if key is not None]):
+                conditions = (b"(%s)" % _is_one_of(page), *holder.copy.conditions)
                 query = b"SELECT %s FROM %s WHERE %s" % (
                     holder.copy.selected,
                     holder.copy.name,
@@ -142,18 +151,43 @@ def _held(
     raise TooOldError(f"{holder.copy}")
 
 
-def _pages(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for first in range(0, len(lines), KEYS_PER_QUERY):
-        yield lines[first : first + KEYS_PER_QUERY]
+def own_key(
+    holder: Holder, key_columns: Sequence[TargetColumn], line: bytes
+) -> list[tuple[TargetColumn, bytes]] | None:
+    """What the columns of a shard are in the row that has a key of the target.
+
+    None where, by what is made of its columns, no row of the shard can have this key.
+    """
+    extracted, mapped = dict(holder.extracted), holder.copy.mapped
+    found: list[tuple[TargetColumn, bytes]] = []
+    for column, field in zip(key_columns, line.split(b"\t"), strict=True):
+        name = folded(column.name)
+        if name in extracted:
+            if extracted[name] != field:
+                return None
+        elif mapped is not None and name == folded(mapped.name):
+            value = mapped.original(int(field))
+            if value is None:
+                return None
+            found.append((column, b"%d" % value))
+        else:
+            found.append((column, field))
+    return found
 
 
-def _is_one_of(columns: Sequence[TargetColumn], keys: Sequence[bytes]) -> bytes:
-    names = [identifier(column.name) for column in columns]
+def _pages(
+    keys: Sequence[list[tuple[TargetColumn, bytes]]],
+) -> Iterator[Sequence[list[tuple[TargetColumn, bytes]]]]:
+    for first in range(0, len(keys), KEYS_PER_QUERY):
+        yield keys[first : first + KEYS_PER_QUERY]
+
+
+def _is_one_of(keys: Sequence[Sequence[tuple[TargetColumn, bytes]]]) -> bytes:
     parts = (
         b" AND ".join(
-            name + b"=" + key_predicate(column, field)
-            for name, column, field in zip(names, columns, key.split(b"\t"), strict=True)
+            identifier(column.name) + b"=" + key_predicate(column, field) for column, field in key
         )
+        or b"TRUE"
         for key in keys
     )
     return b"(" + b") OR (".join(parts) + b")"

@@ -35,6 +35,11 @@ class MappedColumn:
             raise ValueError(f"{value} is not between 0 and {VALUE_LIMIT - 1}")
         return value | self.upper
 
+    def original(self, value: int) -> int | None:
+        """The value of the shard that becomes this one; None where it is none of this member's."""
+        own = value & ~(VALUE_LIMIT - 1) == self.upper
+        return value & (VALUE_LIMIT - 1) if own else None
+
 
 @dataclass(frozen=True, slots=True)
 class MappingRule:

@@ -74,6 +74,52 @@ async def test_the_row_of_the_new_shard_stays(merging: Merging) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("made", ["extracted", "mapped"])
+async def test_a_key_that_two_shards_make_alike_is_looked_up(merging: Merging, made: str) -> None:
+    """What is extracted, or the bits of a mapping, can be the same for shards of two sources."""
+    columns = "id BIGINT, n INT, s VARCHAR(9)"
+    merging.create("x", f"({columns}, PRIMARY KEY (id))", with_target=False)
+    merging.on(merging.target, f"CREATE DATABASE IF NOT EXISTS {merging.database}")
+    if made == "extracted":
+        made_of = "'1', id"
+        merging.on(merging.target, f"CREATE TABLE x (c CHAR(3), {columns}, PRIMARY KEY (id, c))")
+        extract = {"table-regexp": "_(.)$", "target-column": "c"}
+        merging.routes["extract-table"] = extract
+    else:
+        made_of = f"id | {1 << 55}"
+        merging.more["column-mappings"] = {
+            "bits": {
+                "schema-pattern": merging.database,
+                "table-pattern": "x_*",
+                "expression": "partition id",
+                "source-column": "id",
+                "target-column": "id",
+                "arguments": ["", "", "x", "_"],
+            }
+        }
+        merging.instance["column-mapping-rules"] = ["bits"]
+    old, new = merging.sources.values()
+    numbers(merging, old, 1, 300, 1)
+    numbers(merging, new, 100, 109, 2)
+    numbers(merging, new, 1000, 1200, 2)
+    async with merging.running() as generation:
+        await copied_some(generation, 3)
+        merging.on(old, "DELETE FROM x_1 WHERE id BETWEEN 100 AND 106")
+        merging.on(old, "DELETE FROM x_1 WHERE id = 5")
+        await merging.copied(generation, 120)
+        await merging.caught_up(generation, 120)
+        left = "NOT IN (107, 108, 109)"
+        from_shard = f"SELECT {made_of}, n, s FROM x_1 WHERE id {left}"
+        wanted = [row for server in (old, new) for row in merging.on(server, from_shard)]
+        shown = "c, id, n, s" if made == "extracted" else "id, n, s"
+        sql = f"SELECT {shown} FROM x WHERE id & 0xFFFFFFFFFFF {left}"
+        with anyio.move_on_after(120):
+            while sorted(merging.on(merging.target, sql)) != sorted(wanted):
+                await anyio.sleep(0.2)
+        assert sorted(merging.on(merging.target, sql)) == sorted(wanted)
+
+
+@pytest.mark.slow
 async def test_rows_that_move_at_random_are_where_they_went(merging: Merging) -> None:
     """Inserted into the new shard first, deleted from the old one in a transaction of its own."""
     merging.create("x", "(id INT PRIMARY KEY, n INT, s VARCHAR(9))", with_target=False)

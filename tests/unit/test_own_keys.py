@@ -1,0 +1,49 @@
+"""Which key a row with a key of the target would have in a shard."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.downstream.columns import Literal, TargetColumn
+from replicator.mysql.address import DatabaseAddress
+from replicator.pipeline.copy_plan import plan_copy
+from replicator.pipeline.moved_rows import Holder, own_key
+from replicator.routing.column_mapping import MappedColumn
+from replicator.routing.member_columns import MemberColumns
+from replicator.schema.structure import Column, Table, UniqueKey
+
+SHARD = Table(
+    "s",
+    "t1",
+    (Column("Id", "bigint(20)", nullable=False), Column("v", "int(11)")),
+    (UniqueKey("PRIMARY", ("Id",)),),
+    "",
+)
+ID = TargetColumn("id", Literal.NUMBER)
+FROM = TargetColumn("From_Table", Literal.TEXT)
+UPPER = 5 << 44
+
+
+def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> Holder:
+    rules = MemberColumns(mapped=None if upper is None else MappedColumn("ID", upper))
+    copy = plan_copy("a", SHARD, "", SHARD, 0, rules)
+    return Holder(copy, DatabaseAddress("h", 1, "u", ""), 0, extracted)
+
+
+@pytest.mark.parametrize(
+    ("of", "columns", "line", "expected"),
+    [
+        (holder(), (ID,), b"7", [b"7"]),
+        (holder(UPPER), (ID,), b"%d" % (UPPER | 7), [b"7"]),
+        (holder(UPPER), (ID,), b"%d" % (UPPER | (1 << 45) | 7), None),
+        (holder(UPPER), (ID,), b"7", None),
+        (holder(None, ("from_table", b"1")), (ID, FROM), b"7\t1", [b"7"]),
+        (holder(None, ("from_table", b"1")), (FROM, ID), b"2\t7", None),
+        (holder(None, ("from_table", b"1")), (FROM,), b"1", []),
+    ],
+)
+def test_the_key_that_a_shard_has(
+    of: Holder, columns: tuple[TargetColumn, ...], line: bytes, expected: list[bytes] | None
+) -> None:
+    found = own_key(of, columns, line)
+    assert (None if found is None else [field for _, field in found]) == expected
