@@ -144,7 +144,7 @@ class ShardPlans:
         rules = self._columns(Member(source, member.name))
         passing = rules_for(self._setup.expression_filters, member.name, former)
         condition = passing.copied if passing else ""
-        before: tuple[TableName, str] | None = None
+        before: tuple[TableName, str, str] | None = None
         for look in range(LOOKS):
             trace = self._trace(member)
             if trace.gone_at is not None:
@@ -159,7 +159,8 @@ class ShardPlans:
                 return replace(copy, known_to=self._known_to)
             if self._statements is None:
                 raise ChangedTooMuchError("what changes meanwhile is not followed")
-            now = (trace.name, fingerprint)
+            # Two readings, each by itself: a statement may have come between them.
+            now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
                 self._tell("copy.shard-changed-meanwhile", member, trace)
                 changes = changed_shard(former, present, trace, target)

@@ -72,11 +72,11 @@ async def on(server: DatabaseServer, merging: Merging, statements: Sequence[str]
         await anyio.to_thread.run_sync(merging.on, server, statement)
 
 
-async def resolved(generation: Generation) -> None:
-    """Wait until no lock is open."""
+async def settled(merging: Merging, generation: Generation) -> None:
+    """Wait until no lock is open and what it held is read again, or for long enough."""
     assert generation.running is not None
-    with anyio.fail_after(LONG):
-        while generation.running.coordination.open_locks():
+    with anyio.move_on_after(LONG):
+        while generation.running.coordination.open_locks() or merging.differences():
             await anyio.sleep(LOOK_SECONDS)
 
 
@@ -135,7 +135,7 @@ async def test_ten_changes_of_every_shard_pass(
                 writers.start_soon(on, server, merging, changes(table, first))
         await merging.copied(generation, LONG)
         await merging.caught_up(generation, LONG)
-        await resolved(generation)
+        await settled(merging, generation)
         await merging.check(generation)
 
 
