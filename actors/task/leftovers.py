@@ -15,7 +15,13 @@ from actors.faults import FatalError
 from actors.refusals import refusal
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.leftovers import Leftovers, SavedSources, leftovers, saved_sources
+from replicator.downstream.leftovers import (
+    Leftovers,
+    SavedSources,
+    leftovers,
+    other_tables,
+    saved_sources,
+)
 from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.mysql.connection import Connection
 
@@ -24,10 +30,26 @@ _SHOWN = 11
 
 
 async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
-    """Raise FatalError where some of the meta tables are missing, and others are not empty.
+    """Raise FatalError where some of the meta tables are missing, and others are not empty, or
+    where tables of their names are other ones.
 
     To be asked before missing ones are made.
     """
+    others = await other_tables(connection, meta_schema, task)
+    if others:
+        raise FatalError(
+            "task.other-tables",
+            f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
+            " other columns: another program made it (TiDB Data Migration has tables of such"
+            " names, too), or another version of this one",
+            where=f"the meta-schema {meta_schema} of the target",
+            ways_out=(
+                "give the task another `name:`, or another `meta-schema:`, in the task file;"
+                " `replicator stop`, `replicator run`",
+                "if another version of replicator made it: go on with that version. Or start anew:"
+                " drop the task's meta tables, empty the targets, `replicator run`",
+            ),
+        )
     found = await leftovers(connection, meta_schema, task)
     if not found.whole:
         raise _incomplete(meta_schema, task, found)

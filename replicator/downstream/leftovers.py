@@ -60,6 +60,23 @@ class SavedSources:
         return self.followed | self.copied
 
 
+async def other_tables(connection: Connection, meta_schema: str, task: str) -> tuple[str, ...]:
+    """The tables with the name of a meta table and other columns, by their names in the schema.
+
+    They were made by another program, or another version of this one. Raises
+    DatabaseUnavailableError, the server's error.
+    """
+    rows = await connection.fetch(
+        "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s",
+        (meta_schema,),
+    )
+    there: dict[str, set[str]] = {}
+    for table, column in rows:
+        there.setdefault(table.lower(), set()).add(column)
+    names = ((table.name(task), table.columns) for table in META_TABLES)
+    return tuple(name for name, columns in names if there.get(name.lower(), columns) != columns)
+
+
 async def leftovers(connection: Connection, meta_schema: str, task: str) -> Leftovers:
     """Look at the meta tables of a task. Raises DatabaseUnavailableError, the server's error."""
     missing, filled = [], []

@@ -6,9 +6,13 @@ them all. Needs no asyncio driver: executors write some of them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from replicator.mysql.names import TableName
+
+_COLUMN = re.compile(r"(?:^|, )([a-z_]+) (?=[A-Z])")
+"""In a definition keys are in capitals, and within a key nothing follows a name."""
 
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
@@ -22,6 +26,11 @@ class MetaTable:
 
     suffix: str
     definition: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of its columns."""
+        return frozenset(_COLUMN.findall(self.definition))
 
     def name(self, task: str) -> str:
         """The name of a task's table, without the schema."""

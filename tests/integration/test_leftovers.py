@@ -75,6 +75,20 @@ async def test_a_copy_that_is_recorded_without_a_checkpoint_is_not_taken_for_don
     assert merging.on(merging.target, "SELECT COUNT(*) FROM x") == ((0,),)
 
 
+@ON_MARIADB
+async def test_a_table_of_another_program_is_not_taken_for_ours(merging: Merging) -> None:
+    """As a task of DM with the same name leaves it in the same meta-schema."""
+    merging.create("x", "(id INT PRIMARY KEY)")
+    merging.target.execute(
+        f"CREATE DATABASE {merging.database}_meta",
+        f"CREATE TABLE {meta(merging, 'onlineddl')} (id VARCHAR(32), ghost_schema VARCHAR(128),"
+        " ghost_table VARCHAR(128), ddls TEXT)",
+    )
+    found = await fault(merging)
+    assert found.event == "task.other-tables"
+    assert f"{merging.database}_onlineddl" in found.message
+
+
 @pytest.mark.slow
 @ON_MARIADB
 async def test_no_meta_table_may_be_missing_beside_the_others(merging: Merging) -> None:

@@ -59,3 +59,13 @@ def test_every_table_of_the_longest_name_has_a_name_that_servers_take() -> None:
 def test_a_name_with_a_backquote_is_one_name() -> None:
     table = MetaTable("x", "a INT")
     assert table.qualified("m`.`eta", "task") == "`m``.``eta`.`task_x`"
+
+
+def test_the_columns_of_a_meta_table_are_told_from_its_definition() -> None:
+    table = MetaTable(
+        "x", "source VARCHAR(64) NOT NULL PRIMARY KEY, at_b TIMESTAMP NOT NULL, PRIMARY KEY (a, b)"
+    )
+    assert table.columns == {"source", "at_b"}
+    for table in META_TABLES:
+        assert len(table.columns) > 1, table.suffix
+        assert all(re.search(rf"\b{name} [A-Z]", table.definition) for name in table.columns)
