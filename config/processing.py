@@ -70,7 +70,7 @@ class Loader(Section):
     on_duplicate_logical: Annotated[
         OnDuplicate, BeforeValidator(lambda given: given if given != "" else "error")
     ] = "error"
-    """What happens to a row whose key is in the target already: `error` pauses the task and names
+    """What happens to a row whose key is in the target already: `error` blocks the target and names
     both shards, `replace` overwrites the one that is there, `ignore` keeps the one that is there.
     DM's default is `replace`, by which a row of another shard is lost. Old spelling:
     `on-duplicate`."""
