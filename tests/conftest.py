@@ -37,11 +37,16 @@ CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Without a choice tests use MariaDB, and those with the mark also TiDB."""
+    """Without a choice tests use MariaDB, and those with the mark also TiDB.
+
+    With ``also_tidb(slow=True)`` that is a slow test.
+    """
     if "target_server" in metafunc.fixturenames and not CHOSEN_TARGET:
-        marked = metafunc.definition.get_closest_marker("also_tidb") is not None
-        if marked:
-            metafunc.parametrize("target_server", list(TARGETS), indirect=True)
+        marker = metafunc.definition.get_closest_marker("also_tidb")
+        if marker is not None:
+            marks = [pytest.mark.slow] if marker.kwargs.get("slow") else []
+            tidb = pytest.param("tidb", marks=marks)
+            metafunc.parametrize("target_server", ["mariadb", tidb], indirect=True)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -24,7 +24,6 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
-from replicator.pipeline.jvm import start_jvm
 from replicator.pipeline.spark_folder import make_folder
 
 JAVA_VERSIONS = (17, 21)
@@ -104,6 +103,9 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
+    # Here, since executors import this module, too, and have not what the log needs.
+    from replicator.pipeline.jvm import start_jvm
+
     try:
         start_jvm(settings)
         session = builder.getOrCreate()

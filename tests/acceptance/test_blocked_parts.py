@@ -85,7 +85,10 @@ def life_of(estate_of: Callable[..., ManyTargets]) -> Iterator[Callable[..., Lif
         life.end()
 
 
-@MODES
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param("", marks=pytest.mark.slow, id="uncoordinated"), "pessimistic"],
+)
 def test_a_duplicate_key_blocks_its_target_and_no_other(
     life_of: Callable[..., Life], mode: str
 ) -> None:

@@ -47,7 +47,7 @@ each start going on where the one before was killed."""
 SLOW = ("copy", "hand-over")
 
 
-@pytest.mark.also_tidb(only="in the middle")
+@pytest.mark.also_tidb(only="in the middle", slow=True)
 @pytest.mark.parametrize(
     "life", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LIVES]
 )
@@ -78,6 +78,7 @@ def test_killed_at(
         stop(task, shards.database)
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_not_read_again(
     start_server: StartServer, target_server: DatabaseServer, database_name: str, tmp_path: Path
 ) -> None:

@@ -53,8 +53,10 @@ def test_every_step_is_hit() -> None:
     assert points | ELSEWHERE == set(CrashPoint)
 
 
-@pytest.mark.also_tidb(only="buckets")
-@pytest.mark.parametrize("life", [pytest.param("rows", marks=pytest.mark.slow), "buckets", "ddl"])
+@pytest.mark.also_tidb(only="buckets", slow=True)
+@pytest.mark.parametrize(
+    "life", [*(pytest.param(life, marks=pytest.mark.slow) for life in ("rows", "ddl")), "buckets"]
+)
 def test_killed_at(
     life: str,
     mariadb_source: DatabaseServer,

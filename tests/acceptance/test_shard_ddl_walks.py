@@ -83,7 +83,7 @@ async def test_case_of_a_generated_column_that_walks_over_the_shards(
         await mariadb_estate.walk(action, old=old, new=new, before=True)
 
 
-@pytest.mark.also_tidb
+@pytest.mark.also_tidb(slow=True)
 async def test_columns_that_come_and_go_in_one_statement(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create(*SHARDS)

@@ -261,7 +261,13 @@ def time_names(server: DatabaseServer) -> dict[int, object]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["mariadb_source", "mariadb11_source", "mysql_source"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "mariadb_source",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("mariadb11_source", "mysql_source")),
+    ],
+)
 async def test_names_of_months_are_in_the_language_of_the_session(
     merging_from: MergingFrom, request: pytest.FixtureRequest, kind: str
 ) -> None:

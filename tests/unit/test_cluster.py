@@ -66,10 +66,14 @@ def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:
     assert socket.gethostname() in lack
 
 
-@pytest.mark.parametrize("module", ["replicator.pipeline.job", "replicator.pipeline.snapshot"])
+@pytest.mark.parametrize(
+    "module", ["apply", "cluster", "job", "key_collisions", "session", "snapshot", "worker_daemon"]
+)
 def test_executors_need_no_package_that_only_the_driver_has(module: str) -> None:
-    blocked = ["aiomysql", "anyio", "structlog", "stamina", "pydantic", "yaml", "typer"]
-    code = f"import sys; sys.modules |= dict.fromkeys({blocked}); import {module}"
+    blocked = ["aiomysql", "anyio", "structlog", "stamina", "pydantic", "yaml", "typer", "sqlglot"]
+    code = (
+        f"import sys; sys.modules |= dict.fromkeys({blocked}); import replicator.pipeline.{module}"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
