@@ -53,12 +53,6 @@ def fold(text: str, kind: str) -> str:
     return "".join([table.get(character, UNLIKE_ASCII) for character in text])
 
 
-def fold_each(text: str, kind: str) -> tuple[str, ...]:
-    """The same, character by character: LIKE compares them one by one."""
-    table = characters_of(kind)
-    return tuple(table.get(character, UNLIKE_ASCII) for character in text)
-
-
 @lru_cache
 def characters_of(kind: str) -> Mapping[str, str]:
     """By character, what a collation of this kind takes it for; nothing of those unlike ASCII."""
