@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no such running 
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, ParamSpec
@@ -56,6 +55,9 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        # Here, not above: no other command needs it, and it takes a while.
+        import importlib.metadata
+
         out.print(f"replicator {importlib.metadata.version('replicator')}", highlight=False)
         raise typer.Exit
 

@@ -6,11 +6,12 @@ removed. Times are UTC in ISO 8601, positions ``file:offset``, rates rows per se
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped"]
 """The life of a task. One with an error that needs the operator is ``paused``; where the error
@@ -262,12 +263,12 @@ class TaskStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """The status as the values that JSON knows."""
-        dumped: dict[str, Any] = _ADAPTER.dump_python(self, mode="json")
-        return dumped
+        values: dict[str, Any] = plain(self)
+        return values
 
     def to_json(self) -> str:
         """The documented JSON text, indented by two spaces."""
-        return _ADAPTER.dump_json(self, indent=2).decode()
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> TaskStatus:
@@ -276,23 +277,14 @@ class TaskStatus:
         Raises StatusFormatError when a field is missing or of another type.
         """
         try:
-            return _ADAPTER.validate_python(values)
-        except ValidationError as error:
-            raise StatusFormatError(_explain(error)) from error
+            return shaped(TaskStatus, values)
+        except ShapeError as error:
+            raise StatusFormatError(
+                f"the status of the task is not understood: {error}. Use the same version of"
+                " replicator for the task and for this command"
+            ) from error
 
     @staticmethod
     def from_json(text: str) -> TaskStatus:
-        """As `from_dict`, from JSON text."""
-        try:
-            return _ADAPTER.validate_json(text)
-        except ValidationError as error:
-            raise StatusFormatError(_explain(error)) from error
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "status"
-    return f"the status of the task is not understood: {place}: {first['msg']}"
-
-
-_ADAPTER = TypeAdapter(TaskStatus)
+        """As `from_dict`, from JSON text. Raises ValueError where it is none."""
+        return TaskStatus.from_dict(json.loads(text))

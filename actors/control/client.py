@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -23,6 +23,9 @@ from actors.control.protocol import (
 
 DEFAULT_TIMEOUT = 30.0
 """Seconds to wait for a reply."""
+
+LIST_TIMEOUT = 5.0
+"""Seconds that each has where all tasks are asked."""
 
 
 class NotRunningError(Exception):
@@ -55,17 +58,29 @@ async def ask(task_name: str, request: Request, *, timeout: float = DEFAULT_TIME
     return await _ask(socket_path(task_name), task_name, request, timeout)
 
 
-async def ask_all(request: Request) -> list[Reply]:
-    """The replies of all tasks that run as this user on this host, by the names of their sockets.
+async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
+    """The replies of all tasks that run as this user on this host, or why there is none, by name.
 
-    Raises ControlError as `ask`.
+    All are asked at the same time, and each has `LIST_TIMEOUT` for its answer: one that hangs
+    keeps nobody from the others. Raises ControlError where the folder of the sockets can't be
+    used.
     """
-    replies = []
-    for path in sorted(runtime_dir().glob("*.sock")):
-        # A process that was killed leaves its socket behind.
-        with suppress(NotRunningError):
-            replies.append(await _ask(path, path.stem, request, DEFAULT_TIMEOUT))
-    return replies
+    found: dict[str, Reply | ControlError] = {}
+
+    async def ask_one(path: Path) -> None:
+        name = unquote(path.stem)
+        try:
+            found[name] = await _ask(path, name, request, LIST_TIMEOUT)
+        except ControlError as error:
+            found[name] = error
+        except NotRunningError:
+            # A process that was killed leaves its socket behind.
+            return
+
+    async with anyio.create_task_group() as tasks:
+        for path in runtime_dir().glob("*.sock"):
+            tasks.start_soon(ask_one, path)
+    return dict(sorted(found.items()))
 
 
 async def _ask(path: Path, task_name: str, request: Request, patience: float) -> Reply:

@@ -30,7 +30,8 @@ def status(
 ) -> None:
     """Show what a task does: its sources, targets, and what it waits for.
 
-    Without TASK: the tasks that run as this user on this host. Of a task that does not run, its
+    Without TASK: the tasks that run as this user on this host; one that does not answer is told
+    beside the others, and the exit code is 1. Of a task that does not run, its
     task file tells where to look for what it has saved.
     """
     from replicator.terminal.status import render
@@ -56,11 +57,15 @@ def _list(as_json: bool) -> None:
     from actors.control.requests import statuses
     from replicator.terminal.status import render_tasks
 
-    found = anyio.run(statuses)
+    found, silent = anyio.run(statuses)
     if as_json:
         typer.echo(json.dumps([status.to_dict() for status in found], indent=2))
-    else:
+    elif found or not silent:
         out.print(render_tasks(found))
+    for reason in silent:
+        err.print(f"error: {reason}", markup=False, highlight=False, soft_wrap=True)
+    if silent:
+        raise typer.Exit(FAILED)
 
 
 async def _status(task: str) -> TaskStatus:

@@ -19,32 +19,29 @@ REMOVE_CODES = (
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 
 
+_CODES = {
+    "actors.control.client.NotRunningError": NOT_RUNNING,
+    "config.problems.TaskFileError": WRONG_USAGE,
+    "replicator.logs.LogFileError": WRONG_USAGE,
+    "replicator.routing.routes.RouteError": WRONG_USAGE,
+    "replicator.routing.expression_types.ExpressionError": WRONG_USAGE,
+    "actors.control.protocol.ControlError": FAILED,
+    "actors.control.server.AlreadyRunningError": FAILED,
+    "replicator.downstream.lease.LeaseHeldError": FAILED,
+    "replicator.status.StatusFormatError": FAILED,
+    "actors.faults.FatalError": FAILED,
+    "replicator.mysql.errors.DatabaseUnavailableError": FAILED,
+    "pymysql.err.OperationalError": FAILED,
+}
+"""By name: importing them all takes longer than most commands, and one that was raised is there."""
+
+
 def exit_code(error: BaseException) -> int | None:
     """The code for an error that the user can do something about; None: the program is at fault."""
-    # Here, not above: all this takes a while to import, and commands that go well need none of it.
-    import pymysql.err
-
-    from actors.control.client import NotRunningError
-    from actors.control.protocol import ControlError
-    from actors.control.server import AlreadyRunningError
-    from actors.faults import FatalError
-    from config import TaskFileError
-    from replicator.downstream.lease import LeaseHeldError
-    from replicator.logs import LogFileError
-    from replicator.mysql.connection import DatabaseUnavailableError
-    from replicator.routing.expression_types import ExpressionError
-    from replicator.routing.routes import RouteError
-    from replicator.status import StatusFormatError
-
-    match error:
-        case NotRunningError():
-            return NOT_RUNNING
-        case TaskFileError() | LogFileError() | RouteError() | ExpressionError():
-            return WRONG_USAGE
-        case ControlError() | AlreadyRunningError() | LeaseHeldError() | StatusFormatError():
-            return FAILED
-        case FatalError() | DatabaseUnavailableError() | pymysql.err.OperationalError():
-            return FAILED
+    for kind in type(error).__mro__:
+        code = _CODES.get(f"{kind.__module__}.{kind.__qualname__}")
+        if code is not None:
+            return code
     return None
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,6 +127,9 @@ def runtime_dir() -> Path:
     elif per_user.is_dir():
         path = per_user / "replicator"
     else:
+        # Here, not above: it takes a while to import, and hardly any system needs it.
+        import tempfile
+
         path = Path(tempfile.gettempdir()) / f"replicator-{uid}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)

@@ -9,7 +9,7 @@ import anyio
 
 from actors.control.client import ask, ask_all, wait_ended
 from actors.control.protocol import ControlError, Reply, Request
-from replicator.status import TaskState, TaskStatus
+from replicator.status import StatusFormatError, TaskState, TaskStatus
 
 PAUSE_LOOK_SECONDS = 0.2
 """Seconds between two looks whether a task has paused."""
@@ -28,10 +28,24 @@ async def status_of(name: str) -> TaskStatus:
     return TaskStatus.from_dict(dict((await command(name, "status")).body))
 
 
-async def statuses() -> list[TaskStatus]:
-    """Those of all tasks that run as this user on this host. Raises as `status_of`."""
-    replies = await ask_all(Request("status"))
-    return [TaskStatus.from_dict(dict(reply.body)) for reply in replies if reply.ok]
+async def statuses() -> tuple[list[TaskStatus], list[str]]:
+    """Those of all tasks that run as this user on this host, and why others don't tell theirs.
+
+    Raises ControlError where the folder of the sockets can't be used.
+    """
+    found: list[TaskStatus] = []
+    silent: list[str] = []
+    for name, reply in (await ask_all(Request("status"))).items():
+        if isinstance(reply, ControlError):
+            silent.append(str(reply))
+        elif not reply.ok:
+            silent.append(f"task {name!r}: {reply.error}")
+        else:
+            try:
+                found.append(TaskStatus.from_dict(dict(reply.body)))
+            except StatusFormatError as error:
+                silent.append(f"task {name!r}: {error}")
+    return found, silent
 
 
 async def pause_task(name: str) -> TaskStatus:

@@ -10,7 +10,8 @@ from rich.console import Console
 from actors.task.supervisor import TaskSupervisor
 from config.models import Task
 from replicator.pipeline import session
-from replicator.terminal.copy import CopyBar, copy_line
+from replicator.terminal.copy import copy_line
+from replicator.terminal.copy_bar import CopyBar
 
 BAR_SECONDS = 0.5
 """Between two looks at how far the copy is."""

@@ -6,16 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from pydantic import TypeAdapter
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
+from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
-_LOCKS: TypeAdapter[tuple[LockStatus, ...]] = TypeAdapter(tuple[LockStatus, ...])
 
 
 def render_locks(locks: Sequence[LockStatus]) -> RenderableType:
@@ -27,7 +26,7 @@ def render_locks(locks: Sequence[LockStatus]) -> RenderableType:
 
 def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
     """The documented JSON text: ``task`` and ``locks``, each as in the status."""
-    values = {"task": task, "locks": _LOCKS.dump_python(tuple(locks), mode="json")}
+    values = {"task": task, "locks": plain(tuple(locks))}
     return json.dumps(values, indent=2, ensure_ascii=False)
 
 

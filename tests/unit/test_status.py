@@ -121,10 +121,25 @@ def test_the_json_form_is_stable() -> None:
 
 def test_fields_of_a_newer_version_are_left_out() -> None:
     values = {**FULL.to_dict(), "mood": "fine"}
+    values["targets"][0]["mood"] = "fine"
     assert TaskStatus.from_dict(values) == FULL
 
 
-@pytest.mark.parametrize("change", [{"state": "dancing"}, {"pid": "x"}, {"since": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "dancing"},
+        {"pid": "x"},
+        {"pid": True},
+        {"since": None},
+        {"since": "yesterday"},
+        {"targets": {}},
+        {"sources": [{"state": "reading"}]},
+        {"error": "none"},
+        {"writer": {"rows": 1.5}},
+        {"copy": {"state": "copying", "rows_per_second": "7"}},
+    ],
+)
 def test_what_is_not_understood_is_an_error(change: dict[str, object]) -> None:
     with pytest.raises(StatusFormatError, match=next(iter(change))):
         TaskStatus.from_dict({**FULL.to_dict(), **change})

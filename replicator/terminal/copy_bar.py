@@ -1,0 +1,46 @@
+"""The full copy as a bar, while a task runs in the foreground of a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from replicator.status import CopyStatus
+from replicator.terminal.copy import copy_line
+
+
+class CopyBar:
+    """A bar below the log of a foreground task, for as long as it copies."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("copy"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[line]}"),
+            console=console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def show(self, copy: CopyStatus | None) -> None:
+        """Show this state; nothing where no copy is under way."""
+        if copy is None or copy.state != "copying":
+            self.close()
+            return
+        if self._task is None:
+            self._progress.start()
+            self._task = self._progress.add_task("copy", total=None, line="")
+        self._progress.update(
+            self._task,
+            total=max(copy.rows_expected, 1),
+            completed=copy.rows,
+            line=copy_line(copy),
+        )
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._progress.stop()
+            self._task = None
