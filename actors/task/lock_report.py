@@ -21,6 +21,7 @@ from replicator.status import (
     LockState,
     LockStatus,
 )
+from replicator.terminal.figures import some_of
 
 
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
@@ -121,7 +122,7 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
             f"the conflict is on item {conflict.version}: it can be unlocked when the items before"
             " it are resolved"
         )
-    lacking = [f"{s}: {', '.join(map(str, members))}" for s, members in view.missing.items()]
+    lacking = [f"{s}: {some_of([*map(str, names)])}" for s, names in view.missing.items()]
     if lacking:
         yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
         yield (

@@ -1,6 +1,10 @@
-"""Counts, sizes and durations as people read them."""
+"""Counts, sizes, durations and long lists as people read them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+_MOST_NAMES = 8
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -30,3 +34,10 @@ def seconds(value: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Names in a row, of very many the first ones, and how many there are besides."""
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {number(more)} more" if more > 0 else shown

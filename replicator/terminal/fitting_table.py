@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from textwrap import shorten
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 _GAP = 2
 """Columns of the terminal between two columns of a table."""
 
+_EDGES = 2
+"""Columns of the terminal beside the outer columns of a table."""
+
 _SENTENCE = 20
-"""So much room a sentence is to have; what is longer goes on in the next line."""
+"""So much room a sentence is to have."""
+
+_FEWEST = 8
+"""A sentence that has less room is not begun in its column."""
+
+_CUT = " …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,53 +33,94 @@ class Column:
     """A column: its heading and a cell for each row.
 
     ``rank`` 0 is always shown; of the others the highest goes first where the terminal is narrow.
-    ``wraps``: its cells are sentences, and may be told in several lines.
+    ``sentences``: its cells may be long. They get what room is left, and what does not fit is told
+    below the table.
     """
 
     heading: str
     cells: Sequence[str]
     rank: int = 0
     numeric: bool = False
-    wraps: bool = False
+    sentences: bool = False
+
+    @property
+    def longest(self) -> int:
+        """The cells of the terminal that it takes to tell all of it."""
+        return max(max(map(cell_len, self.cells), default=0), cell_len(self.heading))
 
     @property
     def width(self) -> int:
         """How many cells of the terminal it wants."""
-        longest = max(map(cell_len, self.cells), default=0)
-        if self.wraps:
-            words = (cell_len(word) for cell in self.cells for word in cell.split())
-            longest = max(min(longest, _SENTENCE), max(words, default=0))
-        return max(longest, cell_len(self.heading))
+        return min(self.longest, _SENTENCE) if self.sentences else self.longest
 
 
 @dataclass(frozen=True, slots=True)
 class FittingTable:
-    """A table of columns; how many of them it has is decided where it is printed."""
+    """A table of columns; how many of them it has is decided where it is printed.
+
+    ``told_below``: whether the sentences that don't fit are told in whole below it, each behind
+    the first cell of its row.
+    """
 
     columns: Sequence[Column]
+    told_below: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(
             box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True
         )
-        shown = fitting(self.columns, options.max_width)
-        for column in shown:
+        width = options.max_width - _EDGES
+        wanted = fitting(self.columns, width)
+        shown = [column for column in (_cut(column, wanted, width) for column in wanted) if column]
+        for number, column in enumerate(shown):
+            room = width - sum(other.longest + _GAP for other in shown[1:])
+            # A name has no place to be broken at: where there is no room it goes on below.
+            fixed = max(min(column.longest, room), 1) if not number else column.longest
             table.add_column(
                 column.heading,
                 justify="right" if column.numeric else "left",
-                no_wrap=not column.wraps,
-                min_width=0 if column.wraps else column.width,
+                width=fixed,
                 overflow="fold",
             )
         for row in zip(*(column.cells for column in shown), strict=True):
             table.add_row(*map(Text, row))
         yield table
+        if self.told_below:
+            yield from self._below(wanted, width)
+
+    def _below(self, wanted: Sequence[Column], width: int) -> Iterator[Padding]:
+        for column in wanted:
+            cut = _cut(column, wanted, width)
+            for number, cell in enumerate(column.cells):
+                if cell and (cut is None or cut.cells[number] != cell):
+                    name = self.columns[0].cells[number]
+                    yield Padding(Text.assemble((f"{name}: ", "bold"), cell), (0, 0, 0, 1))
+
+
+def _cut(column: Column, shown: Sequence[Column], width: int) -> Column | None:
+    """The column with its sentences cut to the room that is left; None where that is too little."""
+    if not column.sentences:
+        return column
+    room = width - _taken([other for other in shown if other is not column]) - _GAP
+    if column.longest <= room:
+        return column
+    if room < max(_FEWEST, cell_len(column.heading)):
+        return None
+    cells = [
+        cell if cell_len(cell) <= room else shorten(cell, room, placeholder=_CUT)
+        for cell in column.cells
+    ]
+    return replace(column, cells=cells)
+
+
+def _taken(columns: Sequence[Column]) -> int:
+    return sum(column.width + _GAP for column in columns) - _GAP * bool(columns)
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns that are shown in so many cells of a terminal, in their order."""
     shown = list(columns)
-    while sum(column.width + _GAP for column in shown) - _GAP > width:
+    while _taken(shown) > width:
         least = max(shown, key=lambda column: column.rank)
         if not least.rank:
             break

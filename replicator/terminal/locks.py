@@ -12,7 +12,8 @@ from rich.text import Text
 
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
-from replicator.terminal.figures import number, seconds, size
+from replicator.terminal.figures import number, seconds, size, some_of
+from replicator.terminal.ways_out import ways_out_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 
@@ -32,19 +33,34 @@ def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
 
 def lock_panel(lock: LockStatus) -> Panel:
     """One lock: the statement, who has it, what waits, and the ways out."""
-    text = Text("\n").join(_lines(lock))
+    parts: list[RenderableType] = [Text("\n").join(_lines(lock))]
+    if lock.ways_out:
+        parts.append(ways_out_list(lock.ways_out))
     title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
-    return Panel(text, title=title, title_align="left", border_style=_BORDER[lock.state])
+    return Panel(Group(*parts), title=title, title_align="left", border_style=_BORDER[lock.state])
+
+
+def lock_line(lock: LockStatus) -> Text:
+    """One lock in one line, as far as the terminal is wide."""
+    return Text.assemble(
+        (f"lock {lock.id}  {lock.state}{_age(lock)}: ", f"bold {_BORDER[lock.state]}"),
+        lock.ddl,
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+
+
+def _age(lock: LockStatus) -> str:
+    if lock.since is None:
+        return ""
+    return f" for {seconds(max(0.0, (datetime.now(UTC) - lock.since).total_seconds()))}"
 
 
 def _lines(lock: LockStatus) -> Iterator[Text]:
     yield Text(lock.ddl)
-    age = ""
-    if lock.since is not None:
-        age = f" for {seconds(max(0.0, (datetime.now(UTC) - lock.since).total_seconds()))},"
     yield Text(
-        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},{age}"
-        f" {number(lock.rows_held)} row events held",
+        f"item {lock.version} of {lock.target}, owner {lock.owner or '(none yet)'},{_age(lock)}"
+        f"{',' * bool(lock.since)} {number(lock.rows_held)} row events held",
         style="dim",
     )
     for source in lock.sources:
@@ -53,17 +69,13 @@ def _lines(lock: LockStatus) -> Iterator[Text]:
         yield Text(f"conflict on item {lock.conflict.version}:", style="bold red")
         yield _claim(lock.conflict.ours)
         yield _claim(lock.conflict.theirs)
-    if lock.ways_out:
-        yield Text("ways out:", style="bold")
-    for way in lock.ways_out:
-        yield Text(f"  • {way}")
 
 
 def _source(source: LockSource) -> Text:
     if source.ready:
         line = f"source {source.source}: ready"
     elif source.missing:
-        line = f"source {source.source}: missing {', '.join(source.missing)}"
+        line = f"source {source.source}: missing {some_of(source.missing)}"
     else:
         line = f"source {source.source}: reading"
     return Text(f"{line}; saved at {source.saved_position or '-'}{_distance(source.distance)}")

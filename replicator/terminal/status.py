@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from textwrap import shorten
+from shlex import quote
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
@@ -22,7 +23,8 @@ from replicator.status import (
 from replicator.terminal.copy import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import Column, FittingTable
-from replicator.terminal.locks import lock_panel
+from replicator.terminal.locks import lock_line, lock_panel
+from replicator.terminal.ways_out import ways_out_list
 
 FEWEST_TARGETS = 3
 """So many targets are told however small the terminal is."""
@@ -30,8 +32,10 @@ FEWEST_TARGETS = 3
 _TABLE_LINES = 5
 """Lines of a table of targets beside its rows: around its heading, and how many were left out."""
 
-_DDL_WIDTH = 24
-"""So much of a statement is told where there are too many targets for the screen."""
+_FEWEST_LINES = FEWEST_TARGETS + _TABLE_LINES
+
+_BRIEF_LINES = 4
+"""So many blocked parts and locks are told where they don't fit."""
 
 _STATE_STYLE = {
     "running": "bold green",
@@ -53,9 +57,9 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
         return Text("no task runs here as this user")
 
     def column(heading: str, cell: Callable[[TaskStatus], str], rank: int = 0) -> Column:
-        return Column(heading, [*map(cell, tasks)], rank, heading == "lag", heading == "fault")
+        return Column(heading, [*map(cell, tasks)], rank, heading == "lag")
 
-    return FittingTable(
+    table = FittingTable(
         (
             column("task", lambda task: task.task),
             column("state", lambda task: task.state),
@@ -65,12 +69,25 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
             column("fault", _trouble),
         )
     )
+    return Group(table, *_troubles(tasks))
 
 
 def _trouble(task: TaskStatus) -> str:
+    """What a task suffers from, in a word or two."""
     if task.error:
-        return task.error.message
-    return f"blocked: {', '.join(part.name for part in task.blocked)}" if task.blocked else ""
+        return task.error.event
+    return f"{len(task.blocked)} blocked" if task.blocked else ""
+
+
+def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
+    """What the tasks suffer from, in whole."""
+    for task in tasks:
+        told = dict.fromkeys(
+            error.message for error in (task.error, *(p.error for p in task.blocked)) if error
+        )
+        paused = ", ".join(part.name for part in task.blocked if not part.error)
+        for message in (*told, *([f"blocked: {paused}"] if paused else [])):
+            yield Padding(Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1))
 
 
 def _lag(task: TaskStatus) -> float | None:
@@ -89,20 +106,52 @@ class Screen:
     status: TaskStatus
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        above = list(_above_targets(self.status))
-        taken = sum(len(console.render_lines(part, options)) for part in above)
+        status, height = self.status, console.height
+        above = list(_above_targets(status))
+        if _lines(console, options, above) > height - _FEWEST_LINES:
+            above = list(_briefly(status))
         yield from above
-        if self.status.targets:
-            most = max(console.height - taken - _TABLE_LINES, FEWEST_TARGETS)
-            yield _busiest(self.status.targets, most)
+        if status.targets:
+            left = height - _lines(console, options, above) - _TABLE_LINES
+            yield _busiest(status.targets, max(left, FEWEST_TARGETS))
+
+
+def _lines(console: Console, options: ConsoleOptions, parts: Sequence[RenderableType]) -> int:
+    return sum(len(console.render_lines(part, options)) for part in parts)
 
 
 def _above_targets(status: TaskStatus) -> Iterator[RenderableType]:
     yield _head(status)
+    yield from _faults(status)
+    yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
+    yield from _what_goes_on(status)
+
+
+def _briefly(status: TaskStatus) -> Iterator[RenderableType]:
+    """The same where it is more than a screen: one fault in whole, of all others a line."""
+    yield _head(status)
+    faults = list(_faults(status))
+    yield from faults[:1]
+    of_task = len(faults) > len(status.blocked)
+    rest = [
+        *(_blocked_line(part) for part in status.blocked[0 if of_task else 1 :]),
+        *map(lock_line, sorted(status.locks, key=lambda lock: lock.state != "conflict")),
+    ]
+    yield from rest[:_BRIEF_LINES]
+    if len(rest) > _BRIEF_LINES:
+        yield Text(f"and {number(len(rest) - _BRIEF_LINES)} more like these", "bold yellow")
+    if rest:
+        yield Text(f"all of it: replicator status {quote(status.task)}", "dim")
+    yield from _what_goes_on(status)
+
+
+def _faults(status: TaskStatus) -> Iterator[RenderableType]:
     if status.error and status.error not in [part.error for part in status.blocked]:
         yield fault_panel(status.error, f"task {status.task}")
     yield from map(_blocked_panel, status.blocked)
-    yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
+
+
+def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
     if status.copy:
         yield render_copy(status.copy)
     if status.pid and (status.copy is None or status.copy.state != "copying"):
@@ -117,12 +166,19 @@ def fault_panel(fault: Fault, title: str) -> Panel:
     if fault.where:
         text.append(f"\nwhere: {fault.where}", style="dim")
     text.append(f"\nsince: {_clock(fault.since)}", style="dim")
-    if fault.ways_out:
-        text.append("\nways out:", style="bold")
-        for way in fault.ways_out:
-            text.append(f"\n  • {way}")
+    parts = (text, ways_out_list(fault.ways_out)) if fault.ways_out else (text,)
     heading = Text.assemble((title, "bold"), f"  {fault.event}")
-    return Panel(text, title=heading, title_align="left", border_style="red")
+    return Panel(Group(*parts), title=heading, title_align="left", border_style="red")
+
+
+def _blocked_line(part: BlockedPart) -> Text:
+    why = part.error.message if part.error else f"waits for {part.waits_for}"
+    return Text.assemble(
+        (f"{part.kind} {part.name} is blocked: ", "bold red"),
+        why if part.error or part.waits_for else "paused",
+        no_wrap=True,
+        overflow="ellipsis",
+    )
 
 
 def _blocked_panel(part: BlockedPart) -> RenderableType:
@@ -174,11 +230,10 @@ def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
     )
 
 
-def _targets(targets: Sequence[TargetStatus], *, wraps: bool = True) -> FittingTable:
+def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> FittingTable:
     def column(heading: str, cell: Callable[[TargetStatus], str], rank: int) -> Column:
         text = heading in ("target", "schema change")
-        sentence = wraps and heading == "schema change"
-        return Column(heading, [*map(cell, targets)], rank, not text, sentence)
+        return Column(heading, [*map(cell, targets)], rank, not text, heading == "schema change")
 
     columns = [
         column("target", lambda target: target.target, 0),
@@ -193,20 +248,16 @@ def _targets(targets: Sequence[TargetStatus], *, wraps: bool = True) -> FittingT
         columns.append(column("version", lambda target: number(target.version), 6))
     if any(target.ddl for target in targets):
         columns.append(column("schema change", lambda target: target.ddl, 0))
-    return FittingTable(columns)
+    return FittingTable(columns, told_below)
 
 
 def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
     """Of too many targets those that something happens to, and how many are left out."""
     if len(targets) <= most:
-        return _targets(targets)
+        return _targets(targets, told_below=False)
     order = sorted(targets, key=lambda t: (not t.ddl, -t.rows_per_second, -t.missing, t.target))
     left = Text(f"and {number(len(targets) - most)} more targets: status without --watch", "dim")
-    shown = [
-        replace(target, ddl=shorten(target.ddl, _DDL_WIDTH, placeholder=" …"))
-        for target in order[:most]
-    ]
-    return Group(_targets(shown, wraps=False), left)
+    return Group(_targets(order[:most], told_below=False), left)
 
 
 def _writer(writer: WriterStatus) -> Text:
