@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from replicator.mysql.names import TableName
+from replicator.status import CopyStatus
 
 
 @dataclass(slots=True)
@@ -42,10 +43,14 @@ class TargetCounts:
 
 @dataclass(slots=True)
 class CopyCounts:
-    """Rows of the full copy whose key was on the target already."""
+    """Rows of the full copy whose key was on the target already.
+
+    ``before``: how far it was when the last run ended, for as long as a new one has not counted.
+    """
 
     replaced: int = 0
     ignored: int = 0
+    before: CopyStatus | None = None
 
 
 @dataclass(slots=True)

@@ -73,8 +73,9 @@ class SourceStatus:
     ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
     which everything is applied; ``saved_position``: one that is saved too, where a restart begins.
     ``lag_seconds``: the age of the newest event read, 0 when all is read, None before the first
-    one. ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that
-    a restart begins at; None while it is not known.
+    one; of a source that is not read for now, not more than the time since all of it was.
+    ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
+    restart begins at; None while it is not known.
     """
 
     source: str
@@ -221,9 +222,9 @@ class CopyStatus:
     """The full copy, of all sources together.
 
     ``tables`` are shards, ``tables_done`` those of which every row is on the target.
-    ``rows_expected`` is an estimate, the servers' own. ``rows``, ``bytes`` (of the rows as text)
-    and ``chunks`` count also what former starts have copied, the rest this process.
-    ``seconds_left``: at the present rate, None while it is not known. ``replaced`` and
+    ``rows_expected`` is an estimate, the servers' own, 0 where there is none. ``rows``, ``bytes``
+    (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
+    process. ``seconds_left``: at the present rate, None while it is not known. ``replaced`` and
     ``ignored``: rows whose key was on the target already. ``waiting``: what the copy waits for,
     empty if for nothing.
     """

@@ -76,7 +76,6 @@ def _copy(copy: SavedCopy) -> CopyStatus:
         tables=copy.tables,
         tables_done=copy.tables_done,
         rows=copy.rows,
-        rows_expected=copy.rows,
         bytes=copy.size,
         chunks=copy.chunks,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +16,7 @@ from actors.copying.jobs import CopyJobs
 from actors.copying.patient_stream import PatientStream
 from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.progress import CopyProgress
+from actors.copying.rate_limit import RateLimit
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import (
     CopyMember,
@@ -119,6 +119,12 @@ class FullCopy:
         Chunks that are being copied are finished first. Raises FatalError, TransientError,
         OutOfStepError or DatabaseUnavailableError.
         """
+        try:
+            return await self._run(stop)
+        finally:
+            self.progress.end()
+
+    async def _run(self, stop: anyio.Event) -> bool:
         known_copies = await self._store.copies()
         follow = self._task.task_mode == "all"
         starts: dict[str, CopyStart] = {}
@@ -142,12 +148,13 @@ class FullCopy:
         targets = await make_targets(self._task, self._setups, self._registry, members, begun)
         jobs = self._jobs(members, targets, frozenset(positions))
         async with anyio.create_task_group() as background:
-            background.start_soon(self._report)
             if follow:
                 background.start_soon(self._watch(positions).run)
             copies = {
                 s: await self._source_copy(s, starts[s], m, targets) for s, m in members.items()
             }
+            self.progress.counted = True
+            background.start_soon(self._report)
             async with anyio.create_task_group() as tasks:
                 for source, copy in copies.items():
                     tasks.start_soon(self._copy_source, source, copy, jobs, stop)
@@ -359,7 +366,7 @@ class FullCopy:
             self._tell("copy.progress")
 
     def _tell(self, event: str) -> None:
-        figures = asdict(self.progress.status())
+        figures = asdict(self.progress.figures())
         del figures["state"]
         self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))
 
@@ -374,21 +381,3 @@ def _left_out(
 async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
     await stop.wait()
     scope.cancel()
-
-
-class RateLimit:
-    """Limits the rows per second whose copy begins, on average; 0: no limit."""
-
-    def __init__(self, rows_per_second: int) -> None:
-        self._rate = rows_per_second
-        self._free_at = time.monotonic()
-
-    async def admit(self, rows: int, stop: anyio.Event) -> None:
-        """Wait until these rows may be copied, or until ``stop`` is set."""
-        if not self._rate:
-            return
-        now = time.monotonic()
-        begin = max(now, self._free_at)
-        self._free_at = begin + rows / self._rate
-        with anyio.move_on_after(begin - now):
-            await stop.wait()

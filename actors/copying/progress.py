@@ -18,7 +18,8 @@ class CopyProgress:
     ``expected`` is the servers' estimate of the members' rows, never below what was copied.
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
     ``rows_before``, the rows copied by earlier starts. ``waiting`` says what the copy
-    waits for, if it does. ``counts`` are those of the task.
+    waits for, if it does. ``counts`` are those of the task. Nothing is ``counted`` before it is
+    known what earlier starts have copied.
     """
 
     counts: CopyCounts
@@ -30,6 +31,7 @@ class CopyProgress:
     size: int = 0
     chunks: int = 0
     waiting: str = ""
+    counted: bool = False
     finished: bool = False
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
@@ -52,9 +54,14 @@ class CopyProgress:
         rate = self.rate
         return max(0, self.expected - self.rows) / rate if rate else None
 
-    def status(self) -> CopyStatus:
-        """The same for `status` and the log."""
-        left = self.seconds_left
+    def status(self) -> CopyStatus | None:
+        """The same for `status`; while nothing is counted, how far the last run was."""
+        return self.figures() if self.counted else self.counts.before
+
+    def figures(self) -> CopyStatus:
+        """The same for the log. Of a run that has ended there is no rate to go on with."""
+        ended = self.ended is not None and not self.finished
+        left = None if ended else self.seconds_left
         return CopyStatus(
             state="finished" if self.finished else "copying",
             tables=self.tables,
@@ -63,7 +70,7 @@ class CopyProgress:
             rows_expected=self.expected,
             bytes=self.size,
             chunks=self.chunks,
-            rows_per_second=round(self.rate, 1),
+            rows_per_second=0.0 if ended else round(self.rate, 1),
             seconds_left=None if left is None else round(left, 1),
             replaced=self.counts.replaced,
             ignored=self.counts.ignored,
@@ -88,8 +95,13 @@ class CopyProgress:
             self.size -= chunk.size
             self.tables_done -= chunk.upper is None
 
+    def end(self) -> None:
+        """Note that this run has ended, and leave to the next one how far it is."""
+        self.ended = self.ended or time.monotonic()
+        self.counts.before = self.status()
+
     def finish(self) -> None:
         """Note that everything is copied."""
-        self.finished = True
+        self.finished = self.counted = True
         self.expected = self.rows
         self.ended = time.monotonic()

@@ -77,15 +77,24 @@ class ReaderProgress:
     timestamp: int = 0
     behind: bool = True
     error: str = ""
+    all_read_at: float = 0.0
 
     def lag(self) -> float | None:
         """Seconds between the newest event read and now, by both clocks; None before the first.
 
-        0 once the source has reported that there is no more.
+        0 once the source has reported that there is no more. When it is not read any longer, from
+        then on, as the source may go on.
         """
         if not self.behind:
             return 0.0
-        return max(0.0, time.time() - self.timestamp) if self.timestamp else None
+        newest = max(self.timestamp, self.all_read_at)
+        return max(0.0, time.time() - newest) if newest else None
+
+    def leave(self, state: str, error: str = "") -> None:
+        """Note that the source is not read for now."""
+        if not self.behind:
+            self.all_read_at = time.time()
+        self.state, self.behind, self.error = state, True, error
 
 
 class SourceReader(Actor[Never]):
@@ -177,7 +186,7 @@ class SourceReader(Actor[Never]):
 
     async def on_stop(self) -> None:
         """Close the connection, which also ends a read in progress in the thread."""
-        self.progress.state = "stopped"
+        self.progress.leave("stopped", self.progress.error)
         self._side_effects.close()
         if self._stream is not None:
             self._stream.close()
@@ -350,7 +359,5 @@ class SourceReader(Actor[Never]):
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 
     def _lost(self, error: StreamLostError) -> None:
-        self.progress.state = "reconnecting"
-        self.progress.behind = True
-        self.progress.error = str(error)
+        self.progress.leave("reconnecting", str(error))
         self._log.warning("source.lost", error=str(error), position=str(self._start))

@@ -94,7 +94,9 @@ def _writer(running: RunningTask | None, counts: TaskCounts, rates: RateMeter) -
     return replace(
         done,
         state=writer.jobs.state,
-        last_batch_seconds=round(progress.last_batch_seconds, 3),
+        last_batch_seconds=None
+        if progress.last_batch_seconds is None
+        else round(progress.last_batch_seconds, 3),
         queued_bytes=writer.queued_bytes,
         checkpoint_age_seconds=round(time.monotonic() - progress.saved_at, 1),
     )

@@ -57,7 +57,7 @@ class WriterSettings:
 class WriterProgress:
     """How far the writer is, for `status`."""
 
-    last_batch_seconds: float = 0.0
+    last_batch_seconds: float | None = None
     saved_at: float = field(default_factory=time.monotonic)
     saved: dict[str, str] = field(default_factory=dict)
 

@@ -44,8 +44,17 @@ def test_counts_go_on_over_a_pause(
         task.until_applied(name, shards.sources)
         assert task.cli("pause", name).returncode == 0
         before = task.until_state(name, "paused")
+        task.until(
+            lambda: (status_of(task, name).sources[0].lag_seconds or 0) > 0, "falling behind"
+        )
         assert task.cli("resume", name).returncode == 0
-        task.until_state(name, "running")
+        seen: list[TaskStatus] = []
+
+        def follows() -> bool:
+            seen.append(status_of(task, name))
+            return seen[-1].state == "running" and seen[-1].sources[0].state == "reading"
+
+        task.until(follows, "following the source again")
         insert(mariadb_source, name, 2000, 5)
         task.until_applied(name, shards.sources)
         after = status_of(task, name)
@@ -59,7 +68,7 @@ def test_counts_go_on_over_a_pause(
     assert after.writer.batches > before.writer.batches > 0
     assert after.sources[0].rows > before.sources[0].rows > 0
     assert after.sources[0].bytes > before.sources[0].bytes > 0
-    for status in (before, after):
+    for status in (before, *seen, after):
         assert status.copy is not None
         assert status.copy.state == "finished"
         assert (status.copy.tables_done, status.copy.tables, status.copy.rows) == (3, 3, COPIED)

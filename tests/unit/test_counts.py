@@ -54,8 +54,31 @@ def test_what_was_copied_before_this_start_is_progress_without_a_rate() -> None:
     progress = CopyProgress(CopyCounts(replaced=2))
     progress.add_former(CopiedTables(tables=2, chunks=5, rows=70, size=900))
     progress.add_former(CopiedTables(tables=1, chunks=1, rows=0, size=0))
+    assert progress.status() is None, "nothing is known of it yet"
     progress.finish()
-    status = progress.status()
+    status = progress.figures()
+    assert progress.status() == status
     assert (status.state, status.tables, status.tables_done) == ("finished", 3, 3)
     assert (status.rows, status.rows_expected, status.chunks, status.bytes) == (70, 70, 6, 900)
     assert (status.rows_per_second, status.replaced) == (0, 2)
+
+
+def test_while_a_new_start_counts_the_copy_is_where_the_last_one_left_it() -> None:
+    counts = CopyCounts()
+    first = CopyProgress(counts, tables=3, tables_done=1, rows=70, expected=200, counted=True)
+    assert first.figures().rows_per_second > 0
+    first.end()
+    left = first.status()
+    assert left is not None
+    assert (left.state, left.rows, left.tables_done) == ("copying", 70, 1)
+    assert (left.rows_per_second, left.seconds_left) == (0.0, None), "nothing is copied any more"
+    again = CopyProgress(counts)
+    assert again.status() == left
+    again.end()
+    third = CopyProgress(counts)
+    assert third.status() == left, "the start between did not come to count"
+    third.add_former(CopiedTables(tables=3, chunks=5, rows=200, size=900))
+    third.finish()
+    third.end()
+    assert third.status() == third.figures()
+    assert CopyProgress(counts).status() == third.figures()
