@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Annotated, ParamSpec
 
 import typer
-from rich.text import Text
 
 from actors.control.commands import pause, resume, status, stop
 from actors.control.exit_codes import (
@@ -19,6 +18,7 @@ from actors.control.exit_codes import (
     DEMO_CODES,
     REMOVE_CODES,
     RUN_CODES,
+    WRONG_USAGE,
     exit_code,
     innermost,
 )
@@ -26,7 +26,7 @@ from actors.reading.commands import inject, list_overrides, replace, skip
 from actors.sharding.commands import show_ddl_locks, unlock_ddl_lock
 from actors.task.commands import check, list_structures, remove, run, set_structure
 from replicator.demo.commands import demo
-from replicator.terminal.consoles import err, out
+from replicator.terminal.consoles import complain, err, out
 
 P = ParamSpec("P")
 
@@ -38,8 +38,13 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
     def run_command(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except (typer.Exit, typer.BadParameter):
+        except typer.Exit:
             raise
+        except typer.BadParameter as error:
+            if err.is_terminal:
+                raise
+            complain(error.format_message())
+            raise typer.Exit(WRONG_USAGE) from None
         except KeyboardInterrupt:
             raise typer.Exit(0) from None
         except Exception as error:
@@ -47,7 +52,10 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
             code = exit_code(cause)
             if code is None:
                 raise
-            err.print(Text.assemble(("error: ", "bold red"), str(cause)), soft_wrap=True)
+            ways_out = getattr(cause, "ways_out", ())
+            # A fault that brings its ways out has a text with all of it, too.
+            message = getattr(cause, "message", "") if ways_out else str(cause)
+            complain(message, where=getattr(cause, "where", ""), ways_out=ways_out)
             raise typer.Exit(code) from None
 
     return run_command

@@ -14,7 +14,7 @@ import typer
 
 from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
 from actors.control.exit_codes import FAILED
-from replicator.terminal.consoles import err, out
+from replicator.terminal.consoles import complain, out
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
@@ -63,7 +63,7 @@ def _list(as_json: bool) -> None:
     elif found or not silent:
         out.print(render_tasks(found))
     for reason in silent:
-        err.print(f"error: {reason}", markup=False, highlight=False, soft_wrap=True)
+        complain(reason)
     if silent:
         raise typer.Exit(FAILED)
 
@@ -117,7 +117,7 @@ def pause(task: TaskName, target: Targets = None, source: Sources = None) -> Non
         return
     found = anyio.run(pause_task, name)
     if found.state != "paused":
-        err.print(f"task {name} is {found.state}", markup=False, highlight=False)
+        complain(f"task {name} is {found.state}")
         raise typer.Exit(FAILED)
     out.print(f"task {name} is paused", markup=False, highlight=False)
     if found.error:
