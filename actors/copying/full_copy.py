@@ -159,7 +159,7 @@ class FullCopy:
                 for source, copy in copies.items():
                     tasks.start_soon(self._copy_source, source, copy, jobs, stop)
             if not stop.is_set() and _left_out(members, every):
-                self.progress.waiting = "blocked parts of the task are not copied"
+                self.progress.waiting = "what is blocked, or away, is not copied"
                 await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():

@@ -63,6 +63,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         columns=setup.columns,
         allowed=_allowed(setup.source, task),
         expression_filters=setup.expression_filters,
+        followed=checkpoint is not None,
     )
 
 

@@ -17,6 +17,7 @@ from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
+from actors.task.away_sources import AwaySources
 from actors.task.copy_overlap import hand_over
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
@@ -46,7 +47,7 @@ class Generation:
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
     followed; both stay as they were in the end. What is done is added to ``counts``. ``blocked``
-    parts of the task do not go on in it.
+    parts of the task do not go on in it, nor do ``away`` sources, to which it adds.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Generation:
         counts: TaskCounts,
         lease: Lease,
         blocked: Parts,
+        away: AwaySources,
     ) -> None:
         self.copy: FullCopy | None = None
         self.running: RunningTask | None = None
@@ -64,6 +66,7 @@ class Generation:
         self.counts = counts
         self._lease = lease
         self.blocked = blocked
+        self._away = away
         self._log = structlog.get_logger()
 
     @property
@@ -102,12 +105,14 @@ class Generation:
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
         """Work until ``stop``; True where rows are to be looked up, which is done at a start."""
         task = self._task
+        await self._look_at_sources()
         async with resources_of(
-            task, self._session, self.counts, self._lease, self.blocked
+            task, self._session, self.counts, self._lease, self.blocked, self._away.reasons
         ) as resources:
             self._log.info("task.step", step="saved state")
             await refuse_leftovers(resources.meta.connection, task)
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
+            await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
@@ -124,11 +129,11 @@ class Generation:
             starts = {
                 source: await load_start(setup, resources.registry, resources.meta)
                 for source, setup in resources.setups.items()
-                if source not in self.blocked.sources
+                if source not in resources.blocked.sources
             }
             stopped = {
                 source: await load_stopped(source, resources.registry, resources.meta)
-                for source in sorted(self.blocked.sources)
+                for source in sorted(resources.blocked.sources)
             }
             safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
             safe_until = await hand_over(resources.meta, resources.registry, starts, safe)
@@ -144,6 +149,25 @@ class Generation:
             )
             await self._follow(self.running, moved, stop, started)
             return not stop.is_set()
+
+    async def _look_at_sources(self) -> None:
+        """Find out who is away. Raises DatabaseUnavailableError where nobody is left to go on."""
+        away = self._away
+        going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
+        away.forget(self.blocked.sources)
+        # Who is known to be away is looked at while the others go on: it may take a time-out.
+        await away.look(going - away.reasons.keys() or going)
+        if going <= away.reasons.keys():
+            raise away.waited_for()
+
+    async def _wait_for_new_sources(self, resources: Resources) -> None:
+        """Raise DatabaseUnavailableError where nothing is saved of a source that is away.
+
+        What its shards share with others is not known then.
+        """
+        for source in resources.away:
+            if await resources.meta.load(source) is None:
+                raise self._away.waited_for()
 
     async def _follow(
         self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event

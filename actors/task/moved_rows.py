@@ -157,7 +157,7 @@ class MovedRows:
         if table is None or table.row_key is None or not members:
             raise _NotYetError("the target has no key, or is not there")
         if any(member.source not in self._starts for member in members):
-            raise _NotYetError("a source of its shards is blocked")
+            raise _NotYetError("a source of its shards is not read")
         seen: dict[str, _Seen] = {}
         try:
             for source in {member.source for member in members}:

@@ -115,7 +115,7 @@ def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceS
     saved = running.stopped[source]
     return SourceStatus(
         source=source,
-        state="blocked",
+        state=f"reconnecting: {running.away[source]}" if source in running.away else "blocked",
         saved_position=str(saved) if saved else "",
         rows=counts.rows,
         bytes=counts.bytes,

@@ -19,13 +19,14 @@ from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.task import operator_commands
+from actors.task.away_sources import AwaySources
 from actors.task.blocked_parts import Block, BlockedParts, block_of
 from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.leftovers import forget_saved, refuse_removed
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
-from actors.task.prechecks import precheck
+from actors.task.prechecks import Prechecks
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.spark import TaskSpark
 from actors.task.status_report import RateMeter, task_status
@@ -74,6 +75,8 @@ class TaskSupervisor:
         self._wished = anyio.Event()
         self._parts = BlockedParts(task.name)
         self._sources = [instance.source_id for instance in task.mysql_instances]
+        self._away = AwaySources({s: address_of(task.source(s).connection) for s in self._sources})
+        self._prechecks = Prechecks(task, self._away)
         self._whole: Block | None = None
         self._nothing_left = False
         self._known_targets: frozenset[TableName] = frozenset()
@@ -247,9 +250,10 @@ class TaskSupervisor:
         where that is asked. False where the operator wants something else before that is done."""
         if self._prepared:
             await refuse_removed(self._task)
+            await self._prechecks.make(self._parts.blocked.sources)
             return True
         self._log.info("task.step", step="checks")
-        await precheck(self._task)
+        await self._prechecks.make(self._parts.blocked.sources)
         self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
         if not await self._keeper.take(self._wished, forgetting=forgetting):
@@ -263,11 +267,12 @@ class TaskSupervisor:
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
-            self._task, session, self._counts, self._lease, self._parts.blocked
+            self._task, session, self._counts, self._lease, self._parts.blocked, self._away
         )
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
+                tasks.start_soon(self._begin_with_who_is_back, started)
                 tasks.start_soon(self._end_without_lease)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
@@ -283,6 +288,12 @@ class TaskSupervisor:
         states: dict[str, TaskState] = {"stop": "stopping", "pause": "pausing", "run": "starting"}
         if self._phase.state != states[self._wish]:
             self._enter(states[self._wish])
+
+    async def _begin_with_who_is_back(self, started: anyio.Event) -> None:
+        await started.wait()
+        await self._away.one_is_back()
+        self._leave()
+        self._wished.set()
 
     async def _keep_lease(self) -> None:
         """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""

@@ -72,7 +72,8 @@ class Resources:
     """What the actors of one generation share.
 
     ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
-    empty table what it does. ``blocked``: the parts of the task that are not to go on.
+    empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
+    are ``away`` (with the reason) among them.
     """
 
     task: Task
@@ -84,11 +85,17 @@ class Resources:
     ddl: Connection
     scratch: Connection
     blocked: Parts
+    away: Mapping[str, str]
 
 
 @asynccontextmanager
 async def resources_of(
-    task: Task, session: SparkSession, counts: TaskCounts, lease: Lease, blocked: Parts
+    task: Task,
+    session: SparkSession,
+    counts: TaskCounts,
+    lease: Lease,
+    blocked: Parts,
+    away: Mapping[str, str],
 ) -> AsyncIterator[Resources]:
     """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
     address = address_of(task.target_database)
@@ -103,7 +110,8 @@ async def resources_of(
             MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
             ddl,
             scratch,
-            blocked,
+            Parts(blocked.targets, blocked.sources | away.keys()),
+            dict(away),
         )
     finally:
         for connection in (meta, ddl, scratch):
@@ -114,8 +122,9 @@ async def resources_of(
 class RunningTask:
     """The actors of a task that follows its sources, all of them there from the first moment.
 
-    ``units`` by source. ``stopped`` are the blocked sources, with where each is saved.
-    ``overrides`` are those that the readers look up.
+    ``units`` by source. ``stopped`` are the sources that are not read, blocked ones and those that
+    are ``away`` (with the reason), with where each is saved. ``overrides`` are those that the
+    readers look up.
     """
 
     registry: SchemaRegistry
@@ -123,6 +132,7 @@ class RunningTask:
     coordination: Coordination
     units: Mapping[str, SourceUnit]
     stopped: Mapping[str, BinlogPosition | None]
+    away: Mapping[str, str]
     watch: PurgeWatch
     overrides: DdlOverrides
 
@@ -192,11 +202,10 @@ async def wire(
             source in copies,
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
-    watch = PurgeWatch(
-        {source: setup.address for source, setup in resources.setups.items()},
-        partial(_need, writer, coordination, units, stopped),
-    )
-    return RunningTask(registry, writer, coordination, units, stopped, watch, overrides)
+    need = partial(_need, writer, coordination, units, stopped)
+    watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
+    away = resources.away
+    return RunningTask(registry, writer, coordination, units, stopped, away, watch, overrides)
 
 
 def _apply_settings(
@@ -341,7 +350,7 @@ def _need(
 ) -> BinlogNeed | None:
     if source in stopped:
         saved = stopped[source]
-        return BinlogNeed(saved, "the source is blocked", stopped=True) if saved else None
+        return BinlogNeed(saved, "the source is not read", stopped=True) if saved else None
     position = writer.tracker(source).resume.position
     if position is None:
         return None

@@ -29,7 +29,8 @@ class SourceToCheck:
     copy is made; ``copies_rows`` is true when one is. ``registered_as`` is the host name that our
     own reader registers with there: an entry under that name is a reader of ours that the server
     has not noticed to be gone. ``columns``: the rules about columns. ``allowed``: patterns of
-    schema and table in the lists of what is to be replicated.
+    schema and table in the lists of what is to be replicated. ``followed``: ``start`` is that of a
+    checkpoint.
     """
 
     source_id: str
@@ -44,6 +45,7 @@ class SourceToCheck:
     columns: ColumnRules = NO_COLUMN_RULES
     allowed: tuple[tuple[str, str], ...] = ()
     expression_filters: ExpressionFilters = NO_EXPRESSIONS
+    followed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 import config
 from actors.counts import TaskCounts
 from actors.faults import FatalError, Parts
+from actors.task.away_sources import AwaySources
 from actors.task.generation import Generation
+from actors.task_setup import source_setups
 from replicator.binlog.position import BinlogPosition
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
@@ -27,7 +29,8 @@ NOTHING = Parts()
 def generation_of(task: config.Task, session: SparkSession, blocked: Parts = NOTHING) -> Generation:
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
-    return Generation(task, session, TaskCounts(), lease, blocked)
+    away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
+    return Generation(task, session, TaskCounts(), lease, blocked, away)
 
 
 @asynccontextmanager
