@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.checks.items import ALL
+from replicator.checks.items import ALL, KEY_COLLISIONS
 from replicator.checks.result import CheckResult
 
 _MARKS = {"passed": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "bold red")}
@@ -57,10 +57,15 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str]) -> Text:
     if left_out:
         names = ", ".join(sorted(left_out))
         text.append(f"left out by ignore-checking-items: {names}\n", "yellow")
-    failed = sum(result.state == "failed" for result in results)
+    names_failed = [result.name for result in results if result.state == "failed"]
+    failed = len(names_failed)
     warnings = sum(result.state == "warning" for result in results)
     passed = len(results) - failed - warnings
     text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
+    if set(names_failed) == {KEY_COLLISIONS}:
+        # `run` does not look at them.
+        text.append("the task starts, ", "bold yellow")
+        return text.append("but the target can't have all rows before this is mended.", "bold red")
     if failed:
         return text.append("the task can't run before this is mended.", "bold red")
     if left_out:

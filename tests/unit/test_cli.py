@@ -347,6 +347,19 @@ def test_check_shows_what_passed_and_what_to_mend(
         assert expected in out
 
 
+def test_check_says_that_a_task_starts_whose_shards_share_keys(
+    task_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(task: object, ignore: frozenset[str]) -> list[CheckResult]:
+        return [CheckResult("key_collisions", "target", "failed", "twice", ("Renumber",))]
+
+    monkeypatch.setattr(checks, "run_checks", found)
+    code, out, _ = invoke("check", task_file, "--keys", "none")
+    assert code == 1
+    assert "the task starts" in out
+    assert "can't run" not in out
+
+
 def test_a_machine_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from replicator.pipeline import session
 
