@@ -55,6 +55,34 @@ def single_changes(statement: Recognised) -> tuple[str, ...]:
     return tuple(f"{head} {_written(action)}" for action in actions)
 
 
+def renewed_columns(statement: Recognised) -> frozenset[str]:
+    """The columns, folded, that an ALTER drops and adds anew.
+
+    Made at once, indexes of such a column are then of the new one; one after the other, they go
+    with the old one (MySQL, ``mysql_prepare_alter_table`` in ``sql/sql_table.cc``).
+    """
+    dropped: set[str] = set()
+    added: set[str] = set()
+    for action in alter_actions(statement):
+        for part in _parts(tuple(action)):
+            if _about_keys(part):
+                continue
+            named = next((t for t in part[1:] if t.is_name and t.keyword not in _NOISE), None)
+            if named is not None and part[0].keyword in ("DROP", "ADD"):
+                (dropped if part[0].keyword == "DROP" else added).add(folded(named.name))
+    return frozenset(dropped & added)
+
+
+def dropped_keys(statement: Recognised) -> frozenset[str]:
+    """The keys, folded, that an ALTER drops by their names."""
+    found = set()
+    for action in alter_actions(statement):
+        if action[0].keyword == "DROP" and _about_keys(tuple(action)):
+            names = [t for t in action[2:] if t.is_name and t.keyword not in _NOISE]
+            found |= {folded(token.name) for token in names[:1]}
+    return frozenset(found)
+
+
 def _parts(action: Action) -> Iterator[Action]:
     """An action, or those that it is written together with."""
     for place in range(1, len(action) - 1):

@@ -191,7 +191,7 @@ class DdlExecutor:
             return False
         whole = _recognised(ddl, ddl.sql)
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
-        if not singles:
+        if not singles or not await self._rehearsal.keeps_keys(ddl.target, whole):
             return False
         if not await self._rehearsal.refused(ddl.target, [whole], ddl.context):
             return False

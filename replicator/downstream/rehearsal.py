@@ -8,12 +8,18 @@ import anyio
 import pymysql.err
 
 from replicator.ddl.retarget import retarget
+from replicator.ddl.single_changes import dropped_keys, renewed_columns
 from replicator.ddl.statement import Recognised
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName, folded, quote
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import StatementContext
 from replicator.mysql.statement_session import set_up_session
+
+_KEY_PARTS = """
+SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
 
 
 class Rehearsal:
@@ -38,6 +44,21 @@ class Rehearsal:
                 return await self._tried(target, statements, context)
             finally:
                 await self._connection.execute(drop)
+
+    async def keeps_keys(self, target: TableName, statement: Recognised) -> bool:
+        """Whether no key of the target goes with a column that a statement drops and adds anew,
+        although the statement, made at once, keeps it.
+
+        Raises DatabaseUnavailableError.
+        """
+        renewed, dropped = renewed_columns(statement), dropped_keys(statement)
+        if not renewed:
+            return True
+        parts = await self._connection.fetch(_KEY_PARTS, (target.schema, target.table))
+        return all(
+            folded(str(column)) not in renewed or folded(str(key)) in dropped
+            for key, column in parts
+        )
 
     async def _tried(
         self, target: TableName, statements: Sequence[Recognised], context: StatementContext

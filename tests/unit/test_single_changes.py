@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.ddl.recognise import recognise
-from replicator.ddl.single_changes import single_changes
+from replicator.ddl.single_changes import dropped_keys, renewed_columns, single_changes
 
 
 def singles(actions: str, head: str = "ALTER TABLE d.t") -> list[str]:
@@ -75,6 +75,16 @@ def test_the_head_of_the_statement_stays() -> None:
         "ADD a INT",
         "ADD b INT",
     ]
+
+
+def test_columns_that_come_anew_and_keys_that_go() -> None:
+    found = recognise(
+        "ALTER TABLE t DROP COLUMN IF EXISTS `A`, ADD (a INT, x INT), DROP b, DROP INDEX I,"
+        " ADD INDEX b (x), DROP c, CHANGE d c INT, DROP KEY IF EXISTS k, ADD COLUMN n INT",
+        default_schema="d",
+    )
+    assert renewed_columns(found) == {"a"}
+    assert dropped_keys(found) == {"i", "k"}
 
 
 def test_other_statements_have_none() -> None:
