@@ -104,7 +104,9 @@ class KeyReader:
             if numbers is not None:
                 return KeyValues(numbers, np.zeros(len(numbers), np.int64), shown)
         forms = list(map(self._forms, read.columns, fields))
-        pairs = np.frombuffer(b"".join(map(_digest, zip(*forms, strict=True))), ">i8")
+        texts = forms[0] if len(forms) == 1 else map(_joined, zip(*forms, strict=True))
+        digests = [blake2b(text, digest_size=_DIGEST).digest() for text in texts]
+        pairs = np.frombuffer(b"".join(digests), ">i8")
         pairs = pairs.astype(np.int64).reshape(-1, 2)
         if len(fields) == 1 and read.columns[0].rule in _NUMBERS:
             _put_numbers(forms[0], pairs)
@@ -127,6 +129,9 @@ class KeyReader:
 def _fields(read: KeyRead, lines: Sequence[bytes]) -> list[Sequence[bytes]]:
     """The fields of the rows without a NULL, column by column."""
     width = sum(bool(column.selected) for column in read.columns)
+    if width == len(read.columns) == 1 and not read.apart:
+        # A line is its only field.
+        return [[line for line in lines if line != NULL_FIELD]]
     rows = [line.split(b"\t")[:width] for line in lines]
     rows = [row for row in rows if NULL_FIELD not in row]
     given: Iterator[Sequence[bytes]] = iter(list(zip(*rows, strict=True)) if rows else [()] * width)
@@ -141,6 +146,8 @@ def _shown(read: KeyRead, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
         values if (show := shown_as(column.rule, column.charset)) is None else map(show, values)
         for column, values in zip(read.columns, fields, strict=True)
     ]
+    if len(readable) == 1:
+        return [value[:SHOWN_BYTES] for value in readable[0]]
     return [b", ".join(row)[:SHOWN_BYTES] for row in zip(*readable, strict=True)]
 
 
@@ -163,8 +170,6 @@ def _put_numbers(forms: Sequence[bytes], pairs: NDArray[np.int64]) -> None:
             pairs[place] = number, 0
 
 
-def _digest(forms: tuple[bytes, ...]) -> bytes:
-    if len(forms) == 1:
-        return blake2b(forms[0], digest_size=_DIGEST).digest()
-    joined = b"".join(len(form).to_bytes(4, "big") + form for form in forms)
-    return blake2b(joined, digest_size=_DIGEST).digest()
+def _joined(forms: tuple[bytes, ...]) -> bytes:
+    """The columns of a value as one text, from which no other columns can come."""
+    return b"".join([len(form).to_bytes(4, "big") + form for form in forms])

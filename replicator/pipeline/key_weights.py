@@ -85,13 +85,12 @@ class TargetWeights:
         if not letters:
             found = self._asked(comparing, texts)
         else:
-            strange = [text for text in texts if text.translate(None, _PRINTABLE)]
+            rests = [text.translate(None, _PRINTABLE) for text in texts]
+            strange = [text for text, rest in zip(texts, rests, strict=True) if rest]
             asked = iter(self._asked(comparing, strange))
             found = [
-                next(asked)
-                if text.translate(None, _PRINTABLE)
-                else b"".join([letters[letter] for letter in text])
-                for text in texts
+                next(asked) if rest else b"".join([letters[letter] for letter in text])
+                for text, rest in zip(texts, rests, strict=True)
             ]
         return [_trimmed(weights, padding.weight) for weights in found]
 
