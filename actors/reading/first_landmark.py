@@ -30,6 +30,7 @@ async def landmark_before(setup: SourceSetup, server: ServerIdentity, file: str)
         heartbeat=_HEARTBEAT,
         read_timeout=_READ_TIMEOUT,
         expected=server,
+        bare=True,
     )
     try:
         return await anyio.to_thread.run_sync(first_landmark, connection, file)

@@ -14,7 +14,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,6 +34,7 @@ from replicator.binlog.server import Flavor, ServerInfo, server_info
 from replicator.mysql.address import CONNECT_TIMEOUT
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.session_defaults import session_defaults
 
 _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12
@@ -82,10 +83,12 @@ class BinlogConnection:
         heartbeat: float,
         read_timeout: float,
         expected: ServerIdentity | None = None,
+        bare: bool = False,
     ) -> None:
         """``heartbeat`` and ``read_timeout`` in seconds; the latter is the longer one.
 
-        ``expected`` is the server that ``start`` is a place in the binlog of; None: any.
+        ``expected`` is the server that ``start`` is a place in the binlog of; None: any. ``bare``:
+        only events are wanted, neither the GTID set at the start nor what sessions have there.
         """
         described = start.gtid or "the first GTID" if isinstance(start, GtidStart) else str(start)
         self._address = address
@@ -93,6 +96,7 @@ class BinlogConnection:
         self._request = StreamRequest(str(address), described, server_id)
         self._server_id = server_id
         self._expected = expected
+        self._bare = bare
         self._heartbeat = heartbeat
         self._timeout = read_timeout
         self._connection: Any = None
@@ -233,8 +237,10 @@ class BinlogConnection:
     def _open(self) -> tuple[ServerInfo, str]:
         self._connection = self._connect()
         info = server_info(self._connection)
+        if not self._bare:
+            info = replace(info, session=session_defaults(self._connection))
         self._check_identity(info)
-        gtid = self._start.gtid or self._ask_gtid(info)
+        gtid = self._start.gtid or ("" if self._bare else self._ask_gtid(info))
         self._negotiate(info)
         self._register()
         with self._asking:

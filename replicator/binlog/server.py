@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.identity import ServerIdentity
-from replicator.mysql.session_defaults import SessionDefaults, session_defaults
+from replicator.mysql.session_defaults import SessionDefaults
 
 VARIABLES_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
@@ -57,14 +57,13 @@ class ServerInfo:
 
 
 def server_info(connection: Any) -> ServerInfo:
-    """Ask an open PyMySQL connection what server it is connected to.
+    """Ask an open PyMySQL connection what server it is connected to, not what its sessions have.
 
     Raises pymysql.MySQLError as the connection does, BinlogError for an unreadable version.
     """
     with connection.cursor() as cursor:
         cursor.execute(VARIABLES_SQL)
-        info = parse_server_info({str(name).lower(): str(value) for name, value in cursor})
-    return replace(info, session=session_defaults(connection))
+        return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
 
 
 def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:

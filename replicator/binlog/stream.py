@@ -68,7 +68,9 @@ class BinlogStream:
         self._connection = connect(start)
         mark = start.landmark
         self._look_back = (
-            LandmarkCheck(connect(SourcePosition(BinlogPosition(mark.file, mark.offset))), mark)
+            LandmarkCheck(
+                connect(SourcePosition(BinlogPosition(mark.file, mark.offset)), bare=True), mark
+            )
             if mark
             else None
         )
