@@ -35,9 +35,11 @@ from actors.task_setup import SourceSetup, address_of
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_chunk import CopySettings, OnDuplicate
@@ -260,7 +262,8 @@ class FullCopy:
         limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
         statements = None
         if start.position and start.server and self._task.task_mode == "all":
-            statements = CopyStatements(setup, start.server, start.position)
+            ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
+            statements = CopyStatements(setup, start.server, start.position, ghosts)
         stream = PatientStream(source, setup.address, self.progress)
         plans = ShardPlans(setup, targets, statements, stream)
         followed = start.position is not None

@@ -37,15 +37,22 @@ class CopyStatements:
     """What changed the tables of a source since its copy began at ``start``, as far as it was read.
 
     Each stretch of the binlog is read once. Nobody else reads the source's binlog while it is
-    copied, as a server serves one of us at a time.
+    copied, as a server serves one of us at a time. ``ghosts``: what the source's ghost tables are
+    known to have gone through, also before ``start``.
     """
 
-    def __init__(self, setup: SourceSetup, server: ServerIdentity, start: SourcePosition) -> None:
+    def __init__(
+        self,
+        setup: SourceSetup,
+        server: ServerIdentity,
+        start: SourcePosition,
+        ghosts: GhostHistory,
+    ) -> None:
         self._setup = setup
         self._server = server
         self._next = start
         self._changes: dict[tuple[int, int], TableChange] = {}
-        self._history = GhostHistory()
+        self._history = ghosts
         self._lock = anyio.Lock()
 
     @property

@@ -188,6 +188,25 @@ async def test_names_that_go_round_and_ghosts_pass_with_a_stop_in_between(single
         await single.check(generation)
 
 
+async def test_a_ghost_of_before_the_copy_takes_its_tables_place_during_it(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    slow(merging, "", speed=100)
+    merging.create("x", NUMBERS, with_target=False)
+    numbers(merging, "x_1", 1)
+    merging.do("CREATE TABLE _x_1_gho LIKE x_1", "ALTER TABLE _x_1_gho ADD c INT DEFAULT 4")
+    async with copying(merging, 1) as generation:
+        merging.do(
+            "INSERT INTO _x_1_gho (id, n, gone) SELECT id, n, gone FROM x_1",
+            "RENAME TABLE x_1 TO _x_1_del, _x_1_gho TO x_1",
+            "UPDATE x_1 SET c = 8 WHERE id IN (3, 149)",
+        )
+        await merging.copied(generation, LONG)
+        await merging.caught_up(generation, LONG)
+        await merging.check(generation)
+
+
 @pytest.mark.slow
 async def test_shards_that_go_are_not_waited_for(single: Merging) -> None:
     for table in ("dropped", "emptied", "recreated"):
