@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from replicator.binlog.segment import Statement
+from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.online_ddl import (
     Beside,
     GhostAct,
@@ -97,8 +98,10 @@ class OnlineDdl:
         """Save what was learned since the last call."""
         while self._unsaved:
             assert self._store is not None
+            reach(CrashPoint.GHOST_READ)
             await self._store.put(self._source, self._unsaved[0])
             del self._unsaved[0]
+            reach(CrashPoint.GHOST_RECORDED)
 
     def tell_left_out(self, table: TableName) -> None:
         """Say once that the rows of a ghost or trash table are left out, if it is one."""

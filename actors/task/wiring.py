@@ -44,6 +44,7 @@ from config.models import Task
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
+from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.ddl_execution import DdlExecutor
@@ -236,8 +237,10 @@ async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) 
     place = start.resume.binlog.key if start.resume is not None else 0
     await record_ghosts(setup, start.server, start.read_from, place, store)
     history = GhostHistory(await store.load(setup.source))
-    if start.resume is not None:
-        await store.forget(setup.source, history.outdated(place))
+    outdated = history.outdated(place) if start.resume is not None else ()
+    if outdated:
+        await store.forget(setup.source, outdated)
+        reach(CrashPoint.GHOSTS_FORGOTTEN)
     return OnlineDdl(setup.source, setup.router, history, store)
 
 

@@ -43,9 +43,12 @@ ELSEWHERE = {
     CrashPoint.LOCK_AGREED,
     CrashPoint.LOCK_DECIDED,
     CrashPoint.SOURCE_RESTARTED,
+    CrashPoint.GHOST_READ,
+    CrashPoint.GHOST_RECORDED,
+    CrashPoint.GHOSTS_FORGOTTEN,
 }
-"""Steps of the full copy and of coordinated DDL: `test_copy_crashes` and `test_shard_ddl_crashes`
-die at them."""
+"""Steps of the full copy, of coordinated DDL and of online schema changes: `test_copy_crashes`,
+`test_shard_ddl_crashes` and `test_online_ddl_crashes` die at them."""
 
 
 def test_every_step_is_hit() -> None:

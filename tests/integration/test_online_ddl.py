@@ -6,42 +6,16 @@ import anyio
 import pytest
 
 from tests.support.merging import Merging
+from tests.support.online_steps import gh_ost_steps, pt_osc_steps
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MARIADB = pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 
 
-def gh_ost(table: str, change: str, counter: int = 1) -> list[str]:
-    ghost, trash, log = f"_{table}_gho", f"_{table}_del", f"_{table}_ghc"
-    return [
-        f"DROP TABLE IF EXISTS {ghost}, {trash}, {log}",
-        f"CREATE TABLE {log} (id BIGINT AUTO_INCREMENT PRIMARY KEY, hint VARCHAR(64))",
-        f"CREATE TABLE {ghost} LIKE {table}",
-        f"ALTER /* gh-ost */ TABLE {ghost} {change}",
-        f"ALTER /* gh-ost */ TABLE {ghost} AUTO_INCREMENT={counter}",
-        f"INSERT INTO {log} VALUES (1, 'state')",
-        f"INSERT IGNORE INTO {ghost} (id, v) SELECT id, v FROM {table}",
-        f"CREATE TABLE {trash} (id INT PRIMARY KEY) COMMENT='ghost-cut-over-sentry'",
-        f"DROP TABLE {trash}",
-        f"RENAME TABLE {table} TO {trash}, {ghost} TO {table}",
-        f"DROP TABLE {log}",
-        f"DROP TABLE {trash}",
-    ]
-
-
 def pt_osc(table: str, change: str) -> list[str]:
-    ghost, trash = f"_{table}_new", f"_{table}_old"
-    return [
-        f"CREATE TABLE {ghost} {COLUMNS}",
-        f"ALTER TABLE {ghost} {change}",
-        f"CREATE TRIGGER pt_osc_{table} AFTER INSERT ON {table} FOR EACH ROW"
-        f" REPLACE INTO {ghost} (id, v) VALUES (NEW.id, NEW.v)",
-        f"INSERT INTO {table} VALUES (1{table[-1]}, 'new')",
-        f"INSERT IGNORE INTO {ghost} (id, v) SELECT id, v FROM {table}",
-        f"RENAME TABLE {table} TO {trash}, {ghost} TO {table}",
-        f"DROP TABLE IF EXISTS {trash}",
-    ]
+    during = f"INSERT INTO {table} VALUES (1{table[-1]}, 'new')"
+    return pt_osc_steps(table, change, definition=COLUMNS, during=during)
 
 
 def plain(table: str, change: str) -> list[str]:
@@ -72,7 +46,7 @@ async def test_shards_are_changed_each_in_its_own_way(merging: Merging, mode: st
     change = "ADD COLUMN c INT DEFAULT 7"
     async with merging.running() as generation:
         merging.do(*(f"INSERT INTO x_{n} VALUES ({n}, 'a')" for n in (1, 2, 3)))
-        merging.do(*gh_ost("x_1", change))
+        merging.do(*gh_ost_steps("x_1", change))
         merging.do("INSERT INTO x_1 VALUES (21, 'b', 1)", "INSERT INTO x_2 VALUES (22, 'b')")
         merging.do(*pt_osc("x_2", change))
         merging.do(
@@ -108,7 +82,7 @@ async def test_a_ghost_with_columns_in_another_order_is_read_as_it_is(
     assert there == ((1, 10, 100, None), (2, 20, 200, 9))
 
 
-STEPS = len(gh_ost("x_1", ""))
+STEPS = len(gh_ost_steps("x_1", ""))
 
 
 @MARIADB
@@ -119,7 +93,9 @@ async def test_a_restart_before_each_step(merging: Merging, mode: str) -> None:
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (2, 'a')")
     merging.on(merging.target, "INSERT INTO x VALUES (1, 'a'), (2, 'a')")
     change = "ADD COLUMN c INT, ADD INDEX i (v)"
-    for number, steps in enumerate(zip(*(gh_ost(t, change) for t in ("x_1", "x_2")), strict=True)):
+    for number, steps in enumerate(
+        zip(*(gh_ost_steps(t, change) for t in ("x_1", "x_2")), strict=True)
+    ):
         async with merging.running() as generation:
             merging.do(*steps)
             if number < STEPS - 3:
@@ -152,7 +128,7 @@ async def test_a_ghost_of_before_the_start_takes_its_tables_place(
     """What it had gone through is told by what the two tables are at the start."""
     merging.more["shard-mode"] = mode
     merging.create("x", COLUMNS, shards=2)
-    *before, exchange, _, _ = gh_ost("x_1", IN_FLIGHT)
+    *before, exchange, _, _ = gh_ost_steps("x_1", IN_FLIGHT)
     merging.do(*before)
     for _ in range(2):
         # The second start finds what the first has recorded.
@@ -175,7 +151,7 @@ async def test_a_ghost_of_before_the_start_takes_its_tables_place(
 @MARIADB
 async def test_a_rebuild_that_was_under_way_before_the_start(merging: Merging) -> None:
     merging.create("x", COLUMNS)
-    *before, exchange, _, _ = gh_ost("x_1", "ENGINE=InnoDB")
+    *before, exchange, _, _ = gh_ost_steps("x_1", "ENGINE=InnoDB")
     merging.do(*before)
     async with merging.running():
         merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO _x_1_gho VALUES (1, 'a')")
@@ -190,7 +166,7 @@ async def test_a_ghost_of_before_the_start_that_does_not_tell_its_change(
 ) -> None:
     merging.more["shard-mode"] = mode
     merging.create("x", COLUMNS)
-    *before, exchange, _, _ = gh_ost("x_1", "CHANGE v w VARCHAR(9)")
+    *before, exchange, _, _ = gh_ost_steps("x_1", "CHANGE v w VARCHAR(9)")
     merging.do(*(sql for sql in before if "INSERT IGNORE" not in sql))
     async with merging.running() as generation:
         await merging.caught_up(generation)
@@ -213,7 +189,7 @@ async def test_a_ghost_of_before_the_start_beside_a_change_behind_it(
 ) -> None:
     """The structures of now are not those of the start."""
     merging.create("x", COLUMNS)
-    *before, exchange, _, _ = gh_ost("x_1", IN_FLIGHT)
+    *before, exchange, _, _ = gh_ost_steps("x_1", IN_FLIGHT)
     merging.do(*before)
     merging.generation()
     merging.do(f"CREATE INDEX late ON {changed} (v)")
@@ -234,7 +210,7 @@ async def test_a_ghost_of_before_the_copy_takes_its_tables_place_behind_it(
 ) -> None:
     merging.mode = "all"
     merging.create("x", COLUMNS)
-    *before, exchange, _, _ = gh_ost("x_1", IN_FLIGHT)
+    *before, exchange, _, _ = gh_ost_steps("x_1", IN_FLIGHT)
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", *before)
     async with merging.running() as generation:
         await merging.copied(generation)
@@ -248,7 +224,7 @@ async def test_ghosts_are_not_copied(merging: Merging) -> None:
     merging.mode = "all"
     merging.more_schemas()
     merging.create("x", COLUMNS)
-    *before, exchange, _, _ = gh_ost("x_1", "ADD COLUMN c INT")
+    *before, exchange, _, _ = gh_ost_steps("x_1", "ADD COLUMN c INT")
     merging.do("INSERT INTO x_1 VALUES (1, 'a')")
     merging.do(*pt_osc("x_1", "ADD COLUMN d INT")[:2])
     async with merging.running() as generation:
@@ -304,7 +280,7 @@ async def test_a_table_whose_structure_is_not_the_one_followed(
 async def test_a_ghost_that_takes_a_free_place_is_a_fault(merging: Merging) -> None:
     merging.create("x", COLUMNS)
     merging.source.execute("SET GLOBAL binlog_row_metadata = FULL")
-    steps = gh_ost("x_1", "ADD c INT")
+    steps = gh_ost_steps("x_1", "ADD c INT")
 
     async def run() -> None:
         async with merging.running() as generation:
