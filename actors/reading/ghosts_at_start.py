@@ -21,8 +21,9 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
-from replicator.ddl.online_ddl import GhostAct, GhostEntry, GhostHistory, only_counts
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
+from replicator.ddl.changed_tables import changed_tables, concerns
+from replicator.ddl.online_ddl import GhostAct, GhostEntry, GhostHistory
+from replicator.ddl.statement import Recognised
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.connection import Connection
@@ -60,7 +61,7 @@ async def record_ghosts(
         raise source_fault(setup.source, start, error) from error
     for name, (real, ghost) in found.items():
         own = (name, TableName(real.schema, real.name))
-        if not any(_concerns(table, one) for table in changed for one in own):
+        if not any(concerns(table, one) for table in changed for one in own):
             # Nothing in a binlog has these places: they are inside what stands before it.
             await _record(setup.source, store, real, ghost, name, max(place - 2, 0))
 
@@ -88,13 +89,6 @@ async def _ghosts(
         upstream.close()
 
 
-def _concerns(changed: TableName, table: TableName) -> bool:
-    """Whether what `_changed` tells of may be a change of a table."""
-    if changed.table:
-        return changed == table
-    return changed.schema in ("", table.schema)
-
-
 async def _record(
     source: str, store: OnlineDdlStore, real: Table, ghost: Table, name: TableName, at: int
 ) -> None:
@@ -113,24 +107,5 @@ async def _record(
         await store.put(source, entry)
 
 
-_HARMLESS = frozenset(
-    {
-        *(StatementKind.BEGIN, StatementKind.COMMIT, StatementKind.ROLLBACK),
-        *(StatementKind.SAVEPOINT, StatementKind.XA, StatementKind.DML, StatementKind.SEQUENCE),
-        *(StatementKind.IGNORED, StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE),
-    }
-)
-
-
 def _changed(_: Statement, recognised: Recognised) -> Iterator[TableName]:
-    """The tables that a statement may change; all of a schema, or of the source, by an empty
-    name."""
-    if recognised.kind in _HARMLESS or recognised.temporary or only_counts(recognised):
-        return
-    if recognised.kind is StatementKind.UNKNOWN:
-        yield TableName("", "")
-    if recognised.kind is StatementKind.DROP_DATABASE and recognised.schema is not None:
-        yield TableName(recognised.schema.name, "")
-    for role in (TableRole.SUBJECT, TableRole.NEW_NAME, TableRole.EXCHANGED):
-        for reference in recognised.named(role):
-            yield TableName(reference.schema, reference.table)
+    return changed_tables(recognised)

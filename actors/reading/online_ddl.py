@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from actors.reading.table_gaps import TableGaps
+from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import Statement
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.online_ddl import (
@@ -15,6 +17,7 @@ from replicator.ddl.online_ddl import (
     GhostEntry,
     GhostHistory,
     OnlineDdlError,
+    gaps_of,
     read_online,
 )
 from replicator.ddl.retarget import retarget
@@ -45,15 +48,46 @@ class OnlineDdl:
     """Knows the ghosts of one source. What it learns is to be saved before reading goes on."""
 
     def __init__(
-        self, source: str, router: Router, history: GhostHistory, store: OnlineDdlStore | None
+        self,
+        source: str,
+        router: Router,
+        history: GhostHistory,
+        store: OnlineDdlStore | None,
+        gaps: TableGaps,
     ) -> None:
         self._source = source
         self._router = router
         self._history = history
         self._store = store
+        self._gaps = gaps
         self._unsaved: list[GhostEntry] = []
         self._told: set[TableName] = set()
         self._log = structlog.get_logger().bind(source=source)
+
+    @property
+    def readings(self) -> int:
+        """How often the binlog was read ahead: that cuts off whoever follows it."""
+        return self._gaps.readings
+
+    async def look_ahead(
+        self, recognised: Recognised, statement: Statement, behind: SourcePosition
+    ) -> None:
+        """Find out, for `take`, whether a table that is dropped makes room for its ghost.
+
+        ``behind``: a boundary at or before the statement's end. Raises BinlogError,
+        DatabaseUnavailableError or FatalError.
+        """
+        at = statement.transaction
+        for gap in gaps_of(recognised, at, self._beside, self._history):
+            if self._history.is_awaited(gap.ghost, at):
+                continue
+            if await self._gaps.is_filled(gap, at, behind):
+                entry = GhostEntry(gap.ghost, at, GhostAct.AWAITED, statement.sql)
+                self._history.add(entry)
+                self._unsaved.append(entry)
+                self._log.info(
+                    "online-ddl.awaited", table=str(gap.ghost), statement=statement.sql[:500]
+                )
 
     def take(
         self, recognised: Recognised, statement: Statement, recognise: Recogniser
@@ -82,11 +116,12 @@ class OnlineDdl:
             )
         if step.replayed is None:
             return None
-        self._log.info(
-            "online-ddl.exchanged",
-            statement=statement.sql[:500],
-            replayed=[entry.sql[:500] for entry in step.replayed],
-        )
+        if step.replayed:
+            self._log.info(
+                "online-ddl.exchanged",
+                statement=statement.sql[:500],
+                replayed=[entry.sql[:500] for entry in step.replayed],
+            )
         found = [self._replay(entry, statement, recognise) for entry in step.replayed]
         if step.made is not None:
             found[0] = replace(

@@ -239,10 +239,10 @@ class SourceReader(Actor[Never]):
             if segment is None:
                 return
             reach(CrashPoint.SEGMENT_READ)
-            readings = self._side_effects.readings
+            readings = self._readings
             doubt = await self._doubt(segment)
             await self._deal(segment, doubt)
-            if self._side_effects.readings > readings:
+            if self._readings > readings:
                 # The server lets one of us read at a time.
                 return
 
@@ -257,6 +257,11 @@ class SourceReader(Actor[Never]):
             f"source {self.settings.source}, after {self._start}",
         )
 
+    @property
+    def _readings(self) -> int:
+        """How often the binlog was read ahead."""
+        return self._side_effects.readings + self._statements.online.readings
+
     async def _doubt(self, segment: Segment) -> str:
         """Why the statement that ends a segment may have written to tables unseen; else empty.
 
@@ -265,6 +270,8 @@ class SourceReader(Actor[Never]):
         statement = segment.statement
         if statement is None or statement == self._unfinished:
             return ""
+        recognised = self._statements.recognised(statement, statement.sql)
+        await self._statements.online.look_ahead(recognised, statement, segment.end)
         writer = self._statements.unseen_writer(statement)
         if writer is None:
             return ""

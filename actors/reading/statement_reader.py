@@ -136,7 +136,7 @@ class StatementReader:
 
         None for any other, and where the operator has decided about it.
         """
-        recognised = self._recognised(statement, statement.sql)
+        recognised = self.recognised(statement, statement.sql)
         named = recognised.named(TableRole.SUBJECT)
         if recognised.kind is not StatementKind.DML or not named:
             return None
@@ -161,7 +161,7 @@ class StatementReader:
             raise _unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
-        recognised = self._written_out(statement, self._recognised(statement, statement.sql))
+        recognised = self._written_out(statement, self.recognised(statement, statement.sql))
         recognised = self.sequences.without(recognised)
         if recognised.kind is StatementKind.SEQUENCE:
             self._tell(TableName(table.schema, table.table) for table in recognised.tables)
@@ -200,7 +200,7 @@ class StatementReader:
         self, statement: Statement, recognised: Recognised
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
         """The statement with its effects, or those that it stands for."""
-        replayed = self.online.take(recognised, statement, self._recognised)
+        replayed = self.online.take(recognised, statement, self.recognised)
         if replayed is None:
             found = [(statement, self._effects(recognised, statement.schema))]
         else:
@@ -220,7 +220,7 @@ class StatementReader:
         subject = recognised.tables[0].schema if recognised.tables else statement.schema
         session = replace(statement, schema=subject, error=0)
         given = [
-            self._written_out(session, self._recognised(session, text))
+            self._written_out(session, self.recognised(session, text))
             for text in override.statements
         ]
         found = overridden_effects(override.action, recognised, given, self.target, self.members)
@@ -264,9 +264,9 @@ class StatementReader:
         sql = self._collations.written_out(
             recognised, context.server_collation, context.charset_collations
         )
-        return recognised if sql is None else self._recognised(statement, sql)
+        return recognised if sql is None else self.recognised(statement, sql)
 
-    def _recognised(self, statement: Statement, sql: str) -> Recognised:
+    def recognised(self, statement: Statement, sql: str) -> Recognised:
         """Recognise a text under the SQL mode of a statement's session."""
         recognised = recognise(
             sql,

@@ -19,6 +19,7 @@ from actors.reading.online_ddl import OnlineDdl
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.reading.table_gaps import TableGaps
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination
 from actors.sharding.strategies import STRATEGIES, StrategyTools
@@ -241,7 +242,8 @@ async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) 
     if outdated:
         await store.forget(setup.source, outdated)
         reach(CrashPoint.GHOSTS_FORGOTTEN)
-    return OnlineDdl(setup.source, setup.router, history, store)
+    gaps = TableGaps(setup, start.server)
+    return OnlineDdl(setup.source, setup.router, history, store, gaps)
 
 
 def _writer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.ddl.statement import Recognised, TableRole
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.ddl.tokens import Token
 
 
@@ -16,6 +16,14 @@ def alter_actions(statement: Recognised) -> tuple[tuple[Token, ...], ...]:
     """
     (subject, *_) = statement.named(TableRole.SUBJECT)
     return split_at_commas([t for t in statement.tokens if t.start >= subject.span.end])
+
+
+def only_counts(statement: Recognised) -> bool:
+    """Whether a statement only says where a table's counter goes on."""
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return False
+    actions = alter_actions(statement)
+    return all(action[0].keyword == "AUTO_INCREMENT" and len(action) <= 3 for action in actions)
 
 
 def split_at_commas(tokens: Iterable[Token]) -> tuple[tuple[Token, ...], ...]:

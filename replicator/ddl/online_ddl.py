@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from replicator.ddl.alter_actions import alter_actions
+from replicator.ddl.alter_actions import alter_actions, only_counts
+from replicator.ddl.changed_tables import changed_tables, concerns
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
 from replicator.mysql.names import TableName
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
@@ -32,6 +33,9 @@ class GhostAct(StrEnum):
     ENDED = "ended"
     OVERTAKEN = "overtaken"
     """Its real table was changed: what the ghost went through is not all that it differs by."""
+    AWAITED = "awaited"
+    """Its real table was dropped to make room for it: the next that happens to either of them is
+    that it takes the place."""
     SAME = "same"
     """It was there before the task, and was as its table is; ``sql`` rebuilds that, which is all
     that was done if nothing follows."""
@@ -116,6 +120,11 @@ class GhostHistory:
         found = [e for e in self._of(ghost, before) if e.at > begun.at]
         return (begun, *sorted(found, key=lambda entry: entry.at))
 
+    def is_awaited(self, ghost: TableName, at: int) -> bool:
+        """Whether what was done at this very place was to make room for a ghost."""
+        entry = self._entries.get((ghost, at))
+        return entry is not None and entry.act is GhostAct.AWAITED
+
     def ghosts(self, real: TableName, before: int, online: Online) -> tuple[TableName, ...]:
         """The ghosts of a table that are there at a place."""
         found = []
@@ -152,6 +161,9 @@ def read_online(
         return OnlineStep()
     if statement.renames:
         return _renames(statement, event, online, history)
+    gaps = gaps_of(statement, event.at, online, history)
+    if gaps:
+        return _make_room(statement, gaps, event.at, history)
     return OnlineStep(tuple(_entries(statement, event, online, history)))
 
 
@@ -203,36 +215,65 @@ def _overtaken(
     """What a change of a real table means for its ghosts."""
     if beside is not None or only_counts(statement):
         return
-    ghosts = history.ghosts(table, event.at, online)
-    if statement.kind is StatementKind.DROP_TABLE:
-        _refuse_gap(statement, table, ghosts)
     if statement.kind in _OVERTAKING:
-        for ghost in ghosts:
+        for ghost in history.ghosts(table, event.at, online):
             yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
 
 
-def _refuse_gap(statement: Recognised, table: TableName, ghosts: Iterable[TableName]) -> None:
-    """Raise where a table goes whose ghost stays: its rows would go, and the ghost's be missing.
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A table that is dropped while there is a ghost of it, which stays.
 
-    So does ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change.
+    Where the ghost takes its place next, the table is not gone, and its rows are the ghost's: that
+    is ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change.
     """
-    dropped = {_name(reference) for reference in statement.named(TableRole.SUBJECT)}
-    left = [ghost for ghost in ghosts if ghost not in dropped]
-    if left:
-        raise OnlineDdlError(
-            f"{table} is dropped while there is a ghost of it, {left[0]}. If that takes its place"
-            " next (drop_swap of pt-online-schema-change), leave the target its rows, make the"
-            " tool's ALTER TABLE there by hand, and start the task behind the RENAME. If the table"
-            " is to go, replace the statement by itself"
-        )
+
+    real: TableName
+    ghost: TableName
 
 
-def only_counts(statement: Recognised) -> bool:
-    """Whether a statement only says where a table's counter goes on."""
-    if statement.kind is not StatementKind.ALTER_TABLE:
-        return False
-    actions = alter_actions(statement)
-    return all(action[0].keyword == "AUTO_INCREMENT" and len(action) <= 3 for action in actions)
+def gaps_of(
+    statement: Recognised, at: int, online: Online, history: GhostHistory
+) -> tuple[Gap, ...]:
+    """The gaps that a statement leaves."""
+    if statement.kind is not StatementKind.DROP_TABLE or statement.temporary:
+        return ()
+    dropped = [_name(reference) for reference in statement.named(TableRole.SUBJECT)]
+    return tuple(
+        Gap(table, ghost)
+        for table in dropped
+        if online(table) is None
+        for ghost in history.ghosts(table, at, online)
+        if ghost not in dropped
+    )
+
+
+def is_filled(gap: Gap, behind: Iterable[Recognised]) -> bool | None:
+    """Whether the ghost takes the place next; None where the statements behind do not tell."""
+    for statement in behind:
+        if any(concerns(name, own) for name in changed_tables(statement) for own in _both(gap)):
+            pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+            return pairs == [(gap.ghost, gap.real)]
+    return None
+
+
+def _both(gap: Gap) -> tuple[TableName, TableName]:
+    return (gap.real, gap.ghost)
+
+
+def _make_room(
+    statement: Recognised, gaps: tuple[Gap, ...], at: int, history: GhostHistory
+) -> OnlineStep:
+    """Pass a DROP TABLE over whose table is not gone. Raises where that is not known."""
+    only = len(statement.named(TableRole.SUBJECT)) == 1 == len(gaps)
+    if only and history.is_awaited(gaps[0].ghost, at):
+        return OnlineStep(replayed=())
+    raise OnlineDdlError(
+        f"{gaps[0].real} is dropped while there is a ghost of it, {gaps[0].ghost}, and it is not"
+        " known that the ghost takes its place next. If it is to (drop_swap of"
+        " pt-online-schema-change), `replicator resume` once it has. If the table is to go, replace"
+        " the statement by itself"
+    )
 
 
 def _renames(
@@ -289,7 +330,7 @@ def _life(
     ghost: TableName, real: TableName, at: int, history: GhostHistory
 ) -> tuple[GhostEntry, ...]:
     """How a ghost began, and what it went through until it takes the place of the real table."""
-    life = history.life(ghost, at)
+    life = tuple(entry for entry in history.life(ghost, at) if entry.act is not GhostAct.AWAITED)
     way_out = (
         f"Replace the statement by the ALTER TABLE of {real.table} that the tool was told to make"
     )

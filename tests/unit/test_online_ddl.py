@@ -11,6 +11,8 @@ from replicator.ddl.online_ddl import (
     GhostHistory,
     OnlineDdlError,
     OnlineStep,
+    gaps_of,
+    is_filled,
     read_online,
 )
 from replicator.ddl.recognise import recognise
@@ -86,6 +88,12 @@ def test_gh_ost() -> None:
     log.read("create /* gh-ost */ table `d`.`_t_del` (id int) comment='ghost-cut-over-sentry'")
     assert log.replayed("drop /* gh-ost */ table if exists `d`.`_t_del`", EXCHANGE) == [GH_OST[4]]
     assert log.read("drop /* gh-ost */ table if exists `d`.`_t_ghc`, `d`.`_t_del`") == PLAIN
+
+
+PT_OSC = (
+    "CREATE TABLE `d`.`_t_new` (id int primary key)",
+    "ALTER TABLE `d`.`_t_new` ADD c INT",
+)
 
 
 def test_pt_online_schema_change() -> None:
@@ -256,13 +264,53 @@ def test_an_exchange_that_changes_nothing_is_refused() -> None:
 
 
 def test_a_table_is_not_dropped_before_its_ghost_takes_its_place() -> None:
-    """As pt-online-schema-change does with drop_swap."""
     log = Log()
-    log.read("CREATE TABLE `d`.`_t_new` (id int primary key)", "ALTER TABLE `d`.`_t_new` ADD c INT")
-    with pytest.raises(OnlineDdlError, match=r"d\._t_new.* start the task behind the RENAME"):
+    log.read(*PT_OSC)
+    with pytest.raises(
+        OnlineDdlError, match=r"d\._t_new.* resume.* replace the statement by itself"
+    ):
         log.read("DROP TABLE IF EXISTS `d`.`t`")
     assert log.read("DROP TABLE other, t, _t_new").replayed is None
     assert log.read("DROP TABLE t") == PLAIN
+
+
+def test_a_table_that_makes_room_for_its_ghost_is_not_dropped() -> None:
+    """As pt-online-schema-change does with drop_swap."""
+    log = Log()
+    log.read(*PT_OSC)
+    drop = "DROP TABLE IF EXISTS `d`.`t`"
+    place = log.at + 100
+    log.history.add(GhostEntry(TableName("d", "_t_new"), place, GhostAct.AWAITED, drop))
+    assert log.replayed(drop) == []
+    assert log.replayed("RENAME TABLE `d`.`_t_new` TO `d`.`t`") == [PT_OSC[1]]
+    log.at = place - 100
+    assert log.replayed(drop) == [], "read again"
+    with pytest.raises(OnlineDdlError, match="it is not known"):
+        log.read(drop)
+
+
+@pytest.mark.parametrize(
+    ("behind", "filled"),
+    [
+        ((), None),
+        (("ALTER TABLE u ADD a INT", "DROP TRIGGER pt_osc_d_t_del", "COMMIT"), None),
+        (("ALTER TABLE u ADD a INT", "RENAME TABLE _t_new TO t"), True),
+        (("ALTER TABLE _t_new RENAME TO t",), True),
+        (("ALTER TABLE _t_new ADD a INT", "RENAME TABLE _t_new TO t"), False),
+        (("RENAME TABLE _t_new TO t, u TO v",), False),
+        (("RENAME TABLE _t_new TO u",), False),
+        (("CREATE TABLE t (id INT)",), False),
+        (("DROP TABLE _t_new", "RENAME TABLE _t_new TO t"), False),
+        (("DROP DATABASE d",), False),
+        (("WHAT IS THIS",), False),
+    ],
+)
+def test_whether_a_ghost_takes_the_place_next(behind: tuple[str, ...], filled: bool | None) -> None:
+    log = Log()
+    log.read(*PT_OSC)
+    drop = recognise("DROP TABLE t", default_schema="d")
+    (gap,) = gaps_of(drop, log.at + 100, beside, log.history)
+    assert is_filled(gap, [recognise(sql, default_schema="d") for sql in behind]) is filled
 
 
 def test_a_table_that_is_emptied_while_its_ghost_is_filled_is_refused() -> None:

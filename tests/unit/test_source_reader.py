@@ -17,6 +17,7 @@ from actors.reading.held_targets import HeldTargets
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import StreamLostError
@@ -75,7 +76,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         ROUTER,
         registry,
         DdlOverrides(),
-        OnlineDdl("a", ROUTER, GhostHistory(), None),
+        OnlineDdl("a", ROUTER, GhostHistory(), None, cast(TableGaps, SimpleNamespace(readings=0))),
         writer,
         lambda _: cast(GroupActor, SimpleNamespace(mailbox=group)),
         (),

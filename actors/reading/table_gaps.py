@@ -1,0 +1,78 @@
+"""Whether a table that is dropped makes room for its ghost: what stands behind it in the binlog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anyio
+from pymysql.err import MySQLError
+
+from actors.reading.statements_between import statements_between
+from actors.refusals import refusal
+from actors.task_setup import SourceSetup
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import Statement
+from replicator.ddl.online_ddl import Gap, is_filled
+from replicator.ddl.statement import Recognised, StatementKind
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
+
+PATIENCE_SECONDS = 5.0
+"""How long the statement behind is waited for. The tool makes it at once; nothing hangs on the wait
+but that an operator is not asked."""
+LOOK_SECONDS = 0.2
+
+_Placed = tuple[int, Recognised]
+
+
+class TableGaps:
+    """Reads ahead in one source's binlog.
+
+    ``readings`` counts how often: that cuts off whoever follows it.
+    """
+
+    def __init__(self, setup: SourceSetup, server: ServerIdentity) -> None:
+        self._setup = setup
+        self._server = server
+        self.readings = 0
+
+    async def is_filled(self, gap: Gap, at: int, behind: SourcePosition) -> bool:
+        """Whether the ghost takes the place of a table that was dropped at ``at`` next.
+
+        ``behind``: a boundary at or before the end of the DROP. False also where that is not known
+        in time. Raises BinlogError, DatabaseUnavailableError or FatalError.
+        """
+        upstream = Connection(self._setup.address)
+        try:
+            return await self._is_filled(gap, at, behind, upstream)
+        except MySQLError as error:
+            raise refusal(self._setup.address, error, source=self._setup.source) from error
+        finally:
+            upstream.close()
+
+    async def _is_filled(
+        self, gap: Gap, at: int, behind: SourcePosition, upstream: Connection
+    ) -> bool:
+        until = anyio.current_time() + PATIENCE_SECONDS
+        read_to = behind.binlog.key
+        while True:
+            end = await binlog_end(upstream)
+            place = None if end is None else BinlogPosition(end.file, end.offset)
+            if place is not None and place.key > read_to:
+                self.readings += 1
+                read_to = place.key
+                placed = await statements_between(
+                    self._setup, self._server, behind, place, _statements
+                )
+                found = is_filled(gap, [one for where, one in placed if where > at])
+                if found is not None:
+                    return found
+            if anyio.current_time() > until:
+                return False
+            await anyio.sleep(LOOK_SECONDS)
+
+
+def _statements(statement: Statement, recognised: Recognised) -> Iterator[_Placed]:
+    if recognised.kind is not StatementKind.DML:
+        yield statement.transaction, recognised
