@@ -188,12 +188,12 @@ def database_name() -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session for all tests that run a task in this process: starting one takes seconds."""
-    from replicator.pipeline.session import spark_session, warm_up
+    from replicator.pipeline.session import close_session, spark_session, warm_up
 
     session = spark_session("local[2]", {}, "tests")
     warm_up(session)
     yield session
-    session.stop()
+    close_session(session)
 
 
 @pytest.fixture(scope="session")

@@ -1,29 +1,24 @@
-"""Applying a batch of row events to its targets: one Spark job, however many tables it holds."""
+"""Applying a batch of row events to its targets, by tasks of Spark that stay."""
 
 from __future__ import annotations
 
 import os
-import pickle
-from functools import partial
+from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from replicator.crashpoints import CrashPoint, reach
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
-from replicator.pipeline.job import (
-    OUTCOME_SCHEMA,
-    SLICE_SCHEMA,
-    Job,
-    apply_fused,
-    apply_slots,
-    decode_to_slots,
-    pack_events,
-)
+from replicator.pipeline.frames import Frame, frame_of
+from replicator.pipeline.job import Job, Part, apply_part
+from replicator.pipeline.living_job import living_job
+from replicator.pipeline.placement import Share, spread
+from replicator.pipeline.raw_events import RawEvents, raw_events
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 SMALL_BYTES = 256 * 1024
 SMALL_EVENTS = 500
-"""Below both, a batch is applied by one task: a shuffle would cost more than it saves."""
+"""Below both, a batch is applied by one task: more would each have to decode it."""
 
 
 def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) -> BatchResult:
@@ -36,9 +31,7 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
     if not len(batch):
         return BatchResult(())
     small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
-    context = session.sparkContext
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
-    slots = 1 if small else max(1, min(context.defaultParallelism, sum(buckets.values())))
     job = Job(
         plans=batch.plans,
         sources=batch.sources,
@@ -46,21 +39,43 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         left=batch.left,
         revision=batch.revision,
         shared=batch.shared,
-        slots=slots,
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
     )
-    events = session.createDataFrame(_packed(_arrow(batch), slots))
-    if slots == 1:
-        done = events.mapInArrow(partial(apply_fused, job), OUTCOME_SCHEMA)
-    else:
-        done = (
-            events.mapInArrow(partial(decode_to_slots, job), SLICE_SCHEMA)
-            .repartitionById(slots, "slot")
-            .mapInArrow(partial(apply_slots, job), OUTCOME_SCHEMA)
-        )
-    outcomes = done.toArrow().column("outcome").to_pylist()
-    return BatchResult(tuple(pickle.loads(outcome) for outcome in outcomes))
+    answers = living_job(session, apply_part).ask(
+        lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
+        1 if small else sum(buckets.values()),
+        sent=lambda: reach(CrashPoint.PARTS_SENT),
+    )
+    return BatchResult(tuple(outcome for answer in answers for outcome in answer))
+
+
+def _sizes(batch: Batch) -> dict[int, int]:
+    """The bytes of each target's events."""
+    sizes = [0] * len(batch.plans)
+    for plan, event in zip(batch.plan, batch.event, strict=True):
+        sizes[plan] += len(event)
+    targets: dict[int, int] = {}
+    for table, size in zip(batch.plans, sizes, strict=True):
+        targets[table.target.number] = targets.get(table.target.number, 0) + size
+    return targets
+
+
+def _frames(job: Job, batch: Batch, shares: Sequence[Share]) -> list[Frame | None]:
+    """What each task is sent: nothing where it has no share."""
+    everything = {plan.target.number for plan in batch.plans}
+    whole: RawEvents | None = None
+    frames: list[Frame | None] = []
+    for share in shares:
+        if not share:
+            frames.append(None)
+        elif share.keys() == everything:
+            whole = whole or raw_events(batch)
+            frames.append(frame_of(Part(job, whole, share)))
+        else:
+            plans = (i for i, plan in enumerate(batch.plans) if plan.target.number in share)
+            frames.append(frame_of(Part(job, raw_events(batch, frozenset(plans)), share)))
+    return frames
 
 
 def _ends(batch: Batch) -> dict[tuple[int, int], Watermark]:
@@ -76,24 +91,3 @@ def _ends(batch: Batch) -> dict[tuple[int, int], Watermark]:
         if watermark > ends.get(of, NOTHING_APPLIED):
             ends[of] = watermark
     return ends
-
-
-def _arrow(batch: Batch) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "number": pa.array(range(len(batch)), pa.int64()),
-            "plan": pa.array(batch.plan, pa.int32()),
-            "source": pa.array(batch.source, pa.int32()),
-            "version": pa.array(batch.version, pa.int32()),
-            "transaction": pa.array(batch.transaction, pa.int64()),
-            "ordinal": pa.array(batch.ordinal, pa.int64()),
-            "event": pa.array(batch.event, pa.large_binary()),
-        }
-    )
-
-
-def _packed(events: pa.RecordBatch, parts: int) -> pa.Table:
-    """The events in ``parts`` pieces, a row each: Spark would convert every event on its way."""
-    size = -(-events.num_rows // parts)
-    pieces = [events.slice(at, size) for at in range(0, events.num_rows, size)]
-    return pa.table({"events": pa.array(map(pack_events, pieces), pa.large_binary())})

@@ -53,8 +53,6 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
             filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
         ),
         PATIENCE_SETTING: conf.get(PATIENCE_SETTING, "60s"),
-        # The events of a batch travel inside its tasks, whose size this limits (in MiB).
-        "spark.rpc.message.maxSize": conf.get("spark.rpc.message.maxSize", "1024"),
     }
 
 

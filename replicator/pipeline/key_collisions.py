@@ -21,6 +21,7 @@ from replicator.mysql.errors import error_text
 from replicator.pipeline.key_plan import KeyRead
 from replicator.pipeline.key_reading import KeyReader, KeyServers
 from replicator.pipeline.key_tally import KeyRows, KeyTally, tally
+from replicator.pipeline.living_job import make_room
 
 ROWS_A_PARTITION = 2_000_000
 """Digests that are sorted at a time, about."""
@@ -56,6 +57,7 @@ def compare_keys(
             "reads": pa.array([pickle.dumps(tuple(part)) for part in parts], pa.large_binary()),
         }
     )
+    make_room(session)
     partitions = max(session.sparkContext.defaultParallelism, -(-expected // ROWS_A_PARTITION))
     frame = (
         session.createDataFrame(plan)

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -24,6 +23,8 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
+from replicator.pipeline.job import apply_part
+from replicator.pipeline.living_job import living_job, make_room
 from replicator.pipeline.spark_folder import make_folder
 
 JAVA_VERSIONS = (17, 21)
@@ -149,6 +150,7 @@ def close_session(session: SparkSession) -> None:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
             warnings.simplefilter("ignore", RuntimeWarning)
+            make_room(session)
             session.stop()
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
@@ -185,12 +187,8 @@ def _forget_jvm() -> None:
 
 
 def warm_up(session: SparkSession) -> None:
-    """Run a small job on every core, so that the first batch finds workers that are ready."""
-    cores = session.sparkContext.defaultParallelism
-    frame = session.createDataFrame(pa.table({"n": pa.array(range(max(cores, 2)), pa.int32())}))
-    frame.coalesce(1).mapInArrow(_pass_on, "n int").toArrow()
-    shuffled = frame.mapInArrow(_pass_on, "n int").repartitionById(cores, "n")
-    shuffled.mapInArrow(_pass_on, "n int").toArrow()
+    """Begin the living job, so that the first batch finds tasks that are ready."""
+    living_job(session, apply_part).await_tasks()
 
 
 def find_java_home() -> str:
@@ -263,9 +261,3 @@ def _defaults(folder: str) -> dict[str, str]:
         "spark.cleaner.periodicGC.interval": "10min",
         "spark.log.structuredLogging.enabled": "false",
     }
-
-
-def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import replicator.pipeline.job  # noqa: F401  # what the batches need, loaded once
-
-    yield from batches

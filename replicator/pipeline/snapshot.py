@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from replicator.crashpoints import take_settings
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunk
 from replicator.pipeline.copy_plan import CopyChunk
+from replicator.pipeline.living_job import make_room
 
 OUTCOME_SCHEMA = "outcome binary"
 
@@ -30,6 +31,7 @@ def copy_chunks(
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
     # One value: Spark would spread rows over tasks, and what a source bears is decided elsewhere.
     plan = pa.table({"chunks": pa.array([pickle.dumps(tuple(chunks))], pa.large_binary())})
+    make_room(session)
     frame = session.createDataFrame(plan)
     done = frame.mapInArrow(partial(_copy_all, settings, crash), OUTCOME_SCHEMA).toArrow()
     return tuple(map(pickle.loads, done.column("outcome").to_pylist()))

@@ -15,7 +15,7 @@ from tests.support.executor_python import executor_python
 from tests.support.processes import PATIENCE, TaskProcess, task_process
 from tests.support.shards import Shards
 from tests.support.spark_cluster import SparkCluster
-from tests.support.spark_events import Execution, event_log, executions
+from tests.support.spark_events import event_log, executions
 from tests.support.task_files import write_task
 
 
@@ -58,10 +58,10 @@ def test_batches_are_applied_by_the_executors(
         secret = settings["conf"]["spark.authenticate.secret"]
         assert not [command for command in commands if secret in command]
         stop(task, shards.database)
-    batches = [execution for execution in executions(log) if execution.applies_rows]
-    assert "driver" not in executors_of(batches, lambda _: True)
-    assert executors_of(batches, lambda batch: not batch.shuffles), "no small batch"
-    assert len(executors_of(batches, lambda batch: batch.shuffles)) == 2
+    living = [execution for execution in executions(log) if execution.lives]
+    assert len(living) == 1, "batches begin jobs"
+    assert len(set(living[0].executors) - {"driver"}) == 2
+    assert "driver" not in living[0].executors
 
 
 @pytest.mark.slow
@@ -223,10 +223,6 @@ def test_a_master_that_is_away_is_told_before_the_start(shards: Shards, tmp_path
         assert task.process.wait(PATIENCE) == 1
         assert "127.0.0.1:1" in task.console()
         assert "correct spark.master" in task.console()
-
-
-def executors_of(batches: list[Execution], wanted: Callable[[Execution], bool]) -> set[str]:
-    return {executor for batch in batches if wanted(batch) for executor in batch.executors}
 
 
 def until_batches(task: TaskProcess, name: str, more: int) -> None:

@@ -17,10 +17,12 @@ LIVES = {
     "rows": (
         CrashPoint.SEGMENT_READ,
         CrashPoint.BATCH_SUBMITTED,
+        CrashPoint.PARTS_SENT,
         CrashPoint.BATCH_APPLIED,
         CrashPoint.CHECKPOINT_OPEN,
         CrashPoint.CHECKPOINT_SAVED,
     ),
+    "parts": (CrashPoint.PART_RECEIVED, CrashPoint.PART_APPLIED),
     "buckets": (
         CrashPoint.ROWS_WRITTEN,
         CrashPoint.WATERMARKS_WRITTEN,
@@ -58,7 +60,8 @@ def test_every_step_is_hit() -> None:
 
 @pytest.mark.also_tidb(only="buckets", slow=True)
 @pytest.mark.parametrize(
-    "life", [*(pytest.param(life, marks=pytest.mark.slow) for life in ("rows", "ddl")), "buckets"]
+    "life",
+    [*(pytest.param(life, marks=pytest.mark.slow) for life in ("rows", "parts", "ddl")), "buckets"],
 )
 def test_killed_at(
     life: str,

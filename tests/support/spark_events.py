@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replicator.pipeline.living_job import LIVING
+
 _EXECUTION = "spark.sql.execution.id"
 
 
@@ -34,14 +36,9 @@ class Execution:
     executors: list[str] = field(default_factory=list)
 
     @property
-    def applies_rows(self) -> bool:
-        """Whether it is a batch, and no trial at the start."""
-        return "outcome" in self.plan
-
-    @property
-    def shuffles(self) -> bool:
-        """Whether rows go from one task to another."""
-        return "Exchange" in self.plan
+    def lives(self) -> bool:
+        """Whether its tasks stay, to apply batches: it is no trial at the start, and no copy."""
+        return LIVING in self.plan
 
 
 def executions(folder: Path) -> list[Execution]:

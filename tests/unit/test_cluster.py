@@ -67,10 +67,21 @@ def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["apply", "cluster", "job", "key_collisions", "session", "snapshot", "worker_daemon"]
+    "module",
+    [
+        "apply",
+        "cluster",
+        "job",
+        "key_collisions",
+        "living_task",
+        "session",
+        "snapshot",
+        "worker_daemon",
+    ],
 )
 def test_executors_need_no_package_that_only_the_driver_has(module: str) -> None:
     blocked = ["aiomysql", "anyio", "structlog", "stamina", "pydantic", "yaml", "typer", "sqlglot"]
+    blocked += ["cryptography"]
     code = (
         f"import sys; sys.modules |= dict.fromkeys({blocked}); import replicator.pipeline.{module}"
     )

@@ -1,4 +1,4 @@
-"""What tests of applying share: a merge, and both ways of a batch through Spark."""
+"""What tests of applying share: a merge, and both ways of a batch: to one task, or to several."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def merge(
     return Merge(spark, mariadb_source, target_server, database_name)
 
 
-@pytest.fixture(params=["fused", "shuffled"])
+@pytest.fixture(params=["one task", "several"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "shuffled":
+    if request.param == "several":
         monkeypatch.setattr(apply_module, "SMALL_EVENTS", 0)
     return str(request.param)

@@ -1,0 +1,91 @@
+"""Objects over a connection: their sizes, a pickle, and beside it the large buffers they hold.
+
+A frame is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``,
+all big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) travel
+out of band, as pickle protocol 5 (PEP 574) calls it: sent from where they lie, received to where
+they stay. Only for connections whose other end is known (`replicator.pipeline.handshake`), since a
+pickle can run anything.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+Frame = tuple[bytes | memoryview, ...]
+"""An object as it goes over a connection, piece by piece; may be sent to several."""
+
+LIMIT = 1 << 32
+"""The largest frame, in bytes: larger than any batch, smaller than what a damaged length says."""
+
+MOST_BUFFERS = 1024
+
+_HEAD = struct.Struct("!IQ")
+_PIECE = 1 << 16
+"""Below this, in bytes, a frame goes out as one piece."""
+
+
+class ClosedError(Exception):
+    """The other end has closed the connection, or the connection broke."""
+
+
+class FrameError(Exception):
+    """What came is no frame of ours."""
+
+
+def frame_of(value: object) -> Frame:
+    """An object as a frame. Raises FrameError for one that is too large."""
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    sizes = [len(view) for view in views]
+    if len(data) + sum(sizes) > LIMIT or len(views) > MOST_BUFFERS:
+        raise FrameError(
+            f"{len(data) + sum(sizes)} bytes in {len(views)} buffers are more than a frame takes"
+        )
+    head = _HEAD.pack(len(views), len(data)) + struct.pack(f"!{len(sizes)}Q", *sizes) + data
+    if len(head) + sum(sizes) < _PIECE:
+        return (b"".join([head, *views]),)
+    return (head, *views)
+
+
+def send(connection: socket.socket, frame: Frame) -> None:
+    """Send a frame. Raises ClosedError."""
+    try:
+        for piece in frame:
+            connection.sendall(piece)
+    except OSError as error:
+        raise ClosedError(f"nothing can be sent any more: {error}") from error
+
+
+def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
+    """The object that comes next. Raises ClosedError, FrameError.
+
+    ``limit``: the size, in bytes, beyond which it is refused before room is made for it.
+    """
+    count, size = _HEAD.unpack(receive_exactly(connection, _HEAD.size))
+    if count > MOST_BUFFERS or size > limit:
+        raise FrameError(f"a frame of {count} buffers and {size} bytes is announced")
+    sizes: Sequence[int] = struct.unpack(f"!{count}Q", receive_exactly(connection, 8 * count))
+    if size + sum(sizes) > limit:
+        raise FrameError(f"a frame of {size + sum(sizes)} bytes is announced")
+    data = receive_exactly(connection, size)
+    return pickle.loads(data, buffers=[receive_exactly(connection, n) for n in sizes])
+
+
+def receive_exactly(connection: socket.socket, size: int) -> bytearray:
+    """So many bytes. Raises ClosedError where they do not come."""
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        try:
+            count = connection.recv_into(view)
+        except OSError as error:
+            raise ClosedError(f"nothing comes any more: {error}") from error
+        if not count:
+            raise ClosedError("the other end has closed the connection")
+        view = view[count:]
+    return data

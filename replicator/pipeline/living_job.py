@@ -1,0 +1,262 @@
+"""A Spark job whose tasks stay, one per slot of Spark, and are handed request after request.
+
+A Spark job for each request costs a tenth of a second, and moves what it is given through two JVMs.
+Here Spark places the tasks, watches them, and runs one anew that was lost, but what they work on
+goes straight between this process and theirs (`replicator.pipeline.living_task`).
+
+A living job holds all slots, so other jobs end it first (`make_room`); it is begun again when it
+is asked for (`living_job`). When a task is lost that has a request, the whole job ends, and whoever
+made the requests makes them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+
+from replicator.pipeline.cluster import is_local
+from replicator.pipeline.entrance import Entrance
+from replicator.pipeline.frames import ClosedError, Frame, FrameError, receive, send
+from replicator.pipeline.living_task import Failed, Work, stay
+
+PORT_SETTING = "spark.replicator.port"
+"""The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
+
+LIVING = "living_tasks"
+"""What such a job is called in Spark's plans."""
+
+GATHER_SECONDS = 5.0
+"""How long a job that has begun is waited for to be complete, where some of its tasks are there."""
+
+END_SECONDS = 1.0
+"""How long tasks may take to end that were let go; then Spark ends them."""
+
+_LOOPBACK = "127.0.0.1"
+
+
+_SPARK_FAILED = (PySparkException, Py4JJavaError)
+"""What Spark raises for a job that has failed; all else means that the JVM is gone."""
+
+
+class LivingJobError(PySparkException):
+    """The job ended, or could not begin, before its tasks had answered."""
+
+
+class LivingJob:
+    """One such job, from its beginning to its end. Raises LivingJobError where the driver can't
+    listen for its tasks, Py4JError without a JVM."""
+
+    def __init__(self, session: SparkSession, work: Work) -> None:
+        self._context = session.sparkContext
+        self._local = is_local(self._context.master or "")
+        self._slots = self._context.defaultParallelism
+        self._name = f"living-{uuid.uuid4().hex}"
+        self._one_at_a_time = threading.Lock()
+        self._changed = threading.Condition()
+        self._tasks: dict[int, socket.socket] = {}
+        self._former: list[socket.socket] = []
+        self._over = False
+        self._error: Exception | None = None
+        self._ending, self._ended = socket.socketpair()
+        self._entrance = self._opened()
+        self._complete_by = time.monotonic() + GATHER_SECONDS
+        run = partial(self._run, session, work)
+        self._spark = threading.Thread(target=run, daemon=True, name=self._name)
+        self._spark.start()
+
+    def serves(self) -> bool:
+        """Whether it goes on, and has tasks for all that Spark has to offer now."""
+        return not self._over and (self._local or self._context.defaultParallelism <= self._slots)
+
+    def await_tasks(self) -> None:
+        """Wait until the tasks have come. Raises what `ask` raises."""
+        with self._one_at_a_time, self._telling():
+            self._present(self._slots)
+
+    def ask(
+        self,
+        requests: Callable[[int], Sequence[Frame | None]],
+        most: int,
+        *,
+        sent: Callable[[], None],
+    ) -> list[Any]:
+        """What the tasks answer to requests, in no order.
+
+        ``requests`` is told how many tasks there are, ``most`` or fewer, and gives a request, or
+        None, for each; ``sent`` is called when all have theirs. Blocks until all have answered;
+        with no task there, until one comes or Spark gives the job up. Raises PythonException where
+        the work failed, LivingJobError where a task was lost, what Spark raises where the job
+        failed, and Py4JError, OSError or EOFError without a JVM.
+        """
+        with self._one_at_a_time, self._telling():
+            tasks = self._present(min(most, self._slots))[:most]
+            asked = []
+            for task, request in zip(tasks, requests(len(tasks)), strict=True):
+                if request is not None:
+                    send(task, request)
+                    asked.append(task)
+            sent()
+            return self._answers(asked)
+
+    def end(self) -> None:
+        """Let the tasks go, when they have answered, and wait until they have ended."""
+        with self._one_at_a_time:
+            self._end(cancel=False)
+
+    def _opened(self) -> Entrance:
+        conf = self._context._jsc.sc().conf()
+        host = _LOOPBACK if self._local else conf.get("spark.driver.host", _LOOPBACK)
+        bind = _LOOPBACK if self._local else conf.get("spark.driver.bindAddress", host)
+        port = int(conf.get(PORT_SETTING, "0"))
+        try:
+            return Entrance(host, bind, port, encrypted=not self._local, entered=self._enter)
+        except OSError as error:
+            raise LivingJobError(
+                f"executors can't be waited for at {bind}, port {port or 'any'}: {error}"
+                f" (spark.driver.bindAddress, {PORT_SETTING})"
+            ) from error
+
+    def _run(self, session: SparkSession, work: Work) -> None:
+        """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
+        try:
+            self._context.setJobGroup(self._name, "tasks that apply batches")
+            slots = session.range(0, self._slots, 1, self._slots)
+            slots.mapInArrow(partial(stay, self._entrance.point, work), f"{LIVING} int").collect()
+        except (PySparkException, Py4JError, OSError, EOFError) as error:
+            self._error = error
+        finally:
+            self._entrance.close()
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
+            self._ending.close()
+
+    def _enter(self, slot: int, task: socket.socket) -> None:
+        with self._changed:
+            if self._over:
+                # It came late: let go like the others, it ends without an error.
+                task.close()
+                return
+            former = self._tasks.get(slot)
+            self._tasks[slot] = task
+            if former is not None:
+                # Spark has given it up and runs it anew. It may be waited at just now.
+                self._former.append(former)
+                with contextlib.suppress(OSError):
+                    former.shutdown(socket.SHUT_RDWR)
+            self._changed.notify_all()
+
+    def _present(self, wanted: int) -> list[socket.socket]:
+        """The tasks that are there, by slot: ``wanted`` or, after a while, fewer."""
+        with self._changed:
+            while True:
+                for slot, task in list(self._tasks.items()):
+                    if _is_gone(task):
+                        self._tasks.pop(slot).close()
+                if self._over:
+                    raise ClosedError("the Spark job has ended")
+                left = self._complete_by - time.monotonic()
+                if len(self._tasks) >= wanted or (self._tasks and left <= 0):
+                    return [self._tasks[slot] for slot in sorted(self._tasks)]
+                self._changed.wait(left if self._tasks else None)
+
+    def _answers(self, asked: Sequence[socket.socket]) -> list[Any]:
+        answers: list[Any] = []
+        with selectors.DefaultSelector() as waiting:
+            for task in (*asked, self._ended):
+                waiting.register(task, selectors.EVENT_READ)
+            while len(answers) < len(asked):
+                for key, _ in waiting.select():
+                    if key.fileobj is self._ended:
+                        raise ClosedError("the Spark job has ended")
+                    assert isinstance(key.fileobj, socket.socket)
+                    answers.append(receive(key.fileobj))
+                    waiting.unregister(key.fileobj)
+        for answer in answers:
+            if isinstance(answer, Failed):
+                raise PythonException(answer.trace)
+        return answers
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """End the job where it can't go on, and tell why: what Spark or the JVM says is nearer to
+        the cause than that a connection broke."""
+        try:
+            yield
+        except (ClosedError, FrameError) as error:
+            by_itself = self._over
+            self._end(cancel=True)
+            told = self._error
+            if told is not None and (by_itself or not isinstance(told, _SPARK_FAILED)):
+                raise told from error
+            raise LivingJobError(
+                f"a task of the Spark job was lost, with its executor or its Python: {error}"
+            ) from error
+        except BaseException:
+            self._end(cancel=True)
+            raise
+
+    def _end(self, *, cancel: bool) -> None:
+        with self._changed:
+            self._over = True
+            for connection in (*self._tasks.values(), *self._former, self._ended):
+                connection.close()
+            self._tasks.clear()
+        if not cancel:
+            self._spark.join(END_SECONDS)
+        if self._spark.is_alive():
+            # Raises Py4JError where the JVM is gone, which is what whoever waits must know.
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+            self._spark.join()
+
+
+def _is_gone(task: socket.socket) -> bool:
+    """Whether an idle task has closed its connection: nothing else can be there to read."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(task, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+_living: WeakKeyDictionary[SparkContext, LivingJob] = WeakKeyDictionary()
+_beginning = threading.Lock()
+
+
+def living_job(session: SparkSession, work: Work) -> LivingJob:
+    """The living job of a session, begun if there is none that goes on.
+
+    Raises LivingJobError, Py4JError without a JVM.
+    """
+    with _beginning:
+        job = _living.get(session.sparkContext)
+        if job is None or not job.serves():
+            _end_living(session)
+            job = _living[session.sparkContext] = LivingJob(session, work)
+        return job
+
+
+def make_room(session: SparkSession) -> None:
+    """End the living job, if there is one: whoever submits another job needs its slots.
+
+    Waits for what its tasks are at. Raises Py4JError without a JVM.
+    """
+    with _beginning:
+        _end_living(session)
+
+
+def _end_living(session: SparkSession) -> None:
+    job = _living.pop(session.sparkContext, None)
+    if job is not None:
+        job.end()

@@ -1,0 +1,178 @@
+"""A Spark job whose tasks stay: asked again and again, lost, ended, begun anew."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+
+from replicator.pipeline import living_job as living_module
+from replicator.pipeline.frames import frame_of
+from replicator.pipeline.living_job import LivingJob, LivingJobError, living_job, make_room
+
+SLOTS = 2
+
+
+def work(request: Any) -> tuple[int, Any]:
+    """In a task: its process and the request, or what the request asks for."""
+    match request:
+        case "fail":
+            raise ValueError("this can't be done")
+        case ("wait", path):
+            # Until the test closes its end, or kills this process.
+            from multiprocessing.connection import Client
+
+            with Client(path) as reporting:
+                reporting.send(os.getpid())
+                with contextlib.suppress(EOFError):
+                    reporting.recv()
+    return os.getpid(), request
+
+
+@pytest.fixture
+def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """No living job before, and none of these after; each is complete, however busy the machine."""
+    monkeypatch.setattr(living_module, "GATHER_SECONDS", 60.0)
+    make_room(spark)
+    yield spark
+    make_room(spark)
+
+
+def ask(job: LivingJob, request: object, most: int = SLOTS) -> list[tuple[int, Any]]:
+    return job.ask(lambda tasks: [frame_of(request)] * tasks, most, sent=lambda: None)
+
+
+def jobs_of(session: SparkSession) -> int:
+    """How many Spark jobs there have been."""
+    return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def test_tasks_stay_and_each_slot_has_one(session: SparkSession) -> None:
+    job = living_job(session, work)
+    first = ask(job, "one")
+    before = jobs_of(session)
+    assert len({process for process, _ in first}) == SLOTS
+    for number in range(20):
+        assert sorted(ask(job, number)) == sorted((process, number) for process, _ in first)
+    (alone,) = ask(job, "alone", most=1)
+    assert alone[0] in {process for process, _ in first}
+    assert living_job(session, work) is job
+    assert jobs_of(session) == before
+
+
+def test_a_task_without_a_request_is_not_waited_for(session: SparkSession) -> None:
+    job = living_job(session, work)
+    answers = job.ask(lambda _: [None, frame_of("x")], SLOTS, sent=lambda: None)
+    assert [request for _, request in answers] == ["x"]
+
+
+def test_other_jobs_end_it_and_it_is_begun_again(session: SparkSession) -> None:
+    for number in range(2):
+        assert len(ask(living_job(session, work), number)) == SLOTS
+        make_room(session)
+        assert session.range(0, 10, 1, SLOTS).count() == 10
+
+
+def test_what_goes_wrong_in_the_work_is_told(session: SparkSession) -> None:
+    with pytest.raises(PythonException) as failed:
+        ask(living_job(session, work), "fail")
+    assert str(failed.value).strip().splitlines()[-1] == "ValueError: this can't be done"
+    assert len(ask(living_job(session, work), "again")) == SLOTS
+
+
+def kill(process: int) -> None:
+    """End a process, and wait until it has ended."""
+    ended = os.pidfd_open(process)
+    try:
+        os.kill(process, signal.SIGKILL)
+        select.select([ended], [], [])
+    finally:
+        os.close(ended)
+
+
+def waiting(listener: Listener, count: int) -> list[tuple[Connection, int]]:
+    """So many tasks that are at a request, with their processes."""
+    found = [listener.accept() for _ in range(count)]
+    return [(connection, connection.recv()) for connection in found]
+
+
+def test_a_task_that_is_killed_at_a_request_ends_the_job(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    job = living_job(session, work)
+    path = str(tmp_path / "socket")
+    with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, job, ("wait", path))
+        tasks = waiting(listener, SLOTS)
+        kill(tasks[0][1])
+        with pytest.raises(LivingJobError, match="a task of the Spark job was lost"):
+            asked.result()
+        for connection, _ in tasks:
+            connection.close()
+    again = living_job(session, work)
+    assert again is not job
+    assert len(ask(again, "again")) == SLOTS
+
+
+def test_tasks_that_are_killed_while_idle_are_no_failure(session: SparkSession) -> None:
+    job = living_job(session, work)
+    for process, _ in ask(job, "one"):
+        kill(process)
+    assert {request for _, request in ask(living_job(session, work), "two")} == {"two"}
+
+
+def test_requests_while_tasks_are_killed_again_and_again(session: SparkSession) -> None:
+    failed = 0
+    for number in range(8):
+        try:
+            answers = ask(living_job(session, work), number)
+        except (PySparkException, Py4JJavaError):
+            # Of a job that Spark has given up, what Spark says.
+            failed += 1
+            continue
+        assert {request for _, request in answers} == {number}
+        kill(answers[0][0])
+    assert failed < 8
+
+
+def test_a_job_that_spark_cancels(session: SparkSession, tmp_path: Path) -> None:
+    job = living_job(session, work)
+    path = str(tmp_path / "socket")
+    with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, job, ("wait", path), 1)
+        ((connection, _),) = waiting(listener, 1)
+        session.sparkContext.cancelAllJobs()
+        with pytest.raises(Exception, match="cancelled"):
+            asked.result()
+        connection.close()
+    assert len(ask(living_job(session, work), "again")) == SLOTS
+
+
+def test_fewer_tasks_where_slots_are_taken(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(living_module, "GATHER_SECONDS", 0.0)
+    path = str(tmp_path / "socket")
+
+    def taken(rows: Any) -> Any:
+        for row in rows:
+            work(("wait", path))
+            yield row
+
+    with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
+        other = pool.submit(session.range(0, 1, 1, 1).mapInArrow(taken, "id long").collect)
+        ((connection, _),) = waiting(listener, 1)
+        assert len(ask(living_job(session, work), "one")) == SLOTS - 1
+        connection.close()
+        assert len(other.result()) == 1

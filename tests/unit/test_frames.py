@@ -1,0 +1,83 @@
+"""Objects over a connection: what arrives, and what is refused before it costs anything."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from replicator.pipeline import frames
+from replicator.pipeline.frames import ClosedError, FrameError, frame_of, receive, send
+
+Ends = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    here, there = socket.socketpair()
+    with here, there:
+        yield here, there
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 1_000_000])
+def test_what_is_sent_arrives(ends: Ends, size: int) -> None:
+    here, there = ends
+    value = {"n": size, "data": np.arange(size, dtype=np.int64), "text": "é" * (size % 7)}
+    both = (*frame_of(value), *frame_of(None))
+    sending = threading.Thread(target=send, args=(here, both))
+    sending.start()
+    got = receive(there)
+    assert receive(there) is None
+    sending.join()
+    assert (got["n"], got["text"]) == (size, value["text"])
+    np.testing.assert_array_equal(got["data"], value["data"])
+
+
+def test_large_arrays_are_sent_from_where_they_lie() -> None:
+    data = np.zeros(1_000_000, np.uint8)
+    _, piece = frame_of(data)
+    data[5] = 7
+    assert piece[5] == 7
+
+
+def test_half_a_frame_is_a_lost_connection(ends: Ends) -> None:
+    here, there = ends
+    (piece,) = frame_of("what is cut")
+    here.sendall(piece[:-3])
+    here.close()
+    with pytest.raises(ClosedError):
+        receive(there)
+
+
+def test_a_connection_that_is_closed(ends: Ends) -> None:
+    here, there = ends
+    here.close()
+    with pytest.raises(ClosedError):
+        receive(there)
+    with pytest.raises(ClosedError):
+        send(there, frame_of("into nothing"))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        struct.pack("!IQ", 0, 1 << 40),
+        struct.pack("!IQQ", 1, 5, 1 << 62),
+        struct.pack("!IQ", 1 << 31, 5),
+    ],
+)
+def test_a_frame_that_says_it_is_huge_is_refused(ends: Ends, head: bytes) -> None:
+    here, there = ends
+    here.sendall(head)
+    with pytest.raises(FrameError, match="announced"):
+        receive(there)
+
+
+def test_what_is_too_large_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "LIMIT", 1000)
+    with pytest.raises(FrameError, match="more than a frame takes"):
+        frame_of(np.zeros(1001, np.uint8))
