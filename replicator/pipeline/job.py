@@ -21,7 +21,8 @@ from replicator.pipeline.placement import Share
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
-from replicator.rows.row_lines import RowImages, RowsDecoder, compile_decoder
+from replicator.rows.compiled_decoder import compile_block_decoder
+from replicator.rows.row_lines import RowImages, RowsDecoder
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
@@ -154,7 +155,7 @@ def _images(plan: TablePlan, events: list[bytes]) -> RowImages:
 
 @lru_cache(maxsize=4096)
 def _decoder(plan: TablePlan) -> RowsDecoder:
-    return compile_decoder(
+    return compile_block_decoder(
         plan.columns,
         plan.written,
         plan.key,

@@ -15,6 +15,13 @@ _GROUP = 9
 _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
+def decimal_bytes(precision: int, scale: int) -> int:
+    """The bytes that a value takes."""
+    whole = precision - scale
+    groups = whole // _GROUP + scale // _GROUP
+    return 4 * groups + _BYTES[whole % _GROUP] + _BYTES[scale % _GROUP]
+
+
 def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[bytes, int]]:
     """A reader for DECIMAL(precision, scale): exact digits, as the server prints them.
 

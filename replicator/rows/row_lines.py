@@ -67,7 +67,7 @@ class RowsDecoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class RowsKind:
     """A row event type: its change, whether extra data follows the flags, and is compressed."""
 
     change: Change
@@ -75,19 +75,25 @@ class _Kind:
     compressed: bool = False
 
 
-_KINDS: dict[int, _Kind] = {
-    EventType.WRITE_ROWS_V1: _Kind(Change.INSERT),
-    EventType.UPDATE_ROWS_V1: _Kind(Change.UPDATE),
-    EventType.DELETE_ROWS_V1: _Kind(Change.DELETE),
-    EventType.WRITE_ROWS_V2: _Kind(Change.INSERT, extra=True),
-    EventType.UPDATE_ROWS_V2: _Kind(Change.UPDATE, extra=True),
-    EventType.DELETE_ROWS_V2: _Kind(Change.DELETE, extra=True),
-    EventType.MARIADB_WRITE_ROWS_COMPRESSED: _Kind(Change.INSERT, compressed=True),
-    EventType.MARIADB_UPDATE_ROWS_COMPRESSED: _Kind(Change.UPDATE, compressed=True),
-    EventType.MARIADB_DELETE_ROWS_COMPRESSED: _Kind(Change.DELETE, compressed=True),
-    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V2: _Kind(Change.INSERT, extra=True, compressed=True),
-    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2: _Kind(Change.UPDATE, extra=True, compressed=True),
-    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2: _Kind(Change.DELETE, extra=True, compressed=True),
+ROWS_KINDS: dict[int, RowsKind] = {
+    EventType.WRITE_ROWS_V1: RowsKind(Change.INSERT),
+    EventType.UPDATE_ROWS_V1: RowsKind(Change.UPDATE),
+    EventType.DELETE_ROWS_V1: RowsKind(Change.DELETE),
+    EventType.WRITE_ROWS_V2: RowsKind(Change.INSERT, extra=True),
+    EventType.UPDATE_ROWS_V2: RowsKind(Change.UPDATE, extra=True),
+    EventType.DELETE_ROWS_V2: RowsKind(Change.DELETE, extra=True),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED: RowsKind(Change.INSERT, compressed=True),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED: RowsKind(Change.UPDATE, compressed=True),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED: RowsKind(Change.DELETE, compressed=True),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V2: RowsKind(
+        Change.INSERT, extra=True, compressed=True
+    ),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V2: RowsKind(
+        Change.UPDATE, extra=True, compressed=True
+    ),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V2: RowsKind(
+        Change.DELETE, extra=True, compressed=True
+    ),
 }
 
 _Row = tuple[bytes | None, bytes | None, int, int]
@@ -161,7 +167,7 @@ class _Decoder:
                 ) from error
         return images if self._until is None else present_rows(images)
 
-    def _decode_event(self, index: int, event: bytes, kind: _Kind, images: RowImages) -> None:
+    def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: RowImages) -> None:
         at = HEADER_SIZE + 8
         if kind.extra:
             at += int.from_bytes(event[at : at + 2], "little")
@@ -345,9 +351,9 @@ def present_rows(images: RowImages) -> RowImages:
     return found
 
 
-def _kind(event: bytes) -> _Kind:
+def _kind(event: bytes) -> RowsKind:
     code = event[4] if len(event) > HEADER_SIZE else 0
-    kind = _KINDS.get(code)
+    kind = ROWS_KINDS.get(code)
     if kind is None:
         hint = (
             "set binlog_row_value_options='' on the source"

@@ -14,8 +14,10 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.events import EventType
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
+from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.compiled_decoder import compile_block_decoder
 from replicator.rows.row_lines import Change, RowImages, compile_decoder
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -41,13 +43,13 @@ class Read:
     written: tuple[int, ...]
 
     def images(self) -> RowImages:
-        return compile_decoder(
-            self.formats,
-            self.written,
-            key=(0,),
-            hashed=(0,),
-            generated=frozenset(range(len(self.formats))) - {*self.written},
-        ).decode(self.events)
+        """As the compiled decoder reads them, and the careful one, too."""
+        generated = frozenset(range(len(self.formats))) - {*self.written}
+        given = self.formats, self.written, (0,), (0,), generated
+        images = compile_decoder(*given).decode(self.events)
+        assert BlockDecoder(*given).decode(self.events) is not None
+        assert images == compile_block_decoder(*given).decode(self.events)
+        return images
 
 
 def create(server: DatabaseServer, database: str, types: dict[str, list[str]]) -> None:

@@ -1,0 +1,229 @@
+"""Row events to lines, keys and hashes in arrays: no Python object per row or value.
+
+The work is done in steps over all rows of the events: find the values
+(`replicator.rows.image_walk`), let those be written that the compiled loop does not know
+(`replicator.rows.values`), then write lines and keys (`replicator.rows.field_text`). What one of
+the steps does not take is left to `replicator.rows.row_lines`, which reads value by value and says
+what is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from replicator.binlog.compression import expand_rows
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.types import ColumnType
+from replicator.rows import field_text
+from replicator.rows.columns import ColumnFormat
+from replicator.rows.compiled import Bytes, Integers
+from replicator.rows.crc import Checksums, line_checksums
+from replicator.rows.event_heads import COMPRESSED, EXTRA, EventHeads, alike, read_heads
+from replicator.rows.fields import Read
+from replicator.rows.float_text import float_text
+from replicator.rows.image_walk import NULL, Walk, layout_of, walk_rows
+from replicator.rows.lines import Lines
+from replicator.rows.row_format import Pieces, constant_format, extent, field_format, is_text
+from replicator.rows.row_lines import ROWS_KINDS
+from replicator.rows.values import NoRoomError, column_reader
+
+_UNREADABLE = (BinlogError, NoRoomError, ValueError, IndexError, struct.error)
+
+
+def _kind_numbers() -> Integers:
+    numbers = np.zeros(256, np.int64)
+    for code, kind in ROWS_KINDS.items():
+        extra = EXTRA if kind.extra else 0
+        numbers[code] = int(kind.change) | extra | (COMPRESSED if kind.compressed else 0)
+    return numbers
+
+
+_KINDS = _kind_numbers()
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """The rows of some events of one table, in binlog order.
+
+    ``event``, ``change``, ``before`` and ``after`` have an entry for each row: the index of its
+    event, a value of `replicator.rows.row_lines.Change`, and its images, -1 for none. ``lines``,
+    ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
+    there is no key), and the CRC32 of the hashed columns (0 without any).
+    """
+
+    event: Integers
+    change: Integers
+    before: Integers
+    after: Integers
+    lines: Lines
+    keys: Lines
+    hashes: Checksums
+
+
+class BlockDecoder:
+    """Decodes the row events of one table structure."""
+
+    def __init__(
+        self,
+        columns: tuple[ColumnFormat, ...],
+        written: tuple[int, ...],
+        key: tuple[int, ...],
+        hashed: tuple[int, ...],
+        generated: frozenset[int],
+        constants: tuple[bytes, ...] = (),
+    ) -> None:
+        """The arguments are those of `replicator.rows.row_lines.compile_decoder`.
+
+        Raises BinlogError for a column that cannot be read.
+        """
+        self._columns = columns
+        self._readers: list[Read] = [column_reader(column) for column in columns]
+        self._extents = [extent(column) for column in columns]
+        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed})
+        self._key, self._hashed, self._written = key, hashed, written
+        pieces = Pieces()
+        formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
+        formats += [constant_format(constant, pieces) for constant in constants]
+        self._line, self._key_line, self._hash_line = (
+            np.array([formats[n] for n in chosen], np.int64).reshape(len(chosen), field_text.WIDTH)
+            for chosen in (written, key, hashed)
+        )
+        self._pieces, self._piece_ends = pieces.arrays()
+        self._longest = max(field_text.LONGEST, pieces.longest) + 1
+        used = {*written, *key, *hashed}
+        self._given = [
+            n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN
+        ]
+
+    def decode(self, events: Sequence[bytes]) -> RowBlock | None:
+        """The rows of whole events, from their 19-byte headers on, without checksums.
+
+        None where something about them is not as it usually is.
+        """
+        raw = b"".join(events)
+        ends = np.cumsum([len(event) for event in events], dtype=np.int64)
+        begins = ends - np.array([len(event) for event in events], np.int64)
+        data = np.frombuffer(raw, np.uint8)
+        heads = read_heads(data, begins, ends, _KINDS, len(self._columns)) if events else None
+        if heads is None:
+            return None
+        layouts = self._layouts(raw, data, heads)
+        if layouts is None:
+            return None
+        try:
+            if heads.compressed.any():
+                raw, heads, ends = _expanded(raw, heads, ends)
+                data = np.frombuffer(raw, np.uint8)
+            walk = walk_rows(data, heads.rows, ends, heads.change, layouts, len(self._columns))
+            return None if walk is None else self._block(raw, data, walk)
+        except _UNREADABLE:
+            return None
+
+    def _layouts(
+        self, raw: bytes, data: Bytes, heads: EventHeads
+    ) -> tuple[Integers, Integers] | None:
+        """The layouts of the images, where all events have the same columns."""
+        width = (len(self._columns) + 7) // 8
+        updates = np.ascontiguousarray(heads.latter[heads.latter != heads.former])
+        if not alike(data, heads.former, width):
+            return None
+        if len(updates) and not alike(data, updates, width):
+            return None
+        first = int(heads.former[0])
+        former = self._layout(raw[first : first + width])
+        first = int(updates[0]) if len(updates) else first
+        latter = self._layout(raw[first : first + width])
+        return None if former is None or latter is None else (former, latter)
+
+    def _layout(self, bitmap: bytes) -> Integers | None:
+        bits = int.from_bytes(bitmap, "little")
+        present = [n for n in range(len(self._columns)) if bits >> n & 1]
+        if self._needed - {*present}:
+            return None
+        return layout_of([(*self._extents[n], n) for n in present])
+
+    def _block(self, raw: bytes, data: Bytes, walk: Walk) -> RowBlock | None:
+        given = self._write_given(raw, data, walk)
+        lines = self._write(data, given, walk, self._line)
+        keys = self._write(data, given, walk, self._key_line) if self._key else lines
+        if lines is None or keys is None:
+            return None
+        if not self._hashed:
+            hashes = np.zeros(len(lines), np.uint32)
+        elif self._hashed == self._key:
+            hashes = line_checksums(keys)
+        else:
+            hashed = self._write(data, given, walk, self._hash_line)
+            if hashed is None:
+                return None
+            hashes = line_checksums(hashed)
+        return RowBlock(walk.event, walk.change, walk.before, walk.after, lines, keys, hashes)
+
+    def _write(self, data: Bytes, given: Bytes, walk: Walk, formats: Integers) -> Lines | None:
+        images = len(walk.sizes)
+        room = images
+        for how, column, first, *_ in formats.tolist():
+            # The field and the pieces around it; each byte of a text may need an escape.
+            room += 3 * images * self._longest
+            if is_text(how):
+                room += 2 * int(np.maximum(walk.sizes[:, column], 0).sum())
+            if how == field_text.PADDED:
+                room += 2 * images * first
+        out = np.empty(room, np.uint8)
+        starts = np.empty(images + 1, np.int64)
+        fits = field_text.write_lines(
+            data,
+            given,
+            walk.starts,
+            walk.sizes,
+            formats,
+            self._pieces,
+            self._piece_ends,
+            out,
+            starts,
+        )
+        return Lines(out[: starts[-1]], starts) if fits else None
+
+    def _write_given(self, raw: bytes, data: Bytes, walk: Walk) -> Bytes:
+        """Write the values that the compiled loop does not know, and note where they are."""
+        parts: list[Bytes] = []
+        at = 0
+        for n in self._given:
+            images = np.flatnonzero(walk.sizes[:, n] != NULL)
+            starts = walk.starts[images, n]
+            text, places, sizes = self._fields(raw, data, n, starts)
+            walk.starts[images, n] = places + at
+            walk.sizes[images, n] = sizes
+            parts.append(text)
+            at += len(text)
+        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+    def _fields(
+        self, raw: bytes, data: Bytes, n: int, starts: Integers
+    ) -> tuple[Bytes, Integers, Integers]:
+        column = self._columns[n]
+        plain = not (column.before or column.behind)
+        if plain and column.type_code in (ColumnType.FLOAT, ColumnType.DOUBLE):
+            size, kind = (4, "<f4") if column.type_code == ColumnType.FLOAT else (8, "<f8")
+            stored = data[starts[:, None] + np.arange(size)]
+            return float_text(stored.view(kind).ravel().astype(np.float64))
+        read, prefix = self._readers[n], self._extents[n].length_bytes
+        fields = [read(raw, start)[0] for start in (starts - prefix).tolist()]
+        sizes = np.array([len(part) for part in fields], np.int64)
+        return np.frombuffer(b"".join(fields), np.uint8), np.cumsum(sizes) - sizes, sizes
+
+
+def _expanded(raw: bytes, heads: EventHeads, ends: Integers) -> tuple[bytes, EventHeads, Integers]:
+    """The events with the rows of compressed ones behind them, expanded."""
+    parts, at = [raw], len(raw)
+    rows, ends = heads.rows.copy(), ends.copy()
+    for event in np.flatnonzero(heads.compressed).tolist():
+        part = expand_rows(raw[rows[event] : ends[event]])
+        rows[event], ends[event] = at, at + len(part)
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts), replace(heads, rows=rows), ends

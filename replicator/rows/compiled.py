@@ -1,0 +1,52 @@
+"""Compiling loops over bytes with numba.
+
+A kernel is compiled when its module is imported, for one signature, and kept beside the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+Number = Any
+"""An integer inside a kernel: numba finds its width, where Python and numpy have types apart."""
+
+NOTHING, TRUTH, INTEGER, FLOATS = types.void, types.boolean, types.int64, types.float64[::1]
+INPUT = types.Array(types.uint8, 1, "C", readonly=True)
+"""Bytes that a kernel only reads."""
+OUTPUT, INTEGERS, TABLE = types.uint8[::1], types.int64[::1], types.int64[:, ::1]
+CHECKSUMS = types.uint32[::1]
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
+    """A decorator that compiles a function for arguments and a result of these types.
+
+    The function releases the interpreter's lock while it runs. It checks no bounds: that is its
+    own business.
+    """
+    signature = cast("Any", result)(*arguments)
+
+    def compile_function(function: Kernel) -> Kernel:
+        try:
+            found: Any = numba.njit(signature, nogil=True, cache=True)(function)
+        except RuntimeError:
+            # An executor may have the module from an archive, beside which nothing can be kept.
+            found = numba.njit(signature, nogil=True)(function)
+        return cast("Kernel", found)
+
+    return compile_function
+
+
+def inlined(function: Kernel) -> Kernel:
+    """A decorator for a part of a kernel, which is compiled with the kernel that calls it."""
+    return cast("Kernel", numba.njit(nogil=True)(function))
