@@ -48,11 +48,12 @@ class CopyProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The remaining time at this rate; None while there is no rate."""
+        """The remaining time at this rate; None while there is no rate, or all rows that were
+        expected are there and others still come."""
         if self.finished:
             return 0.0
-        rate = self.rate
-        return max(0, self.expected - self.rows) / rate if rate else None
+        rate, missing = self.rate, self.expected - self.rows
+        return missing / rate if rate and missing > 0 else None
 
     def status(self) -> CopyStatus | None:
         """The same for `status`; while nothing is counted, how far the last run was."""

@@ -40,6 +40,9 @@ def uncopied_members(source: str, names: Sequence[TableName], met: str, where: s
             f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
             " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"
             " targets, `replicator run`",
+            "to have it copied alone, where it has a key: a task of another `name:` that takes"
+            " nothing else copies it, then this one takes it in with safe-mode: the steps are in"
+            ' docs/operations.md, "One shard afterwards"',
             "to leave it out: name it in ignore-tables or ignore-dbs of the block-allow-list;"
             " `replicator stop`, `replicator run`",
             "if it is empty: DROP and CREATE it again at the source, then `replicator resume`",

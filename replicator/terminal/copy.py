@@ -11,16 +11,15 @@ from replicator.terminal.figures import number, seconds, size
 
 def copy_line(copy: CopyStatus) -> str:
     """Tables, rows, bytes, rate and time left, in one line."""
-    goes_on = copy.state == "copying" and copy.seconds_left is not None
     expected = f" of about {number(copy.rows_expected)}" if copy.rows_expected else ""
     parts = [
         f"{number(copy.tables_done)} of {number(copy.tables)} tables",
         f"{number(copy.rows)}{expected if copy.state == 'copying' else ''} rows",
         size(copy.bytes),
     ]
-    if goes_on or copy.rows_per_second:
+    if copy.rows_per_second:
         parts.append(f"{number(round(copy.rows_per_second))} rows/s")
-    if goes_on:
+    if copy.state == "copying" and copy.seconds_left is not None:
         parts.append(f"{seconds(copy.seconds_left)} left")
     if copy.replaced:
         parts.append(f"{number(copy.replaced)} replaced")

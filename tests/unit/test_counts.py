@@ -82,3 +82,12 @@ def test_while_a_new_start_counts_the_copy_is_where_the_last_one_left_it() -> No
     third.end()
     assert third.status() == third.figures()
     assert CopyProgress(counts).status() == third.figures()
+
+
+def test_a_copy_that_is_larger_than_expected_has_no_time_left_to_tell() -> None:
+    progress = CopyProgress(CopyCounts(), rows=70, expected=71, counted=True)
+    assert progress.figures().seconds_left is not None
+    progress.rows = 71
+    assert progress.figures().seconds_left is None
+    progress.finish()
+    assert progress.figures().seconds_left == 0
