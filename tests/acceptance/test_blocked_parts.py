@@ -155,6 +155,72 @@ def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[.
 
 @pytest.mark.slow
 @MODES
+def test_each_kind_of_fault_blocks_its_target_also_behind_kills(
+    life_of: Callable[..., Life], mode: str
+) -> None:
+    faults = {
+        "duplicate": "rows.duplicate",
+        "refused": "rows.refused",
+        "no_plan": "rows.no-plan",
+        "missing": "target.missing",
+        "ddl": "ddl.refused",
+    }
+    life = life_of(mode, *faults, "good", columns="(id INT PRIMARY KEY, a INT, v VARCHAR(9))")
+    estate, task = life.estate, life.start()
+
+    def change(key: int, *tables: str) -> None:
+        for source, number in (("a", key), ("b", key + 1)):
+            row = f"(id, a, v) VALUES ({number}, 1, 'v{number}')"
+            estate.do(source, *(f"INSERT INTO {table} {row}" for table in tables))
+
+    def told() -> dict[str, str]:
+        parts = estate.until_blocked(task, *map(estate.shown, faults))
+        return {name: part.error.event for name, part in parts.items() if part.error}
+
+    change(1, *estate.tables)
+    estate.until_equal(task)
+    estate.at_target(
+        "INSERT INTO duplicate VALUES (11, 5, 'own')",
+        "ALTER TABLE refused MODIFY v VARCHAR(2)",
+        "ALTER TABLE no_plan DROP v",
+        "RENAME TABLE missing TO hidden",
+        "INSERT INTO ddl VALUES (-1, 5, 'v1')",
+    )
+    for source in ("a", "b"):
+        estate.do(source, "ALTER TABLE ddl ADD UNIQUE u (v)")
+    change(11, *estate.tables)
+    wanted = {estate.shown(table): event for table, event in faults.items()}
+    assert told() == wanted
+    for source in ("a", "b"):
+        estate.do(source, "ALTER TABLE good ADD w INT")
+    change(21, "good")
+    estate.until_equal(task, "good")
+    life.kill()
+    change(31, *estate.tables)
+    task = life.start()
+    assert told() == wanted
+    estate.until_equal(task, "good")
+    estate.at_target(
+        "DELETE FROM duplicate WHERE id = 11",
+        "ALTER TABLE refused MODIFY v VARCHAR(9)",
+        "ALTER TABLE no_plan ADD v VARCHAR(9)",
+        "UPDATE no_plan SET v = CONCAT('v', id)",
+        "RENAME TABLE hidden TO missing",
+        "DELETE FROM ddl WHERE id = -1",
+    )
+    some = [word for table in ("duplicate", "ddl") for word in ("--target", estate.shown(table))]
+    life.command("resume", *some)
+    estate.until_equal(task, "duplicate", "ddl")
+    life.command("resume")
+    life.kill()
+    task = life.start()
+    change(41, *estate.tables)
+    estate.until_equal(task)
+    estate.until_blocked(task)
+
+
+@pytest.mark.slow
+@MODES
 def test_one_of_200_targets_waits_and_the_others_do_not(
     life_of: Callable[..., Life], mode: str
 ) -> None:

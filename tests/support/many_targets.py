@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import BlockedPart, TaskStatus
 from tests.support.processes import TaskProcess
-from tests.support.tables import rows_of, union_of
+from tests.support.tables import rows_of, rows_of_each, union_of
 from tests.support.task_files import task_dict, write_task
 
 COLUMNS = "(id INT PRIMARY KEY, a INT)"
@@ -64,8 +65,16 @@ class ManyTargets:
 
     def until_equal(self, task: TaskProcess, *tables: str) -> None:
         """Wait until these targets, by default all, hold what their shards hold."""
-        for table in tables or self.tables:
-            task.until(lambda table=table: self.equal(table), f"equal {table}")  # type: ignore[misc]
+        names = [self.full(table) for table in tables or self.tables]
+
+        def equal() -> bool:
+            shards = [rows_of_each(server, names) for server in self.sources.values()]
+            wanted: list[Counter[tuple[object, ...]]] = [
+                sum(rows, Counter()) for rows in zip(*shards, strict=True)
+            ]
+            return rows_of_each(self.target, names) == wanted
+
+        task.until(equal, f"equal {names}")
 
     def until_blocked(self, task: TaskProcess, *names: str) -> dict[str, BlockedPart]:
         """Wait until the task runs with just these parts blocked; they, by name."""
