@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -131,10 +131,16 @@ class Merging:
     async def caught_up(self, generation: Generation, patience: float = PATIENCE) -> None:
         await caught_up(generation, self.sources, patience)
 
-    def differences(self, columns: Mapping[str, str] | None = None) -> dict[str, str]:
-        """By table, what its shards and the target hold apart from each other; empty if equal."""
+    def differences(
+        self, columns: Mapping[str, str] | None = None, *, but: Collection[str] = ()
+    ) -> dict[str, str]:
+        """By table, what its shards and the target hold apart from each other; empty if equal.
+
+        ``but``: tables that are not looked at.
+        """
         found = {}
-        for table, shards in self._shards.items():
+        for table in self._shards.keys() - but:
+            shards = self._shards[table]
             selected = (columns or {}).get(table, "*")
             wanted = union_of(
                 [
