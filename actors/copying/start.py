@@ -76,7 +76,8 @@ async def begin_copy(
         if follow and start.position is not None:
             # When all is copied, the ghosts of now may have taken their tables' places.
             place = start.position.binlog.key
-            await record_ghosts(setup, server, start.position, place, OnlineDdlStore(meta))
+            ghosts = OnlineDdlStore(meta)
+            await record_ghosts(setup, server, start.position, place, ghosts, first=True)
         return start
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error

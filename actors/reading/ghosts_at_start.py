@@ -2,12 +2,15 @@
 
 The statements that made a ghost table can't be had any more. But where neither the ghost nor its
 real table has been changed since that place, the server tells what both of them are there; what
-leads from the one to the other is recorded as what the ghost went through.
+leads from the one to the other is recorded as what the ghost went through. Where the ghost has
+taken the table's place since, the trash table is what that was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from pymysql.err import MySQLError
@@ -22,8 +25,9 @@ from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import Statement
 from replicator.ddl.changed_tables import changed_tables, concerns
-from replicator.ddl.online_ddl import GhostAct, GhostEntry, GhostHistory
-from replicator.ddl.statement import Recognised
+from replicator.ddl.online_ddl import Beside, GhostAct, GhostEntry, GhostHistory
+from replicator.ddl.past_exchange import exchanged_ghost
+from replicator.ddl.statement import Recognised, StatementKind
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.binlog_end import BinlogEnd, binlog_end
 from replicator.mysql.connection import Connection
@@ -37,61 +41,92 @@ from replicator.schema.structure import Table
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
+class _Found:
+    """Tables that tools made beside replicated ones, each behind its real table.
+
+    ``ghosts`` are those whose beginning is not known, ``end`` is a place in the binlog behind their
+    reading; None where there is nothing to read it for.
+    """
+
+    ghosts: dict[TableName, tuple[Table, Table]] = field(default_factory=dict)
+    trash: dict[TableName, tuple[Table, Table]] = field(default_factory=dict)
+    end: BinlogEnd | None = None
+
+
 async def record_ghosts(
     setup: SourceSetup,
     server: ServerIdentity,
     start: SourcePosition | GtidStart,
     place: int,
     store: OnlineDdlStore,
+    *,
+    first: bool,
 ) -> None:
     """Record what the ghosts of a source had gone through before ``start``, where it is not known.
 
-    ``place`` is that of ``start``, 0 where it is not known. Does nothing about a ghost that was
-    made or changed behind it. Raises FatalError, TransientError or DatabaseUnavailableError.
+    ``place`` is that of ``start``, 0 where it is not known. ``first``: nothing was ever read of the
+    source behind it. Then so, too, for those that have taken their tables' places since, as long as
+    the former tables are there. Does nothing about a ghost that was made or changed behind it.
+    Raises FatalError, TransientError or DatabaseUnavailableError.
     """
-    found, end = await _ghosts(setup, GhostHistory(await store.load(setup.source)), place)
-    if end is None:
+    history = GhostHistory(await store.load(setup.source))
+    found = await _tables(setup, history, place, first=first)
+    if found.end is None:
         return
-    to = BinlogPosition(end.file, end.offset)
+    to = BinlogPosition(found.end.file, found.end.offset)
     try:
-        changed = await statements_between(setup, server, start, to, _changed)
+        behind = await statements_between(setup, server, start, to, _statements)
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
         raise source_fault(setup.source, start, error) from error
-    for name, (real, ghost) in found.items():
-        own = (name, TableName(real.schema, real.name))
-        if not any(concerns(table, one) for table in changed for one in own):
-            # Nothing in a binlog has these places: they are inside what stands before it.
-            await _record(setup.source, store, real, ghost, name, max(place - 2, 0))
+    changed = [name for statement in behind for name in changed_tables(statement)]
+    # Nothing in a binlog has these places: they are inside what stands before it.
+    at = max(place - 2, 0)
+    for ghost, (real, present) in found.ghosts.items():
+        own = (ghost, TableName(real.schema, real.name))
+        if not any(concerns(name, one) for name in changed for one in own):
+            await _record(setup.source, store, real, present, ghost, at)
+    for trash, (real, former) in found.trash.items():
+        name = TableName(real.schema, real.name)
+        taken = exchanged_ghost(name, trash, behind, partial(_beside, setup))
+        if taken is not None and not history.life(taken, place):
+            await _record(setup.source, store, former, real, taken, at)
 
 
-async def _ghosts(
-    setup: SourceSetup, history: GhostHistory, place: int
-) -> tuple[dict[TableName, tuple[Table, Table]], BinlogEnd | None]:
-    """The ghosts whose beginning is not known, each behind its real table, and a place in the
-    binlog behind their reading; no place where there are none."""
-    found: dict[TableName, tuple[Table, Table]] = {}
+async def _tables(setup: SourceSetup, history: GhostHistory, place: int, *, first: bool) -> _Found:
+    found = _Found()
     upstream = Connection(setup.address)
     try:
         for name in await list_tables(upstream):
-            beside = setup.router.online(name.schema, name.table)
-            if beside is None or beside.use is OnlineUse.TRASH or history.life(name, place):
+            beside = _beside(setup, name)
+            if beside is None or (beside.trash and not first) or history.life(name, place):
                 continue
-            real = await read_table(upstream, TableName(name.schema, beside.real))
-            ghost = await read_table(upstream, name)
-            if real is not None and ghost is not None:
-                found[name] = (real, ghost)
-        return found, await binlog_end(upstream) if found else None
+            real = await read_table(upstream, beside.real)
+            own = await read_table(upstream, name)
+            if real is not None and own is not None:
+                (found.trash if beside.trash else found.ghosts)[name] = (real, own)
+        if found.ghosts or found.trash:
+            found.end = await binlog_end(upstream)
+        return found
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
 
 
+def _beside(setup: SourceSetup, table: TableName) -> Beside | None:
+    found = setup.router.online(table.schema, table.table)
+    if found is None:
+        return None
+    return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
+
+
 async def _record(
     source: str, store: OnlineDdlStore, real: Table, ghost: Table, name: TableName, at: int
 ) -> None:
+    """Record what a ghost had gone through, as its structure and that of its real table tell."""
     begun = GhostEntry(name, at, GhostAct.BEGUN)
     try:
         sql = derived_alter(real, ghost, name)
@@ -107,5 +142,6 @@ async def _record(
         await store.put(source, entry)
 
 
-def _changed(_: Statement, recognised: Recognised) -> Iterator[TableName]:
-    return changed_tables(recognised)
+def _statements(_: Statement, recognised: Recognised) -> Iterator[Recognised]:
+    if recognised.kind is not StatementKind.DML:
+        yield recognised

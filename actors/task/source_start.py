@@ -50,7 +50,7 @@ class SourceStart:
 
     ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
     that is known. ``groups``, ``low_watermarks`` and ``high_watermarks`` (the highest watermark
-    of any bucket): by target.
+    of any bucket): by target. ``first``: nothing is saved of the source, it was never read.
     """
 
     read_from: SourcePosition | GtidStart
@@ -59,6 +59,7 @@ class SourceStart:
     groups: dict[int, GroupSaved]
     low_watermarks: dict[int, Watermark]
     high_watermarks: dict[int, Watermark]
+    first: bool = False
 
 
 async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
@@ -245,6 +246,7 @@ async def _fresh(
         groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         low_watermarks={},
         high_watermarks={},
+        first=True,
     )
 
 

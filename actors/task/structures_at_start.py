@@ -7,7 +7,7 @@ them; before it they are a guess (`replicator.schema.provenance`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -23,6 +23,7 @@ from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.past_changes import Past, PastChange
 from replicator.schema.provenance import Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
+from replicator.schema.scratch_table import named
 from replicator.schema.structure import Table
 
 log = structlog.get_logger()
@@ -32,15 +33,29 @@ log = structlog.get_logger()
 class TablesAtEnd:
     """The routed tables of a source as they are at a place of its binlog behind ``start``.
 
-    ``changes``: what may have changed them since ``start``, in its order.
+    ``changes``: what may have changed them since ``start``, in its order. ``trash``: the tables of
+    now that online schema changes have put aside.
     """
 
     tables: Mapping[TableName, Table]
     changes: tuple[PastChange, ...]
+    trash: Mapping[TableName, Table] = field(default_factory=dict)
 
     def of(self, name: TableName) -> tuple[PastChange, ...]:
         """What may have changed a table."""
         return tuple(change for change in self.changes if change.concerns(name))
+
+    def former(self, name: TableName) -> Table | None:
+        """What was a table until its only change, an online schema change that put it aside.
+
+        None for any other, and where what was put aside may have been changed since.
+        """
+        changes = self.of(name)
+        if len(changes) != 1 or changes[0].new_name is None:
+            return None
+        since = [c.past for c in self.of(changes[0].new_name) if c.at >= changes[0].at]
+        aside = self.trash.get(changes[0].new_name)
+        return named(aside, name) if aside and since == [Past.MISSING] else None
 
 
 async def tables_at_end(
@@ -55,12 +70,14 @@ async def tables_at_end(
     """
     while True:
         before = await binlog_end(upstream)
-        tables = {}
+        tables: dict[TableName, Table] = {}
+        trash: dict[TableName, Table] = {}
         for name in await list_tables(upstream):
-            if setup.router.route(name.schema, name.table):
+            routed = setup.router.route(name.schema, name.table)
+            if routed or setup.router.online(name.schema, name.table):
                 structure = await read_table(upstream, name)
                 if structure is not None:
-                    tables[name] = structure
+                    (tables if routed else trash)[name] = structure
         end = await binlog_end(upstream)
         if before is None or end is None:
             return TablesAtEnd(tables, ())
@@ -69,7 +86,7 @@ async def tables_at_end(
         if not any(
             change.at >= BinlogPosition(before.file, before.offset).key for change in changes
         ):
-            return TablesAtEnd(tables, tuple(changes))
+            return TablesAtEnd(tables, tuple(changes), trash)
 
 
 def _routed(setup: SourceSetup, change: PastChange) -> bool:
@@ -104,13 +121,14 @@ def note_structures(
         if not changes and structure is not None:
             registry.learn(number, at, Held(structure, Provenance.READ))
             continue
-        doubtful.append(str(name))
-        first = changes[0].sql if changes else "?"
-        registry.learn(
-            number,
-            at,
-            guess(structure, f"it was read behind a statement that may change it: {first}"),
-        )
+        former = found.former(name)
+        if former is not None:
+            registry.learn(number, at, Held(former, Provenance.READ))
+        else:
+            doubtful.append(str(name))
+            first = changes[0].sql if changes else "?"
+            doubt = f"it was read behind a statement that may change it: {first}"
+            registry.learn(number, at, guess(structure, doubt))
         if structure is not None:
             registry.learn(number, changes[-1].at, Held(structure, Provenance.READ))
     if doubtful:

@@ -236,7 +236,7 @@ async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) ->
 async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) -> OnlineDdl:
     store = OnlineDdlStore(meta)
     place = start.resume.binlog.key if start.resume is not None else 0
-    await record_ghosts(setup, start.server, start.read_from, place, store)
+    await record_ghosts(setup, start.server, start.read_from, place, store, first=start.first)
     history = GhostHistory(await store.load(setup.source))
     outdated = history.outdated(place) if start.resume is not None else ()
     if outdated:

@@ -36,6 +36,8 @@ class PastChange:
     sql: str
     schema: str = ""
     """Set where all tables of a schema are concerned."""
+    new_name: TableName | None = None
+    """What it is called since, where the statement tells."""
 
     def concerns(self, name: TableName) -> bool:
         """Whether the statement may change this table."""
@@ -57,8 +59,9 @@ def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
     found: list[PastChange] = []
     left = {TableName(old.schema, old.table) for old, _ in statement.renames}
     for old, new in statement.renames:
-        found.append(PastChange(TableName(old.schema, old.table), Past.OTHER_NAME, at, sql))
         gained = TableName(new.schema, new.table)
+        former = TableName(old.schema, old.table)
+        found.append(PastChange(former, Past.OTHER_NAME, at, sql, new_name=gained))
         if gained not in left:
             # One that another table leaves was there all the time.
             found.append(PastChange(gained, Past.MISSING, at, sql))

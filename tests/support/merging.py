@@ -100,10 +100,15 @@ class Merging:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Generation]:
         """Run the task; from where the first run starts it goes on in later ones."""
+        async with running(self.task, self._spark, self.blocked) as generation:
+            yield generation
+
+    @property
+    def task(self) -> config.Task:
+        """The task file of the runs so far, or of the first one."""
         if self._task is None:
             self._task = self._make_task()
-        async with running(self._task, self._spark, self.blocked) as generation:
-            yield generation
+        return self._task
 
     def changed(self, *, mode: str) -> None:
         """The next run reads its task file anew, with `more` and `instance` as they are then."""
@@ -118,9 +123,7 @@ class Merging:
 
     def generation(self) -> Generation:
         """A generation of the task that was not run yet."""
-        if self._task is None:
-            self._task = self._make_task()
-        return generation_of(self._task, self._spark, self.blocked)
+        return generation_of(self.task, self._spark, self.blocked)
 
     async def copy(self) -> Generation:
         """Run a task that ends when all is copied."""

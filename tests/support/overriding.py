@@ -1,8 +1,9 @@
-"""The operator's answer to a statement that a task has stopped at."""
+"""The operator's answers to what a task has stopped at."""
 
 from __future__ import annotations
 
 from actors.faults import FatalError
+from actors.task.structure_commands import tell_structure
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
@@ -19,12 +20,31 @@ async def override(
     event = fault.ddl_event
     assert event is not None
     assert action.value in event.actions
-    place, server, name = event.position, merging.target, merging.database
-    connection = Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
-    lease = Lease(f"{name}_meta", name, this_process())
-    await lease.begin(connection)
+    place, name = event.position, merging.database
+    connection = _target(merging)
+    lease = await _lease(merging, connection)
     answer = DdlOverride(
         event.source, place.file, place.offset, place.key, action, tuple(statements)
     )
     await DdlOverrideStore(MetaStore(connection, f"{name}_meta", name, lease)).put(answer)
     connection.close()
+
+
+async def tell_from_target(merging: Merging, fault: FatalError) -> None:
+    """What `replicator schema set --from-target` does about the rows of a fault."""
+    connection = _target(merging)
+    lease = await _lease(merging, connection)
+    connection.close()
+    reply = await tell_structure(merging.task, lease, None, fault.unread, {"given": "target"})
+    assert reply.ok, reply.error
+
+
+def _target(merging: Merging) -> Connection:
+    server = merging.target
+    return Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
+
+
+async def _lease(merging: Merging, connection: Connection) -> Lease:
+    lease = Lease(f"{merging.database}_meta", merging.database, this_process())
+    await lease.begin(connection)
+    return lease
