@@ -150,8 +150,13 @@ async def begin_gh_ost(
     def has_begun() -> bool:
         if process.poll() is not None:
             return True
-        there = merging.on(merging.source, "SHOW TABLES LIKE '\\_x\\_1\\_gho'")
-        return bool(there) and added in columns(merging.source, merging, "_x_1_gho")
+        # In one statement: the ghost may take its place in between.
+        there = merging.on(
+            merging.source,
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_NAME = '_x_1_gho'"
+            f" AND TABLE_SCHEMA = '{merging.database}'",
+        )
+        return (added,) in there
 
     ((version,),) = merging.on(merging.source, "SELECT VERSION()")
     if "MariaDB" in str(version) or str(version).startswith("5."):
