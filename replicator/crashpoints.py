@@ -73,6 +73,14 @@ class CrashPoint(StrEnum):
     """All chunks of a source are committed, the end of its copy is not saved."""
     COPY_FINISHED = "copy-finished"
     """The end of a source's copy is saved, its binlog is not read."""
+    KEYS_LOOKED_UP = "keys-looked-up"
+    """Keys that the target lacks were found in the shards, nothing is put back."""
+    ROWS_PUT_BACK = "rows-put-back"
+    """What is missing is written, with the places up to which it is newer; not committed."""
+    KEYS_SETTLED = "keys-settled"
+    """That is committed, nothing is applied on top of it."""
+    KEYS_FORGOTTEN = "keys-forgotten"
+    """Keys that one shard has, or none, are not noted any more."""
 
 
 _reached: dict[str, int] = {}

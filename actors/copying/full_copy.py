@@ -39,10 +39,12 @@ from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy_chunk import CopySettings, OnDuplicate
+from replicator.pipeline.copy_chunk import CopySettings
+from replicator.pipeline.copy_writing import OnDuplicate
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
 
@@ -112,6 +114,7 @@ class FullCopy:
             followed=frozenset(),
             load_data=load_data,
             patience=patience,
+            noted_table=meta.table(NOTED_KEY_TABLE),
         )
         self._log = structlog.get_logger()
 

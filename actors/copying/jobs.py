@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -15,6 +16,7 @@ from actors.copying.progress import CopyProgress
 from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.noted_keys import MOST_KEYS
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
@@ -125,6 +127,10 @@ class CopyJobs:
             progress.expected = max(progress.expected, progress.rows)
             if outcome.chunk.upper is None:
                 progress.tables_done += 1
+        met = progress.counts.replaced + progress.counts.ignored
+        if self._settings.noted_table and met > MOST_KEYS:
+            self._settings = replace(self._settings, noted_table="")
+            self._log.error("moved.too-many", keys=met, limit=MOST_KEYS)
         return None
 
     async def _fault(self, failed: ChunkOutcome) -> FatalError:

@@ -145,7 +145,7 @@ class Generation:
                 stopped,
                 moved.safe_until,
                 load_data=load_data,
-                notes_deleted=moved.notes,
+                notes_keys=moved.notes,
             )
             await self._follow(self.running, moved, stop, started)
             return not stop.is_set()

@@ -50,9 +50,9 @@ from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
-from replicator.downstream.deleted_keys import DELETED_KEY_TABLE
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
+from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.watermarks import WATERMARK_TABLE
@@ -146,12 +146,12 @@ async def wire(
     safe_until: Mapping[str, int],
     *,
     load_data: bool,
-    notes_deleted: bool,
+    notes_keys: bool,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``notes_deleted``: keys that are deleted from shared targets are noted.
+    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     columns = columns_of(resources.setups)
@@ -167,9 +167,7 @@ async def wire(
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
     watermarks = BucketWatermarks(await meta.watermarks())
-    settings = _apply_settings(
-        resources, safe_until, load_data=load_data, notes_deleted=notes_deleted
-    )
+    settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
     writer = _writer(resources, starts, watermarks, settings, runner, histories, open_items)
     collations = await available_collations(resources.ddl)
     units: dict[str, SourceUnit] = {}
@@ -211,7 +209,7 @@ async def wire(
 
 
 def _apply_settings(
-    resources: Resources, safe_until: Mapping[str, int], *, load_data: bool, notes_deleted: bool
+    resources: Resources, safe_until: Mapping[str, int], *, load_data: bool, notes_keys: bool
 ) -> ApplySettings:
     meta = resources.meta
     return ApplySettings(
@@ -221,7 +219,7 @@ def _apply_settings(
         load_data=load_data,
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
-        deleted_table=meta.table(DELETED_KEY_TABLE) if notes_deleted else "",
+        noted_table=meta.table(NOTED_KEY_TABLE) if notes_keys else "",
     )
 
 

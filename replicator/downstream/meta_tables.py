@@ -8,9 +8,9 @@ from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import COPY_TABLE
 from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
-from replicator.downstream.deleted_keys import DELETED_KEY_TABLE
 from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
+from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
@@ -31,7 +31,7 @@ META_TABLES = (
     ONLINE_DDL_TABLE,
     COPY_TABLE,
     CHUNK_TABLE,
-    DELETED_KEY_TABLE,
+    NOTED_KEY_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

@@ -30,8 +30,9 @@ class NetChanges:
 
     ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
     the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
-    row lines that may be there or not, in this state or in another, ``inserts`` row lines that must
-    not be there, ``members`` the shard of each of these.
+    row lines that may be there or not, in this state or in another, ``arrivals`` the key lines of
+    those that a shard has got: what is there may be another shard's. ``inserts`` are row lines that
+    must not be there, ``members`` the shard of each of these.
     """
 
     columns: tuple[TargetColumn, ...]
@@ -41,6 +42,7 @@ class NetChanges:
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: list[bytes] = field(default_factory=list)
     upserts: list[bytes] = field(default_factory=list)
+    arrivals: list[bytes] = field(default_factory=list)
     inserts: list[bytes] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
 

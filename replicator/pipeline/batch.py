@@ -54,9 +54,9 @@ class ApplySettings:
     says whether the server takes LOAD DATA into a transaction
     (`replicator.downstream.load_data.probe_load_data`). ``safe_until``: by source, the key of the
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
-    which an executor tries to reach a target that is away. ``deleted_table``: the quoted name of
-    the table where keys are noted that are deleted from shared targets
-    (`replicator.downstream.deleted_keys`), empty where none need be. The files that ``address``
+    which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
+    the table where keys of shared targets are noted that are deleted, or that meet a row in safe
+    mode (`replicator.downstream.noted_keys`), empty where none need be. The files that ``address``
     names for TLS must exist on every executor.
     """
 
@@ -66,7 +66,7 @@ class ApplySettings:
     load_data: bool
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
-    deleted_table: str = ""
+    noted_table: str = ""
 
     def safe(self, source: str, watermark: Watermark) -> bool:
         """Whether a row event is applied in safe mode."""

@@ -12,14 +12,15 @@ from pymysql.err import MySQLError
 
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
-from replicator.downstream.deleted_keys import note_deleted
 from replicator.downstream.fence import OutOfStepError
+from replicator.downstream.key_lookup import keys_there
 from replicator.downstream.load_data import InexactLoadError
+from replicator.downstream.noted_keys import note_keys
 from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
 from replicator.downstream.watermarks import Expected, lock_watermarks, save_watermarks
-from replicator.downstream.writing import DuplicateRowError, write_changes
+from replicator.downstream.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
@@ -108,6 +109,9 @@ def _write(
     fresh = [e for e in work.entries if (h := heads[e[0]]).watermark > watermarks[h.source]]
     safe = {number for number, h in heads.items() if settings.safe(h.source, h.watermark)}
     changes = net_effect(fresh, lambda event: heads[event].plan, safe.__contains__)
+    if work.shared and settings.noted_table:
+        for group in changes:
+            _note(session, work.target, settings.noted_table, group)
     counts = write_changes(
         session,
         work.target,
@@ -117,10 +121,6 @@ def _write(
     )
     if safe:
         counts.missing = 0
-    if work.shared and settings.deleted_table:
-        for group in changes:
-            table = settings.deleted_table
-            note_deleted(session, table, name, group.key_columns, group.deletes)
     reach(CrashPoint.ROWS_WRITTEN)
     moved = {s: work.ends[s] for s in own if work.ends[s] > watermarks[s]}
     if moved:
@@ -136,6 +136,13 @@ def _write(
         left={**own, **moved},
         **asdict(counts),
     )
+
+
+def _note(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
+    """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
+    columns, arrivals = group.key_columns, group.arrivals
+    there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))
+    note_keys(session, table, target.name, columns, [*group.deletes, *there])
 
 
 def _duplicate(

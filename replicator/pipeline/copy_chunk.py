@@ -15,15 +15,15 @@ from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunk_records import ReadChunk, lock_chunk, record_chunk
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
-from replicator.downstream.literals import NULL_FIELD, field_value, identifier
-from replicator.downstream.load_data import InexactLoadError, load_blocks
-from replicator.downstream.session import Session
-from replicator.downstream.statements import RowRefusedError, insert_rows
+from replicator.downstream.literals import NULL_FIELD, field_value
+from replicator.downstream.load_data import InexactLoadError
+from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
+from replicator.pipeline.copy_writing import Block, Counter, OnDuplicate, Writing, write_blocks
 from replicator.pipeline.source_stream import SourceStream
 from replicator.routing.column_mapping import MappedColumn
 from replicator.rows.charsets import transcoder
@@ -40,16 +40,6 @@ _OLD_SNAPSHOT = frozenset({ErrorCode.ER_TABLE_DEF_CHANGED})
 snapshot shows what it is now."""
 
 _SHOWN_BYTES = 400
-
-Block = tuple[memoryview, int]
-
-
-class OnDuplicate(StrEnum):
-    """What becomes of a row whose key is on the target already."""
-
-    REPLACE = "replace"
-    ERROR = "error"
-    IGNORE = "ignore"
 
 
 class CopyOutcome(StrEnum):
@@ -79,6 +69,8 @@ class CopySettings:
     what tells writers of this run from all others. ``followed`` names the sources whose binlog can
     be followed after the copy.
     ``patience``: seconds for which an executor tries to reach a server that is away.
+    ``noted_table``: the quoted name of the table where keys are noted that rows were there of
+    (`replicator.downstream.noted_keys`), empty where none need be.
     """
 
     target: DatabaseAddress
@@ -89,6 +81,7 @@ class CopySettings:
     followed: frozenset[str]
     load_data: bool
     patience: float
+    noted_table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +174,12 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
         with source_snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
-            counter = _Counter()
+            counter = Counter()
             blocks = counter.counted(converted(copy, _read(stream, chunk)))
-            mode = settings.on_duplicate[copy.source]
-            write = _load if load_data and copy.columns else _insert
             try:
-                replaced, ignored = write(session, copy, blocks, mode, counter)
+                mode = settings.on_duplicate[copy.source]
+                way = Writing(mode, settings.noted_table, load_data)
+                replaced, ignored = write_blocks(session, copy, blocks, counter, way)
             except SourceFailedError as failed:
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
                     _check_room(stream, chunk, copy.mapped)
@@ -291,20 +284,6 @@ def _read(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:
         raise SourceFailedError(error) from error
 
 
-class _Counter:
-    """Counts the rows and bytes that pass."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.size = 0
-
-    def counted(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        for block, rows in blocks:
-            self.rows += rows
-            self.size += len(block)
-            yield block, rows
-
-
 def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks with the text of some columns in the target's charset."""
     if not copy.transcodes:
@@ -320,44 +299,3 @@ def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
                     fields[place] = escape(change(field_value(fields[place]) or b""))
             lines[number] = b"\t".join(fields)
         yield memoryview(b"\n".join(lines) + b"\n"), rows
-
-
-def _load(
-    session: Session,
-    copy: TableCopy,
-    blocks: Iterator[Block],
-    mode: OnDuplicate,
-    counter: _Counter,
-) -> tuple[int, int]:
-    words = {OnDuplicate.REPLACE: b"REPLACE", OnDuplicate.IGNORE: b"IGNORE", OnDuplicate.ERROR: b""}
-    loaded = load_blocks(
-        session, copy.target, copy.columns, (block for block, _ in blocks), words[mode]
-    )
-    if loaded.records != counter.rows and loaded.records != counter.rows + loaded.deleted:
-        raise InexactLoadError(f"{counter.rows} rows sent, {loaded.records} taken")
-    if loaded.skipped and mode is not OnDuplicate.IGNORE:
-        raise InexactLoadError(f"{loaded.skipped} rows skipped")
-    return loaded.deleted, loaded.skipped
-
-
-def _insert(
-    session: Session,
-    copy: TableCopy,
-    blocks: Iterator[Block],
-    mode: OnDuplicate,
-    counter: _Counter,
-) -> tuple[int, int]:
-    verb, suffix = b"INSERT", b""
-    if mode is OnDuplicate.REPLACE:
-        verb = b"REPLACE"
-    elif mode is OnDuplicate.IGNORE and copy.columns:
-        # Not INSERT IGNORE, which also takes values that do not fit, changed.
-        name = identifier(copy.columns[0].name)
-        suffix = b" ON DUPLICATE KEY UPDATE " + name + b"=" + name
-    affected = 0
-    for block, _ in blocks:
-        lines = bytes(block).split(b"\n")[:-1]
-        affected += insert_rows(session, copy.target, copy.columns, lines, verb=verb, suffix=suffix)
-    if suffix:
-        return 0, counter.rows - affected
-    return affected - counter.rows, 0

@@ -53,7 +53,8 @@ class TableCopy:
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
-    column whose values are mapped.
+    column whose values are mapped. ``target_key``: those of ``columns`` that tell the target's rows
+    apart; empty where ``exact``.
     """
 
     source: str
@@ -73,6 +74,13 @@ class TableCopy:
     known_to: int = 0
     gone_at: int | None = None
     mapped: MappedColumn | None = None
+    target_key: tuple[TargetColumn, ...] = ()
+
+    def key_of(self, line: bytes) -> bytes:
+        """The key line of a row line."""
+        names = [folded(column.name) for column in self.columns]
+        fields = line.split(b"\t")
+        return b"\t".join(fields[names.index(folded(c.name))] for c in self.target_key)
 
     @property
     def member(self) -> TableName:
@@ -165,6 +173,7 @@ def plan_copy(
             *((condition.encode(),) if condition else ()),
         ),
         mapped=_mapped(rules, changed),
+        target_key=_key_columns(target) if keyed else (),
     )
 
 
@@ -275,6 +284,11 @@ def cutting_columns(structure: Table, key: UniqueKey) -> tuple[TargetColumn, ...
             break
         columns.append(found)
     return tuple(columns)
+
+
+def _key_columns(target: Table) -> tuple[TargetColumn, ...]:
+    names = target.row_key.columns if target.row_key else ()
+    return tuple(target_column(c) for name in names if (c := target.column(name)) is not None)
 
 
 def _mapped(rules: MemberColumns, changed: ChangedShard | None) -> MappedColumn | None:

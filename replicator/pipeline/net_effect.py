@@ -155,6 +155,8 @@ def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
             group.deletes.append(key)
     elif safe_mode:
         group.upserts.append(line)
+        if row.others or not row.existed:
+            group.arrivals.append(key)
     elif not row.existed:
         group.inserts.append(line)
         group.members.append(plan.member)

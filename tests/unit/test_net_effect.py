@@ -74,6 +74,16 @@ def test_an_inserted_row_must_not_be_there() -> None:
     assert changes.members == [A.member]
 
 
+def test_what_a_shard_gets_in_safe_mode_arrives() -> None:
+    """The row that is there may be another shard's; one that is only changed is the shard's own."""
+    assert one([(A, None, (1, 1))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (2, 1), (1, 1))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arrivals == [b"1"]
+    assert one([(A, (1, 1), (1, 2))], safe_mode=True).arrivals == []
+    assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arrivals == []
+    assert one([(A, None, (1, 1))]).arrivals == []
+
+
 def test_a_changed_row_is_overwritten() -> None:
     changes = one([(A, (1, 1), (1, 2)), (A, (1, 2), (1, 3))])
     assert (changes.deletes, changes.overwrites, changes.inserts) == ([], [b"1\t3"], [])

@@ -7,7 +7,7 @@ import pytest
 from replicator.downstream.columns import Literal, TargetColumn
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.copy_plan import plan_copy
-from replicator.pipeline.moved_rows import Holder, own_key
+from replicator.pipeline.key_holders import Holder, own_key
 from replicator.routing.column_mapping import MappedColumn
 from replicator.routing.member_columns import MemberColumns
 from replicator.schema.structure import Column, Table, UniqueKey

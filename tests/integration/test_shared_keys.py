@@ -1,0 +1,93 @@
+"""Rows that are in two shards when the full copy has been caught up with, and go from one later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from actors.task.generation import Generation
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import LOOK_SECONDS, PATIENCE
+
+MakeMerging = Callable[..., Merging]
+Logged = Sequence[MutableMapping[str, Any]]
+
+
+@pytest.fixture
+def merging(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer, mysql_source: DatabaseServer
+) -> Merging:
+    """A slow full copy of two sources into one target."""
+    merging = merging_from(mariadb_source, mysql_source)
+    merging.mode = "all"
+    merging.more |= {
+        "mydumpers": {"small": {"rows": 50, "threads": 1}},
+        "loaders": {"moving": {"on-duplicate-logical": "replace"}},
+        "copy": {"rows-per-second": 200},
+    }
+    merging.instance = {"mydumper-config-name": "small", "loader-config-name": "moving"}
+    return merging
+
+
+async def copied_some(generation: Generation, chunks: int) -> None:
+    with anyio.fail_after(PATIENCE):
+        while generation.copy is None or generation.copy.progress.chunks < chunks:
+            await anyio.sleep(LOOK_SECONDS)
+
+
+async def told_as_shared(logged: Logged, keys: int) -> None:
+    """Wait until the log tells of so many keys; some seconds, should it never do so."""
+    with anyio.move_on_after(30):
+        while not any(r["event"] == "moved.shared" and r["keys"] == keys for r in logged):
+            await anyio.sleep(LOOK_SECONDS)
+
+
+async def equal(merging: Merging, generation: Generation) -> None:
+    await merging.caught_up(generation)
+    with anyio.move_on_after(PATIENCE):
+        while merging.differences():
+            await anyio.sleep(0.2)
+    await merging.check(generation)
+
+
+def numbers(merging: Merging, server: DatabaseServer, first: int, last: int, n: int) -> None:
+    values = ",".join(f"({i},{n},'t{i}')" for i in range(first, last + 1))
+    merging.on(server, f"INSERT INTO x_1 VALUES {values}")
+
+
+async def test_rows_that_leave_their_old_shard_late_stay(merging: Merging) -> None:
+    """1 to 20 come into the new shard behind the place of reading, 2000 to 2009 before it, 40 to 49
+    are there when the copy begins; 21 to 24 move the other way than they came."""
+    merging.create("x", "(id INT PRIMARY KEY, n INT, s VARCHAR(9))", with_target=False)
+    old, new = merging.sources.values()
+    numbers(merging, old, 1, 150, 1)
+    numbers(merging, old, 2000, 2009, 1)
+    numbers(merging, new, 30, 30, 2)
+    numbers(merging, new, 40, 49, 2)
+    numbers(merging, new, 1000, 1150, 2)
+    with capture_logs() as logged:
+        async with merging.running() as generation:
+            await copied_some(generation, 4)
+            numbers(merging, new, 1, 20, 3)
+            numbers(merging, new, 21, 24, 3)
+            numbers(merging, new, 2000, 2009, 3)
+            merging.on(new, "DELETE FROM x_1 WHERE id = 30")
+            await merging.copied(generation)
+            await merging.caught_up(generation)
+            await told_as_shared(logged, 44)
+            merging.on(new, "UPDATE x_1 SET n = 4 WHERE id IN (2, 2001, 41)")
+            merging.on(old, "UPDATE x_1 SET n = 5 WHERE id IN (3, 2002, 42)")
+            merging.on(new, "DELETE FROM x_1 WHERE id BETWEEN 21 AND 24")
+            merging.on(
+                old,
+                "DELETE FROM x_1 WHERE id BETWEEN 1 AND 10",
+                "UPDATE x_1 SET id = id + 5000 WHERE id BETWEEN 11 AND 20",
+                "DELETE FROM x_1 WHERE id BETWEEN 40 AND 49",
+                "DELETE FROM x_1 WHERE id BETWEEN 2000 AND 2009",
+            )
+            await equal(merging, generation)
