@@ -49,7 +49,7 @@ SURVEY_SECONDS = 10.0
 """Between two looks at the noted keys; at least ten times as long as the last one took."""
 
 REPEAT_SECONDS = 60.0
-"""How long a task works at least before it begins anew once more."""
+"""How long a task that has put rows back works at least before it begins anew once more."""
 
 log = structlog.get_logger()
 
@@ -78,7 +78,7 @@ class MovedRows:
         self._starts = starts
         self._always = EVERYTHING in safe_until.values()
         self._left = False
-        self._looked = False
+        self._has_put_back = False
         self._table = resources.meta.table(NOTED_KEY_TABLE)
 
     @property
@@ -100,7 +100,6 @@ class MovedRows:
         applied = {s: _applied(start) for s, start in self._starts.items()}
         if not targets or not (self._always or self._behind(applied)):
             return
-        self._looked = True
         for target in targets:
             try:
                 await self._look_up(target)
@@ -115,7 +114,7 @@ class MovedRows:
         """
         surveys = KeySurveys(self._resources, self._table, running)
         began, was_behind = time.monotonic(), False
-        again = began + REPEAT_SECONDS if self._looked else began
+        again = began + REPEAT_SECONDS if self._has_put_back else began
         next_survey = began + SURVEY_SECONDS
         while self.notes:
             await anyio.sleep(LOOK_SECONDS)
@@ -166,6 +165,7 @@ class MovedRows:
             keys, rows, after = keys + found.keys, rows + found.rows, found.last
             for source, place in found.read_at.items():
                 self.safe_until[source] = max(place, self.safe_until.get(source, 0))
+        self._has_put_back |= rows > 0
         log.info("moved.looked-up", target=str(target), keys=keys, rows=rows)
 
     async def _seen(self, source: str) -> _Seen:

@@ -17,7 +17,7 @@ from replicator.downstream.columns import TargetColumn
 from replicator.downstream.fence import Fence
 from replicator.downstream.key_lookup import keys_there
 from replicator.downstream.lease_lock import lock_lease
-from replicator.downstream.noted_keys import NotedKey, forget_keys, noted_keys
+from replicator.downstream.noted_keys import NotedKey, noted_keys
 from replicator.downstream.session import Session
 from replicator.downstream.statements import insert_rows
 from replicator.mysql.names import folded
@@ -36,7 +36,7 @@ class PutBack:
     """What became of some noted keys: so many ``keys`` were looked up, so many ``rows`` put back.
 
     ``last``: the digest of the last one, None where there is none behind it. ``read_at``: by
-    source, the places of the reading, where rows of it were put back.
+    source, the places of the reading, where rows were put back.
     """
 
     last: bytes | None
@@ -58,8 +58,9 @@ def put_back(
 
     It is for the caller to note in it, before COMMIT, that the sources are in safe mode up to the
     places of the reading. ``table`` is the quoted name of the noted keys; those behind the digest
-    ``after`` are taken. Keys that no shard has are forgotten, and those that one has and the target
-    has got back. Raises OtherKeyError, TooOldError, OutOfStepError, ShardChangedError,
+    ``after`` are taken. They stay noted (`replicator.pipeline.shared_keys` forgets them): what one
+    shard did before the place of its reading may take another's row away again. Raises
+    OtherKeyError, TooOldError, OutOfStepError, ShardChangedError,
     RowRefusedError or the driver's error.
     """
     target = holders[0].copy.target
@@ -68,27 +69,21 @@ def put_back(
     noted = noted_keys(session, table, target.name, after, KEYS_AT_ONCE)
     refuse_other_columns(key_columns, noted)
     there = keys_there(session, target, key_columns, [key.line for key in noted])
-    missing = [key for number, key in enumerate(noted) if number not in there]
+    missing = [key.line for number, key in enumerate(noted) if number not in there]
     rows: dict[int, tuple[Holder, bytes]] = {}
-    shared: set[int] = set()
     places: dict[str, int] = {}
     for holder in holders if missing else ():
-        held = rows_held(holder, key_columns, [key.line for key in missing])
+        held = rows_held(holder, key_columns, missing)
         source = holder.copy.source
         places[source] = max(held.read_at, places.get(source, 0))
         for number, line in held.rows.items():
-            if rows.setdefault(number, (holder, line))[0] is not holder:
-                shared.add(number)
-    reach(CrashPoint.KEYS_LOOKED_UP)
+            rows.setdefault(number, (holder, line))
+    if missing:
+        reach(CrashPoint.KEYS_LOOKED_UP)
     for holder, line in rows.values():
         insert_rows(session, target, holder.copy.columns, [line], verb=b"REPLACE")
-    forget_keys(session, table, target.name, (k for n, k in enumerate(missing) if n not in shared))
-    return PutBack(
-        noted[-1].digest if len(noted) == KEYS_AT_ONCE else None,
-        len(missing),
-        len(rows),
-        {holder.copy.source: places[holder.copy.source] for holder, _ in rows.values()},
-    )
+    last = noted[-1].digest if len(noted) == KEYS_AT_ONCE else None
+    return PutBack(last, len(missing), len(rows), places if rows else {})
 
 
 def refuse_other_columns(key_columns: Sequence[TargetColumn], noted: Sequence[NotedKey]) -> None:

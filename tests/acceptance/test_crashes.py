@@ -48,9 +48,14 @@ ELSEWHERE = {
     CrashPoint.GHOST_READ,
     CrashPoint.GHOST_RECORDED,
     CrashPoint.GHOSTS_FORGOTTEN,
+    CrashPoint.KEYS_LOOKED_UP,
+    CrashPoint.ROWS_PUT_BACK,
+    CrashPoint.KEYS_SETTLED,
+    CrashPoint.KEYS_FORGOTTEN,
 }
-"""Steps of the full copy, of coordinated DDL and of online schema changes: `test_copy_crashes`,
-`test_shard_ddl_crashes` and `test_online_ddl_crashes` die at them."""
+"""Steps of the full copy, of coordinated DDL, of online schema changes and of rows that move:
+`test_copy_crashes`, `test_shard_ddl_crashes`, `test_online_ddl_crashes` and
+`test_moved_rows_crashes` die at them."""
 
 
 def test_every_step_is_hit() -> None:

@@ -163,9 +163,8 @@ class World:
             having = [source for source in self.sources if key in source.rows]
             for source in having[:1]:
                 self.target[key] = source.rows[key]
-                source.safe_until = len(source.log)
-            if len(having) < 2:
-                del self.noted[key]
+                for one in self.sources:
+                    one.safe_until = len(one.log)
 
     @property
     def settled(self) -> bool:
@@ -203,9 +202,11 @@ def run(
             if not looks_up:
                 break
             world.survey()
-            while world.apply():
-                pass
-            world.look_up()
+            if world.chance.random() < 0.5:
+                while world.apply():
+                    pass
+            if all(s.applied >= s.safe_until for s in world.sources):
+                world.look_up()
             if world.settled:
                 world.noting = False
             if world.chance.random() < 0.3:
@@ -216,7 +217,6 @@ def run(
         while world.apply():
             pass
         if world.noting and looks_up:
-            world.survey()
             world.look_up()
         while world.apply():
             pass
