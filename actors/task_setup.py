@@ -12,7 +12,7 @@ from replicator.binlog.connection import SourceAddress, TlsFiles
 from replicator.checks.items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing.allow_list import AllowList, TableFilter
-from replicator.routing.column_mapping import ColumnMappings, MappingRule
+from replicator.routing.column_mapping import MappingRule
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
 from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.extracted_columns import Extraction, NamePart
@@ -20,6 +20,7 @@ from replicator.routing.member_columns import ColumnRules
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
+from replicator.routing.rule_set import RuleSet
 
 SEGMENT_TARGET_BYTES = 1 << 20
 """A segment ends at the first transaction boundary after so many bytes."""
@@ -32,7 +33,8 @@ SEGMENT_MAX_BYTES = 4 << 20
 class SourceSetup:
     """One source of a task: where it is, what is read from it and how.
 
-    ``accepts_cascades``: the operator knows that foreign keys change rows unlogged.
+    ``rules`` are those that ``columns`` and the filters carry out. ``accepts_cascades``: the
+    operator knows that foreign keys change rows unlogged.
     """
 
     source: str
@@ -42,6 +44,7 @@ class SourceSetup:
     meta: Meta | None
     router: Router
     routes: Routes
+    rules: RuleSet
     columns: ColumnRules
     event_filter: EventFilter
     expression_filters: ExpressionFilters
@@ -97,19 +100,8 @@ def source_setups(task: Task) -> tuple[SourceSetup, ...]:
 def _setup(task: Task, instance: Instance) -> SourceSetup:
     source = task.source(instance.source_id)
     case_sensitive = task.case_sensitive or source.case_sensitive
-    routes = Routes(
-        (
-            RouteRule(
-                name,
-                route.schema_pattern,
-                route.table_pattern,
-                route.target_schema,
-                route.target_table,
-            )
-            for name, route in zip(instance.route_rules, task.routes_of(instance), strict=True)
-        ),
-        case_sensitive=case_sensitive,
-    )
+    rules = _rule_set(task, instance, case_sensitive=case_sensitive)
+    routes = Routes(rules.routes, case_sensitive=case_sensitive)
     allowed = task.allow_list_of(instance)
     allow_list = AllowList(
         do_dbs=allowed.do_dbs,
@@ -127,26 +119,33 @@ def _setup(task: Task, instance: Instance) -> SourceSetup:
         meta=instance.meta,
         router=Router(allow_list, routes, _online_names(task)),
         routes=routes,
-        columns=ColumnRules(
-            source.source_id,
-            routes,
-            dict(
-                zip(instance.route_rules, map(_extractions, task.routes_of(instance)), strict=True)
-            ),
-            ColumnMappings(
-                (_mapping_rule(name, rule) for name, rule in task.mappings_of(instance)),
-                case_sensitive=case_sensitive,
-            ),
-        ),
-        event_filter=EventFilter(
-            (_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
-            case_sensitive=case_sensitive,
-        ),
-        expression_filters=ExpressionFilters(
-            (_expression_rule(name, rule) for name, rule in task.expression_filters_of(instance)),
-            case_sensitive=case_sensitive,
-        ),
+        rules=rules,
+        columns=rules.columns(),
+        event_filter=rules.event_filter(),
+        expression_filters=rules.expression_filters(),
         accepts_cascades=bool({ALL, FOREIGN_KEYS}.intersection(task.ignore_checking_items)),
+    )
+
+
+def _rule_set(task: Task, instance: Instance, *, case_sensitive: bool) -> RuleSet:
+    routes = tuple(zip(instance.route_rules, task.routes_of(instance), strict=True))
+    return RuleSet(
+        instance.source_id,
+        case_sensitive,
+        tuple(
+            RouteRule(
+                name,
+                route.schema_pattern,
+                route.table_pattern,
+                route.target_schema,
+                route.target_table,
+            )
+            for name, route in routes
+        ),
+        tuple((name, _extractions(route)) for name, route in routes),
+        tuple(_mapping_rule(name, rule) for name, rule in task.mappings_of(instance)),
+        tuple(_filter_rule(name, rule) for name, rule in task.filters_of(instance)),
+        tuple(_expression_rule(name, rule) for name, rule in task.expression_filters_of(instance)),
     )
 
 

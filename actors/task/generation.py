@@ -18,6 +18,7 @@ from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
 from actors.task.away_sources import AwaySources
+from actors.task.changed_rules import note_rules
 from actors.task.copy_overlap import hand_over
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
@@ -114,6 +115,7 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
+            await note_rules(resources.setups, resources.meta)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(

@@ -12,6 +12,7 @@ from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
+from replicator.downstream.rule_texts import RULES_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
@@ -32,6 +33,7 @@ META_TABLES = (
     COPY_TABLE,
     CHUNK_TABLE,
     NOTED_KEY_TABLE,
+    RULES_TABLE,
 )
 """Every declaration there is; a test holds this against the modules of this package."""
 

@@ -132,6 +132,14 @@ class ExpressionFilters:
         """Whether there is a rule for a table."""
         return bool(self._of(schema, table))
 
+    def texts_of(self, schema: str, table: str) -> tuple[str, ...]:
+        """The expressions of a table's rules as they are written, with their keys."""
+        return tuple(
+            f"{key}: {text.text}"
+            for read in self._of(schema, table)
+            for key, text in read.texts.items()
+        )
+
     def resolved(
         self, schema: str, table: str, find: Find, collation_of: FindCollation
     ) -> ResolvedRules | None:
