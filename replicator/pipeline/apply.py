@@ -32,7 +32,18 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         return BatchResult(())
     small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
-    job = Job(
+    job = job_of(batch, settings)
+    answers = living_job(session, apply_part).ask(
+        lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
+        1 if small else sum(buckets.values()),
+        sent=lambda: reach(CrashPoint.PARTS_SENT),
+    )
+    return BatchResult(tuple(outcome for answer in answers for outcome in answer))
+
+
+def job_of(batch: Batch, settings: ApplySettings) -> Job:
+    """What all tasks of a batch must know."""
+    return Job(
         plans=batch.plans,
         sources=batch.sources,
         ends=_ends(batch),
@@ -42,12 +53,6 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
     )
-    answers = living_job(session, apply_part).ask(
-        lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
-        1 if small else sum(buckets.values()),
-        sent=lambda: reach(CrashPoint.PARTS_SENT),
-    )
-    return BatchResult(tuple(outcome for answer in answers for outcome in answer))
 
 
 def _sizes(batch: Batch) -> dict[int, int]:

@@ -70,6 +70,21 @@ def turned_away(error: BaseException) -> ClusterError | None:
     )
 
 
+def cut_off(error: BaseException) -> ClusterError | None:
+    """What it means that the tasks of a living job have not come, where they could not connect."""
+    told = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
+    if told is None:
+        return None
+    return ClusterError(
+        f"{told[1]}, though Spark reaches it",
+        "let the executors through to this host: batches go to them by a port of their own, which"
+        " spark.replicator.port in spark.conf can fix (docs/cluster.md)",
+        "where the address is not one of this machine (a container, a NAT), set"
+        " spark.driver.bindAddress: 0.0.0.0",
+        lasting=True,
+    )
+
+
 def ship_package(context: SparkContext, folder: Path) -> None:
     """Have every executor fetch our package before its first task."""
     context.addArchive(f"{pack(folder)}#{UNPACKED}")

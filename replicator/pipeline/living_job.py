@@ -70,8 +70,8 @@ class LivingJob:
         self._former: list[socket.socket] = []
         self._over = False
         self._error: Exception | None = None
-        self._ending, self._ended = socket.socketpair()
         self._entrance = self._opened()
+        self._ending, self._ended = socket.socketpair()
         self._complete_by = time.monotonic() + GATHER_SECONDS
         run = partial(self._run, session, work)
         self._spark = threading.Thread(target=run, daemon=True, name=self._name)
@@ -196,7 +196,10 @@ class LivingJob:
         the cause than that a connection broke."""
         try:
             yield
-        except (ClosedError, FrameError) as error:
+        except FrameError as error:
+            self._end(cancel=True)
+            raise LivingJobError(f"what goes to or from tasks is no good: {error}") from error
+        except ClosedError as error:
             by_itself = self._over
             self._end(cancel=True)
             told = self._error

@@ -101,13 +101,27 @@ def set_options(connection: socket.socket) -> None:
 
 
 def answer_requests(connection: socket.socket, work: Work) -> None:
-    """Answer what the driver asks until it lets go or is gone."""
-    with contextlib.suppress(ClosedError):
-        while True:
+    """Answer what the driver asks until it lets go.
+
+    Raises what the work raises, and ClosedError where the network failed: Spark then runs the task
+    anew, if there still is a driver.
+    """
+    while True:
+        try:
             request = receive(connection)
-            try:
-                answer = work(request)
-            except BaseException:
-                send(connection, frame_of(Failed(traceback.format_exc())))
-                raise
-            send(connection, frame_of(answer))
+        except ClosedError as error:
+            if isinstance(error.__cause__, ConnectionError | None):
+                return
+            raise
+        try:
+            answer = work(request)
+        except BaseException:
+            _tell(connection, Failed(traceback.format_exc()))
+            raise
+        _tell(connection, answer)
+
+
+def _tell(connection: socket.socket, answer: object) -> None:
+    # A driver that has let go while this task worked knows what to do without the answer.
+    with contextlib.suppress(ClosedError):
+        send(connection, frame_of(answer))

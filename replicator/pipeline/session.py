@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from replicator.pipeline.cluster import (
     cluster_settings,
+    cut_off,
     examine_executors,
     is_local,
     ship_package,
@@ -134,7 +135,7 @@ def ready_session(
             examine_executors(session, files)
         warm_up(session)
     except (PySparkException, Py4JError) as error:
-        told = _kept(error)
+        told = cut_off(error) or _kept(error)
         close_session(session)
         raise told from None
     except BaseException:

@@ -18,7 +18,9 @@ if sys.version_info >= OLDEST_PYTHON:
     # A package that this machine lacks, or a Python that is too old, is told by a job that asks
     # for it (`replicator.pipeline.cluster`): without this process there could be none.
     with contextlib.suppress(ImportError):
-        import replicator.pipeline.job  # noqa: F401  # loaded here, so that forked workers have it
+        # Loaded here, so that forked workers have them.
+        import replicator.pipeline.job
+        import replicator.pipeline.living_task  # noqa: F401
 
 ALLOCATIONS_BETWEEN_COLLECTIONS = 500_000
 """The rows of a batch are many small objects without cycles. Looking through them for garbage

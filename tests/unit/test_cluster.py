@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from replicator.checks.cluster import check_cluster
-from replicator.pipeline.cluster import cluster_settings, is_local
+from replicator.pipeline.cluster import cluster_settings, cut_off, is_local
 from replicator.pipeline.probe import look_around
 from replicator.pipeline.shipping import pack
 
@@ -55,6 +55,20 @@ def test_a_path_of_the_operator_stays_behind_ours() -> None:
     settings = cluster_settings({"spark.executorEnv.PYTHONPATH": "/opt/more"}, "-Xjava")
     assert settings["spark.executorEnv.PYTHONPATH"] == "replicator-package:/opt/more"
     assert settings["spark.executor.extraJavaOptions"] == "-Xjava"
+
+
+def test_executors_that_can_not_fetch_batches_are_told_with_the_way_out() -> None:
+    error = cut_off(
+        Exception(
+            "Traceback (most recent call last):\n  in stay\nreplicator.pipeline.living_task."
+            "DriverUnreachableError: the executor on w1 can't connect to the driver at d:7: no"
+            " route\n\tat java"
+        )
+    )
+    assert error is not None
+    assert str(error).startswith("the executor on w1 can't connect to the driver at d:7: no route,")
+    assert "spark.replicator.port" in error.ways_out[0]
+    assert cut_off(Exception("another one")) is None
 
 
 def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:

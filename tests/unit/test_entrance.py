@@ -111,6 +111,17 @@ def test_work_that_fails_is_told_with_its_trace_and_ends_the_task() -> None:
     assert [str(error) for error in ended] == ["less than nothing: -1"]
 
 
+def test_a_task_that_loses_its_network_fails_and_one_that_is_let_go_does_not() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        # As when the other machine no longer answers.
+        there.settimeout(0.01)
+        with pytest.raises(ClosedError, match="timed out"):
+            answer_requests(there, double)
+        here.close()
+        answer_requests(there, double)
+
+
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_task_with_another_secret_is_turned_away(encrypted: bool) -> None:
     with entrance(encrypted=encrypted) as inside:

@@ -7,7 +7,6 @@ import pickle
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,12 @@ import pytest
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
-from replicator.pipeline.batch import Batch, Outcome
+from replicator.pipeline.apply import job_of
+from replicator.pipeline.batch import Batch, BatchResult, Outcome
+from replicator.pipeline.frames import frame_of
+from replicator.pipeline.job import Part, apply_part
+from replicator.pipeline.living_job import living_job
+from replicator.pipeline.raw_events import raw_events
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.applying import Merge, address_of
@@ -78,8 +82,13 @@ def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
         *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),
         "DELETE FROM a.t WHERE id = 3",
     )
-    with ThreadPoolExecutor() as pool:
-        results = list(pool.map(merge.apply, [batch] * 3))
+    share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in batch.plans}
+    whole = frame_of(Part(job_of(batch, merge.settings), raw_events(batch), share))
+    # Each of two tasks is given all of it, as when one that was given up still writes.
+    answers = living_job(merge.spark, apply_part).ask(
+        lambda tasks: [whole] * tasks, 2, sent=lambda: None
+    )
+    results = [BatchResult(answer) for answer in (*answers, merge.apply(batch).outcomes)]
     assert [result.failures for result in results] == [()] * 3
     assert sum(result.total("inserted") for result in results) == 800
     assert merge.rows() == merge.shards()
