@@ -19,6 +19,7 @@ from replicator.downstream.literals import needs_introducer
 from replicator.downstream.session import Buffer, Session
 from replicator.mysql.errors import ErrorCode, is_contention, is_unavailable
 from replicator.mysql.names import TableName, quote
+from replicator.rows.lines import block_of
 
 HARMLESS_WARNINGS = frozenset(
     {ErrorCode.ER_WARN_DEPRECATED_SYNTAX, ErrorCode.ER_BINLOG_UNSAFE_STATEMENT}
@@ -55,8 +56,8 @@ def load_rows(
     Raises InexactLoadError when the rows on the target are not exactly these, or the driver's
     error.
     """
-    data = b"\n".join(lines) + b"\n"
-    loaded = load_blocks(session, target, columns, [data], b"REPLACE" if replace else b"")
+    data = [block_of(lines)]
+    loaded = load_blocks(session, target, columns, data, b"REPLACE" if replace else b"")
     if loaded.records not in (len(lines), len(lines) + loaded.deleted) or loaded.skipped:
         raise InexactLoadError(f"{len(lines)} rows sent, answer {loaded}")
     return loaded.deleted

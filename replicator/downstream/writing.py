@@ -17,6 +17,7 @@ from replicator.downstream.statements import (
 )
 from replicator.mysql.errors import DUPLICATE_KEY
 from replicator.mysql.names import Member
+from replicator.rows.lines import bytes_of
 
 FEW_ROWS = 50
 FEW_BYTES = 256 * 1024
@@ -38,13 +39,13 @@ class NetChanges:
     columns: tuple[TargetColumn, ...]
     key_columns: tuple[TargetColumn, ...]
     covers: bool
-    deletes: list[bytes] = field(default_factory=list)
+    deletes: Sequence[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
-    overwrites: list[bytes] = field(default_factory=list)
-    upserts: list[bytes] = field(default_factory=list)
-    arrivals: list[bytes] = field(default_factory=list)
-    inserts: list[bytes] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
+    overwrites: Sequence[bytes] = field(default_factory=list)
+    upserts: Sequence[bytes] = field(default_factory=list)
+    arrivals: Sequence[bytes] = field(default_factory=list)
+    inserts: Sequence[bytes] = field(default_factory=list)
+    members: Sequence[Member] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -182,4 +183,4 @@ def _insert(session: Session, target: TargetTable, group: NetChanges, load_data:
 
 
 def _many(lines: Sequence[bytes]) -> bool:
-    return len(lines) > FEW_ROWS or sum(map(len, lines)) > FEW_BYTES
+    return len(lines) > FEW_ROWS or bytes_of(lines) > FEW_BYTES

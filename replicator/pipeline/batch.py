@@ -68,10 +68,6 @@ class ApplySettings:
     patience: float = 60.0
     noted_table: str = ""
 
-    def safe(self, source: str, watermark: Watermark) -> bool:
-        """Whether a row event is applied in safe mode."""
-        return watermark.transaction < self.safe_until.get(source, 0)
-
 
 class Outcome(StrEnum):
     """How a bucket's transaction ended. All but DONE left the bucket as it was."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 from pymysql.err import MySQLError
 
@@ -24,8 +23,10 @@ from replicator.downstream.writing import DuplicateRowError, NetChanges, write_c
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
-from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
-from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.entries import Entries
+from replicator.pipeline.net_columns import PlanNumbers, net_changes
+from replicator.pipeline.net_effect import DuplicateKeyError
+from replicator.pipeline.raw_events import RawEvents
 from replicator.watermark import Watermark
 
 _SHOWN_BYTES = 400
@@ -42,28 +43,22 @@ _TOO_LARGE: dict[int, str] = {
 page "TiDB Configuration File"), by error code."""
 
 
-class EventHead(NamedTuple):
-    """Where an event comes from: its source's name, its watermark, and the plan that reads it."""
-
-    source: str
-    watermark: Watermark
-    plan: TablePlan
-
-
 @dataclass(frozen=True, slots=True)
 class BucketWork:
     """The rows of a batch for one bucket, in the order of arrival.
 
-    ``heads`` has at least the events that ``entries`` name by their numbers; ``ends`` are the
-    watermarks, by source, that the batch brings the target to; ``expected`` what the bucket must
-    have before that, of the sources that the entries are of. ``shared``: the target has several
-    members.
+    ``events`` are those that ``entries`` name by their indexes, ``sources`` the names of their
+    sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the batch
+    brings the target to; ``expected`` what the bucket must have before that, of the sources that
+    the entries are of. ``shared``: the target has several members.
     """
 
     target: TargetTable
     bucket: int
-    entries: Sequence[Entry]
-    heads: Mapping[int, EventHead]
+    entries: Entries
+    events: RawEvents
+    sources: Sequence[str]
+    plans: PlanNumbers
     ends: Mapping[str, Watermark]
     expected: Expected
     shared: bool = False
@@ -105,10 +100,11 @@ def _write(
     own, watermarks = lock_watermarks(
         session, settings.watermark_table, settings.fence, name, work.bucket, work.expected
     )
-    heads = work.heads
-    fresh = [e for e in work.entries if (h := heads[e[0]]).watermark > watermarks[h.source]]
-    safe = {number for number, h in heads.items() if settings.safe(h.source, h.watermark)}
-    changes = net_effect(fresh, lambda event: heads[event].plan, safe.__contains__)
+    events = work.events
+    later = events.later_than([watermarks.get(source) for source in work.sources])
+    fresh = work.entries.these(later[work.entries.event])
+    safe = events.before([settings.safe_until.get(source, 0) for source in work.sources])
+    changes = net_changes(fresh, events.plan, safe, work.plans)
     if work.shared and settings.noted_table:
         for group in changes:
             _note(session, work.target, settings.noted_table, group)
@@ -119,7 +115,7 @@ def _write(
         load_data=settings.load_data and not exact,
         exact=exact,
     )
-    if safe:
+    if safe[work.entries.event].any():
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
     moved = {s: work.ends[s] for s in own if work.ends[s] > watermarks[s]}

@@ -6,23 +6,28 @@ another machine than the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+import numpy as np
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.watermarks import BucketKey, Expected
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
-from replicator.pipeline.bucket import BucketWork, EventHead, apply_bucket
-from replicator.pipeline.net_effect import DELETE, INSERT, Entry
+from replicator.pipeline.bucket import BucketWork, apply_bucket
+from replicator.pipeline.entries import Entries, by_bucket
+from replicator.pipeline.net_columns import PlanNumbers
 from replicator.pipeline.placement import Share
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
-from replicator.rows.compiled_decoder import compile_block_decoder
-from replicator.rows.row_lines import RowImages, RowsDecoder
+from replicator.rows.compiled import Integers
+from replicator.rows.compiled_decoder import CompiledDecoder
+from replicator.rows.row_block import RowBlock, block_of_images
+from replicator.rows.row_lines import RowsDecoder, compile_decoder
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
@@ -61,14 +66,12 @@ class Part:
 
 @dataclass(slots=True)
 class DecodedPart:
-    """The rows of a part's buckets, by (target number, bucket), in the order of arrival.
+    """The rows of a part's buckets, by (target number, bucket).
 
-    ``heads`` has for each event its (source index, watermark, plan index); an entry names its
-    event by its index. ``failures``: of targets with an event that could not be read.
+    ``failures``: of targets with an event that could not be read.
     """
 
-    heads: list[tuple[int, Watermark, int]]
-    entries: dict[tuple[int, int], list[Entry]] = field(default_factory=dict)
+    entries: dict[tuple[int, int], Entries] = field(default_factory=dict)
     failures: list[BucketOutcome] = field(default_factory=list)
 
 
@@ -83,79 +86,48 @@ def apply_part(part: Part) -> tuple[BucketOutcome, ...]:
 
 def decode_part(part: Part) -> DecodedPart:
     """Decode the events of a part."""
-    events = part.events
-    plan = events.plan.tolist()
-    watermarks = map(
-        Watermark, events.version.tolist(), events.transaction.tolist(), events.ordinal.tolist()
-    )
-    decoded = DecodedPart(list(zip(events.source.tolist(), watermarks, plan, strict=True)))
-    by_plan: dict[int, list[int]] = {}
-    for index, plan_index in enumerate(plan):
-        by_plan.setdefault(plan_index, []).append(index)
-    targets: dict[int, int] = {}
-    for plan_index, indexes in by_plan.items():
-        table = part.job.plans[plan_index]
-        targets[table.target.number] = targets.get(table.target.number, 0) + 1
-        of_plan = events.as_bytes(indexes)
+    decoded = DecodedPart()
+    blocks: dict[int, list[RowBlock]] = {}
+    for number in np.unique(part.events.plan).tolist():
+        plan = part.job.plans[number]
+        indexes = np.flatnonzero(part.events.plan == number)
+        events = part.events.as_bytes(indexes.tolist())
         try:
-            _decode(decoded, table, part.share[table.target.number], indexes, of_plan)
+            block = _block(plan, events)
         except _UNUSABLE:
-            decoded.failures.append(_find_failure(decoded, table, indexes, of_plan))
-    for (target, _), entries in decoded.entries.items():
-        if targets[target] > 1:
-            entries.sort(key=_event_number)
+            decoded.failures.append(_find_failure(part, plan, indexes, events))
+        else:
+            of_target = blocks.setdefault(plan.target.number, [])
+            of_target.append(replace(block, event=indexes[block.event]))
+    targets = {plan.target.number: plan.target for plan in part.job.plans}
+    for target, found in blocks.items():
+        buckets = by_bucket(found, targets[target].buckets, part.share[target])
+        decoded.entries.update(((target, bucket), rows) for bucket, rows in buckets.items())
     return decoded
 
 
-def _event_number(entry: Entry) -> int:
-    return entry[0]
-
-
-def _decode(
-    decoded: DecodedPart,
-    plan: TablePlan,
-    own: frozenset[int],
-    indexes: list[int],
-    events: list[bytes],
-) -> None:
-    images = _images(plan, events)
-    target, buckets = plan.target.number, plan.target.buckets
-    rows: Iterable[Entry] = zip(
-        [indexes[i] for i in images.event],
-        images.change,
-        images.before_key,
-        images.after_key,
-        images.before,
-        images.after,
-        strict=True,
-    )
-    if buckets == 1:
-        decoded.entries.setdefault((target, 0), []).extend(rows)
-        return
-    parts: list[list[Entry]] = [[] for _ in range(buckets)]
-    for row, old, new in zip(rows, images.before_hash, images.after_hash, strict=True):
-        change = row[1]
-        if change == DELETE:
-            parts[old % buckets].append(row)
-        elif change == INSERT or old % buckets == new % buckets:
-            parts[new % buckets].append(row)
-        else:
-            index, _, old_key, new_key, before, after = row
-            parts[old % buckets].append((index, DELETE, old_key, None, before, None))
-            parts[new % buckets].append((index, INSERT, None, new_key, None, after))
-    for bucket in own:
-        if parts[bucket]:
-            decoded.entries.setdefault((target, bucket), []).extend(parts[bucket])
-
-
-def _images(plan: TablePlan, events: list[bytes]) -> RowImages:
-    images = _decoder(plan).decode(events)
-    return images if plan.filtering is None else passing(plan.filtering, events, images)
+def _block(plan: TablePlan, events: list[bytes]) -> RowBlock:
+    if plan.filtering is None:
+        return _decoder(plan).decode(events)
+    return block_of_images(passing(plan.filtering, events, _careful(plan).decode(events)))
 
 
 @lru_cache(maxsize=4096)
-def _decoder(plan: TablePlan) -> RowsDecoder:
-    return compile_block_decoder(
+def _decoder(plan: TablePlan) -> CompiledDecoder:
+    return CompiledDecoder(
+        plan.columns,
+        plan.written,
+        plan.key,
+        plan.hashed,
+        plan.generated,
+        plan.until,
+        plan.constants,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _careful(plan: TablePlan) -> RowsDecoder:
+    return compile_decoder(
         plan.columns,
         plan.written,
         plan.key,
@@ -167,13 +139,14 @@ def _decoder(plan: TablePlan) -> RowsDecoder:
 
 
 def _find_failure(
-    decoded: DecodedPart, plan: TablePlan, indexes: list[int], events: list[bytes]
+    part: Part, plan: TablePlan, indexes: Integers, events: list[bytes]
 ) -> BucketOutcome:
-    for index, event in zip(indexes, events, strict=True):
+    for index, event in zip(indexes.tolist(), events, strict=True):
         try:
-            _images(plan, [event])
+            _block(plan, [event])
         except _UNUSABLE as error:
-            _, (_, transaction, ordinal), _ = decoded.heads[index]
+            transaction = int(part.events.transaction[index])
+            ordinal = int(part.events.ordinal[index])
             file, offset = transaction >> OFFSET_BITS, transaction & ((1 << OFFSET_BITS) - 1)
             return BucketOutcome(
                 plan.target.number,
@@ -199,10 +172,7 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome]:
     # watermarks past the event. One of them tells.
     yield from (failure for failure in decoded.failures if 0 in part.share[failure.target])
     unreadable = {failure.target for failure in decoded.failures}
-    heads = {
-        index: EventHead(job.sources[source], watermark, job.plans[plan])
-        for index, (source, watermark, plan) in enumerate(decoded.heads)
-    }
+    numbers = PlanNumbers(job.plans)
     targets = {plan.target.number: plan.target for plan in job.plans}
     for (target, bucket), entries in sorted(decoded.entries.items()):
         if target in unreadable:
@@ -213,11 +183,16 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome]:
             if number == target
         }
         table = targets[target]
-        sources = {heads[entry[0]].source for entry in entries}
-        left = {s: job.left.get((s, table.name, bucket), NOTHING_APPLIED) for s in sources}
+        sources = np.unique(part.events.source[entries.event]).tolist()
+        left = {
+            name: job.left.get((name, table.name, bucket), NOTHING_APPLIED)
+            for name in (job.sources[source] for source in sources)
+        }
         expected = Expected(job.revision, left)
         shared = target in job.shared
-        work = BucketWork(table, bucket, entries, heads, ends, expected, shared)
+        work = BucketWork(
+            table, bucket, entries, part.events, job.sources, numbers, ends, expected, shared
+        )
         outcome = apply_bucket(work, job.settings)
         yield outcome
         if outcome.outcome is Outcome.UNREACHABLE:

@@ -10,6 +10,7 @@ a usable key are multisets of rows: what counts is how many copies of a row come
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from replicator.downstream.writing import NetChanges
 from replicator.mysql.names import Member
@@ -21,6 +22,18 @@ INSERT, DELETE = int(Change.INSERT), int(Change.DELETE)
 
 Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
 """(event number, change, key before, key after, row before, row after) of one row."""
+
+
+@dataclass(slots=True)
+class ListedChanges(NetChanges):
+    """Net changes that are still being collected."""
+
+    deletes: list[bytes] = field(default_factory=list)
+    overwrites: list[bytes] = field(default_factory=list)
+    upserts: list[bytes] = field(default_factory=list)
+    arrivals: list[bytes] = field(default_factory=list)
+    inserts: list[bytes] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
 
 
 class DuplicateKeyError(Exception):
@@ -51,7 +64,7 @@ def net_effect(
     entries: Iterable[Entry],
     plan_of: Callable[[int], TablePlan],
     safe: Callable[[int], bool],
-) -> list[NetChanges]:
+) -> list[ListedChanges]:
     """The changes for one bucket of one target; one item per list of written columns.
 
     ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
@@ -98,19 +111,19 @@ class _Groups:
     """Changes by the columns that they write."""
 
     def __init__(self) -> None:
-        self._by_plan: dict[int, NetChanges] = {}
-        self._by_columns: dict[object, NetChanges] = {}
+        self._by_plan: dict[int, ListedChanges] = {}
+        self._by_columns: dict[object, ListedChanges] = {}
 
-    def of(self, plan: TablePlan) -> NetChanges:
+    def of(self, plan: TablePlan) -> ListedChanges:
         """The group that a plan's rows are written with."""
         found = self._by_plan.get(id(plan))
         if found is None:
             identity = (plan.target_columns, plan.key_columns, plan.covers)
-            found = self._by_columns.setdefault(identity, NetChanges(*identity))
+            found = self._by_columns.setdefault(identity, ListedChanges(*identity))
             self._by_plan[id(plan)] = found
         return found
 
-    def changes(self) -> list[NetChanges]:
+    def changes(self) -> list[ListedChanges]:
         return list(self._by_columns.values())
 
 
@@ -183,7 +196,7 @@ def _count(
         multiset[after] = multiset.get(after, 0) + 1
 
 
-def _add_multiset(group: NetChanges, member: Member, multiset: dict[bytes, int]) -> None:
+def _add_multiset(group: ListedChanges, member: Member, multiset: dict[bytes, int]) -> None:
     for line, count in multiset.items():
         if count > 0:
             group.inserts.extend([line] * count)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from replicator.pipeline.batch import Batch
+from replicator.rows.compiled import Bytes, Integers, Truths
+from replicator.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,36 @@ class RawEvents:
     the batch; ``version``, ``transaction`` and ``ordinal`` make its watermark.
     """
 
-    data: npt.NDArray[np.uint8]
-    start: npt.NDArray[np.int64]
-    plan: npt.NDArray[np.int32]
-    source: npt.NDArray[np.int32]
-    version: npt.NDArray[np.int32]
-    transaction: npt.NDArray[np.int64]
-    ordinal: npt.NDArray[np.int64]
+    data: Bytes
+    start: Integers
+    plan: Integers
+    source: Integers
+    version: Integers
+    transaction: Integers
+    ordinal: Integers
 
     def __len__(self) -> int:
         return len(self.plan)
+
+    def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
+        """Which events are behind the watermarks: one for each source, None for those of no event.
+
+        They compare as watermarks do.
+        """
+        version, transaction, ordinal = (
+            np.array([0 if mark is None else mark[part] for mark in watermarks], np.int64)[
+                self.source
+            ]
+            for part in range(3)
+        )
+        same_transaction = (self.transaction == transaction) & (self.ordinal > ordinal)
+        same_version = (self.transaction > transaction) | same_transaction
+        later: Truths = (self.version > version) | (self.version == version) & same_version
+        return later
+
+    def before(self, transactions: Sequence[int]) -> Truths:
+        """Which events are of a transaction before the one given for their source."""
+        return self.transaction < np.array(transactions, np.int64)[self.source]
 
     def as_bytes(self, indexes: Sequence[int]) -> list[bytes]:
         """Some of the events, one by one."""
@@ -54,9 +75,9 @@ def raw_events(batch: Batch, plans: frozenset[int] | None = None) -> RawEvents:
     return RawEvents(
         np.frombuffer(b"".join(events), np.uint8),
         start,
-        np.array(of_these(batch.plan), np.int32),
-        np.array(of_these(batch.source), np.int32),
-        np.array(of_these(batch.version), np.int32),
+        np.array(of_these(batch.plan), np.int64),
+        np.array(of_these(batch.source), np.int64),
+        np.array(of_these(batch.version), np.int64),
         np.array(of_these(batch.transaction), np.int64),
         np.array(of_these(batch.ordinal), np.int64),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from replicator.binlog.types import ColumnType
 from replicator.rows import field_text
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled import Bytes, Integers
-from replicator.rows.crc import Checksums, line_checksums
+from replicator.rows.crc import line_checksums
 from replicator.rows.event_heads import COMPRESSED, EXTRA, EventHeads, alike, read_heads
 from replicator.rows.fields import Read
 from replicator.rows.float_text import float_text
 from replicator.rows.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.lines import Lines
+from replicator.rows.row_block import RowBlock
 from replicator.rows.row_format import Pieces, constant_format, extent, field_format, is_text
 from replicator.rows.row_lines import ROWS_KINDS
 from replicator.rows.values import NoRoomError, column_reader
@@ -43,25 +44,6 @@ def _kind_numbers() -> Integers:
 
 
 _KINDS = _kind_numbers()
-
-
-@dataclass(frozen=True, slots=True)
-class RowBlock:
-    """The rows of some events of one table, in binlog order.
-
-    ``event``, ``change``, ``before`` and ``after`` have an entry for each row: the index of its
-    event, a value of `replicator.rows.row_lines.Change`, and its images, -1 for none. ``lines``,
-    ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the CRC32 of the hashed columns (0 without any).
-    """
-
-    event: Integers
-    change: Integers
-    before: Integers
-    after: Integers
-    lines: Lines
-    keys: Lines
-    hashes: Checksums
 
 
 class BlockDecoder:
@@ -161,7 +143,7 @@ class BlockDecoder:
             if hashed is None:
                 return None
             hashes = line_checksums(hashed)
-        return RowBlock(walk.event, walk.change, walk.before, walk.after, lines, keys, hashes)
+        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes)
 
     def _write(self, data: Bytes, given: Bytes, walk: Walk, formats: Integers) -> Lines | None:
         images = len(walk.sizes)

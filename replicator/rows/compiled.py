@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
 
 Number = Any
 """An integer inside a kernel: numba finds its width, where Python and numpy have types apart."""
@@ -23,7 +24,7 @@ NOTHING, TRUTH, INTEGER, FLOATS = types.void, types.boolean, types.int64, types.
 INPUT = types.Array(types.uint8, 1, "C", readonly=True)
 """Bytes that a kernel only reads."""
 OUTPUT, INTEGERS, TABLE = types.uint8[::1], types.int64[::1], types.int64[:, ::1]
-CHECKSUMS = types.uint32[::1]
+CHECKSUMS, TRUTHS = types.uint32[::1], types.boolean[::1]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from replicator.rows.compiled import Bytes, Integers
+import numpy as np
+
+from replicator.rows.compiled import (
+    INPUT,
+    INTEGERS,
+    NOTHING,
+    OUTPUT,
+    TRUTHS,
+    Bytes,
+    Integers,
+    Truths,
+    compiled,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +30,11 @@ class Lines(Sequence[bytes]):
 
     text: Bytes
     starts: Integers
+
+    @property
+    def block(self) -> bytes | memoryview:
+        """All lines with their newlines."""
+        return self.text[self.starts[0] : self.starts[-1]].data
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -39,3 +56,76 @@ class Lines(Sequence[bytes]):
     def split(self) -> list[bytes]:
         """All lines, without their newlines; none holds another, as those are escaped."""
         return self.text[self.starts[0] : self.starts[-1]].tobytes().split(b"\n")[:-1]
+
+    def take(self, indexes: Integers) -> Lines:
+        """Some of the lines, in this order."""
+        if len(indexes) == len(self) and np.array_equal(indexes, np.arange(len(self))):
+            return self
+        sizes = self.starts[indexes + 1] - self.starts[indexes]
+        starts = np.zeros(len(indexes) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        text = np.empty(starts[-1], np.uint8)
+        _gather(self.text, np.ascontiguousarray(self.starts[indexes]), starts, text)
+        return Lines(text, starts)
+
+    def differ(self, these: Integers, those: Integers) -> Truths:
+        """Whether the lines with the indexes ``these`` are others than those beside them."""
+        found = np.empty(len(these), np.bool_)
+        _differ(self.text, self.starts, these, those, found)
+        return found
+
+
+def lines_of(lines: Sequence[bytes]) -> Lines:
+    """Lines from those without newlines."""
+    starts = np.zeros(len(lines) + 1, np.int64)
+    np.cumsum([len(line) + 1 for line in lines], out=starts[1:])
+    text = b"".join(line + b"\n" for line in lines)
+    return Lines(np.frombuffer(text, np.uint8), starts)
+
+
+def joined(parts: Sequence[Lines]) -> Lines:
+    """The lines of all parts, one part behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    starts, at = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        starts.append(part.starts[1:] - part.starts[0] + at)
+        at += int(part.starts[-1] - part.starts[0])
+    text = [np.frombuffer(part.block, np.uint8) for part in parts]
+    return Lines(np.concatenate(text), np.concatenate(starts))
+
+
+def block_of(lines: Sequence[bytes]) -> bytes | memoryview:
+    """Lines with their newlines, for a load."""
+    return lines.block if isinstance(lines, Lines) else b"\n".join(lines) + b"\n"
+
+
+def bytes_of(lines: Sequence[bytes]) -> int:
+    """The size of all lines together."""
+    if isinstance(lines, Lines):
+        return int(lines.starts[-1] - lines.starts[0])
+    return sum(map(len, lines))
+
+
+@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT)
+def _gather(text: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+    for line in range(begins.shape[0]):
+        size = starts[line + 1] - starts[line]
+        source = text[begins[line] : begins[line] + size]
+        copy = out[starts[line] : starts[line] + size]
+        for index in range(size):
+            copy[index] = source[index]
+
+
+@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, INTEGERS, TRUTHS)
+def _differ(text: Bytes, starts: Integers, these: Integers, those: Integers, out: Truths) -> None:
+    for pair in range(these.shape[0]):
+        first, second = starts[these[pair]], starts[those[pair]]
+        size = starts[these[pair] + 1] - first
+        other = size != starts[those[pair] + 1] - second
+        if not other:
+            for index in range(size):
+                if text[first + index] != text[second + index]:
+                    other = True
+                    break
+        out[pair] = other

@@ -14,11 +14,13 @@ from replicator.binlog.events import EventType
 from replicator.binlog.types import ColumnType
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled_decoder import compile_block_decoder
+from replicator.rows.compiled_decoder import CompiledDecoder
 from replicator.rows.float_text import Doubles, float_text
+from replicator.rows.row_block import RowBlock, block_of_images
 from replicator.rows.row_format import extent
-from replicator.rows.row_lines import RowImages, RowsDecoder, compile_decoder
+from replicator.rows.row_lines import RowsDecoder, compile_decoder
 from replicator.rows.values import NoRoomError
+from tests.support.row_blocks import Image, rows_of
 
 LABELS = (b"a", b"tab\t", b"", b"\xc3\xa9")
 SPECIAL = b"\\\t\n\0N\\N"
@@ -220,14 +222,14 @@ def test_lines_are_those_of_the_careful_decoder(seed: int) -> None:
     careful = compile_decoder(*given, constants=constants).decode(events)
     block = BlockDecoder(*given, constants=constants).decode(events)
     assert block is not None
-    assert compile_block_decoder(*given, constants=constants).decode(events) == careful
+    assert rows_of(block) == rows_of(block_of_images(careful))
 
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: of.name)
 def test_damaged_values_end_as_with_the_careful_decoder(of: ColumnFormat) -> None:
     draw = random.Random(of.name)
     given = ((of,), (0,), (0,), (0,), frozenset[int]())
-    careful, compiled = compile_decoder(*given), compile_block_decoder(*given)
+    careful, compiled = compile_decoder(*given), CompiledDecoder(*given)
     for _ in range(150):
         whole = bytearray(event(draw, [of], [0], draw.choice([23, 24, 25, 30])))
         for _ in range(draw.randrange(3)):
@@ -236,9 +238,12 @@ def test_damaged_values_end_as_with_the_careful_decoder(of: ColumnFormat) -> Non
         assert outcome(compiled, damaged) == outcome(careful, damaged)
 
 
-def outcome(decoder: RowsDecoder, damaged: bytes) -> RowImages | str:
+def outcome(
+    decoder: RowsDecoder | CompiledDecoder, damaged: bytes
+) -> list[tuple[int, Image, Image]] | str:
     try:
-        return decoder.decode([damaged])
+        found = decoder.decode([damaged])
+        return rows_of(found if isinstance(found, RowBlock) else block_of_images(found))
     except (BinlogError, NoRoomError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -249,9 +254,9 @@ def test_events_with_different_columns_are_decoded_too() -> None:
     events = [event(draw, columns, [0, 1], 23), event(draw, columns, [0], 23)]
     given = (tuple(columns), (0,), (0,), (0,), frozenset({1}))
     assert BlockDecoder(*given).decode(events) is None
-    images = compile_block_decoder(*given).decode(events)
-    assert images == compile_decoder(*given).decode(events)
-    assert set(images.event) == {0, 1}
+    block = CompiledDecoder(*given).decode(events)
+    assert rows_of(block) == rows_of(block_of_images(compile_decoder(*given).decode(events)))
+    assert set(block.event.tolist()) == {0, 1}
 
 
 def test_a_column_that_is_missing_is_told() -> None:
@@ -259,12 +264,12 @@ def test_a_column_that_is_missing_is_told() -> None:
     partial = event(random.Random(1), columns, [0], EventType.WRITE_ROWS_V2)
     given = (tuple(columns), (0, 1), (0,), (0,), frozenset[int]())
     with pytest.raises(BinlogError, match=r"lacks b\."):
-        compile_block_decoder(*given).decode([partial])
+        CompiledDecoder(*given).decode([partial])
 
 
 def test_no_events_give_no_rows() -> None:
     given = ((column("a", ColumnType.LONG),), (0,), (0,), (0,), frozenset[int]())
-    assert compile_block_decoder(*given).decode([]) == RowImages()
+    assert rows_of(CompiledDecoder(*given).decode([])) == []
 
 
 def test_numbers_with_a_point_are_as_python_writes_them() -> None:

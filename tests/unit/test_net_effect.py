@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.downstream.writing import NetChanges
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.net_effect import DuplicateKeyError, Entry, net_effect
+from replicator.pipeline.entries import Entries
+from replicator.pipeline.net_columns import PlanNumbers, net_changes
+from replicator.pipeline.net_effect import (
+    DuplicateKeyError,
+    Entry,
+    ListedChanges,
+    net_effect,
+)
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.lines import lines_of
 from replicator.rows.row_lines import Change
 
 INSERT, UPDATE, DELETE = map(int, Change)
@@ -55,14 +64,76 @@ def effect(
     for number, (_, old, new) in enumerate(steps):
         change = INSERT if old is None else DELETE if new is None else UPDATE
         entries.append((number, change, key(old), key(new), line(old), line(new)))
-    return net_effect(
-        entries, lambda number: steps[number][0], lambda number: safe_mode or number in safe
+    in_safe_mode = [safe_mode or number in safe for number in range(len(steps))]
+    try:
+        expected = content(
+            net_effect(entries, lambda number: steps[number][0], in_safe_mode.__getitem__)
+        )
+    except DuplicateKeyError as error:
+        with pytest.raises(DuplicateKeyError, match=re.escape(str(error))):
+            on_arrays(steps, in_safe_mode)
+        raise
+    changes = on_arrays(steps, in_safe_mode)
+    assert content(changes) == expected
+    return merged(changes)
+
+
+def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
+    """The same by `replicator.pipeline.net_columns`."""
+    plans = list({id(step[0]): step[0] for step in steps}.values())
+    images = [(p, row) for p, old, new in steps for row in (old, new) if row is not None]
+    places = np.array([row is not None for _, *rows in steps for row in rows], np.bool_)
+    numbers = np.where(places, np.cumsum(places) - 1, -1).reshape(len(steps), 2)
+    entries = Entries(
+        np.arange(len(steps)),
+        np.ascontiguousarray(numbers[:, 0]),
+        np.ascontiguousarray(numbers[:, 1]),
+        lines_of([line(row) or b"" for _, row in images]),
+        lines_of([(key(row) if p.key else line(row)) or b"" for p, row in images]),
+    )
+    plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
+    safe = np.array(in_safe_mode, np.bool_)
+    return net_changes(entries, plan_of, safe, PlanNumbers(plans))
+
+
+def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
+    """One item for each list of columns, with lists."""
+    found: dict[object, ListedChanges] = {}
+    for group in changes:
+        identity = (group.columns, group.key_columns, group.covers)
+        of = found.setdefault(identity, ListedChanges(*identity))
+        of.deletes += group.deletes
+        of.overwrites += group.overwrites
+        of.upserts += group.upserts
+        of.arrivals += group.arrivals
+        of.inserts += group.inserts
+        of.members += group.members
+        of.removals |= group.removals
+    return [*found.values()]
+
+
+def content(changes: Sequence[NetChanges]) -> Sequence[object]:
+    """What is written, whatever order the rows of different keys come in."""
+    return sorted(
+        (
+            repr((group.columns, group.key_columns, group.covers)),
+            sorted(group.deletes),
+            sorted(group.overwrites),
+            sorted(group.upserts),
+            sorted(group.arrivals),
+            sorted(zip(group.inserts, map(str, group.members), strict=True)),
+            sorted(group.removals.items()),
+        )
+        for group in merged(changes)
+        if group != ListedChanges(group.columns, group.key_columns, group.covers)
     )
 
 
 def one(steps: list[Step], *, safe_mode: bool = False) -> NetChanges:
-    (changes,) = effect(steps, safe_mode=safe_mode)
-    return changes
+    changes = effect(steps, safe_mode=safe_mode)
+    p = steps[0][0]
+    assert len(changes) <= 1
+    return changes[0] if changes else ListedChanges(p.target_columns, p.key_columns, p.covers)
 
 
 A, B = plan("A"), plan("B")
@@ -97,7 +168,7 @@ def test_a_changed_row_is_deleted_first_where_other_keys_may_collide() -> None:
 
 def test_a_row_that_came_and_went_leaves_nothing() -> None:
     changes = one([(A, None, (1, 1)), (A, (1, 1), None)])
-    assert changes == NetChanges(A.target_columns, A.key_columns, covers=True)
+    assert changes == ListedChanges(A.target_columns, A.key_columns, covers=True)
 
 
 def test_a_row_that_was_changed_back_is_left_alone() -> None:
