@@ -106,4 +106,6 @@ pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-ch
 # The lock holds the build back end, too: nothing of another version is fetched for the build.
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 .venv/bin/python -m pip check
+echo "Compiling loops"
+.venv/bin/python -c "import replicator.pipeline.job"
 printf '%s\n' "$key" >$stamp

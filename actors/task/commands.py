@@ -66,6 +66,8 @@ def run(
         structlog.get_logger().warning("task-file.no-effect", finding=warning)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
+    # The first start of an installation compiles loops when their modules are imported.
+    structlog.get_logger().info("task.step", step="programs")
     raise typer.Exit(_run(task, task_file, exit_on_error=on_error is OnError.EXIT))
 
 
