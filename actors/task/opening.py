@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 import anyio
 
+from actors.task.giving_up import done_unless
+
 T = TypeVar("T")
 
 
@@ -29,11 +31,7 @@ class Opening(Generic[T]):
 
     async def done_unless(self, wished: anyio.Event) -> bool:
         """Wait until it is done, or ``wished`` is set; whether it is done."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_at, wished, tasks.cancel_scope)
-            await self._done.wait()
-            tasks.cancel_scope.cancel()
-        return self._done.is_set()
+        return await done_unless(wished, self._done.wait) or self._done.is_set()
 
     def result(self) -> T:
         """What was opened, once it is done. Raises what ``work`` has raised."""
@@ -49,8 +47,3 @@ class Opening(Generic[T]):
         # The event loop may have ended meanwhile.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._done.set)
-
-
-async def _cancel_at(event: anyio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()

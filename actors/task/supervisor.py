@@ -23,6 +23,7 @@ from actors.task.away_sources import AwaySources
 from actors.task.blocked_parts import Block, BlockedParts, block_of
 from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
+from actors.task.giving_up import done_unless
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.leftovers import forget_saved, refuse_removed
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
@@ -253,7 +254,8 @@ class TaskSupervisor:
             await self._prechecks.make(self._parts.blocked.sources)
             return True
         self._log.info("task.step", step="checks")
-        await self._prechecks.make(self._parts.blocked.sources)
+        if not await done_unless(self._wished, self._prechecks.make, self._parts.blocked.sources):
+            return False
         self._log.info("task.step", step="lease")
         forgetting = self._task.remove_meta
         if not await self._keeper.take(self._wished, forgetting=forgetting):

@@ -1,0 +1,37 @@
+"""Work of a start that is given up as soon as the operator wants something else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVarTuple
+
+import anyio
+
+T = TypeVarTuple("T")
+
+
+async def done_unless(
+    wished: anyio.Event, work: Callable[[*T], Awaitable[object]], *arguments: *T
+) -> bool:
+    """Do the work, or cancel it where ``wished`` is set before its end; whether it is done.
+
+    For what a killed process may leave undone, too. Raises what the work raises.
+    """
+    done = False
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_at, wished, tasks.cancel_scope)
+        try:
+            await work(*arguments)
+            done = True
+        except Exception as error:  # noqa: BLE001  (raised below, not as a group)
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return done
+
+
+async def _cancel_at(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
