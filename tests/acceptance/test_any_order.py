@@ -1,0 +1,35 @@
+"""Starts, stops and removals in any order: no row is missing while the task says that it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.operator import Operator
+from tests.support.shards import Shards
+
+pytestmark = pytest.mark.slow
+
+STARTS = 10
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_no_row_is_missing_while_it_runs(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards.change(rows=60)
+    operator = Operator(shards, tmp_path, seed)
+    try:
+        while operator.starts < STARTS:
+            operator.step()
+        operator.settle()
+    finally:
+        operator.close()
