@@ -34,13 +34,13 @@ class TaskProcess:
     def __init__(self, process: subprocess.Popen[bytes], log: Path, env: Mapping[str, str]) -> None:
         self.process = process
         self._log = log
-        self._env = env
+        self.env = env
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of the CLI that finds this task."""
         return subprocess.run(
             [sys.executable, "-m", "cli", *arguments],
-            env=dict(self._env),
+            env=dict(self.env),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -69,7 +69,7 @@ class TaskProcess:
 
     def status(self, task: str) -> TaskStatus | None:
         """What `replicator status` shows; None while the task does not answer yet."""
-        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self._env["XDG_RUNTIME_DIR"]):
+        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.env["XDG_RUNTIME_DIR"]):
             try:
                 return TaskStatus.from_dict(dict(anyio.run(ask, task, Request("status")).body))
             except (NotRunningError, ControlError):
