@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
+import traceback
 from collections.abc import Mapping
+from socketserver import BaseServer
 from typing import BinaryIO
 
 import structlog
 from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.java_gateway import launch_gateway
 
 _ALWAYS_SAID = ("WARNING: Using incubator modules:",)
@@ -26,6 +29,8 @@ def start_jvm(settings: Mapping[str, str]) -> None:
     """
     if SparkContext._gateway is not None:
         return
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = _log_lost_worker  # type: ignore[method-assign, assignment]
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)
@@ -37,6 +42,11 @@ def start_jvm(settings: Mapping[str, str]) -> None:
     finally:
         os.close(write)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _log_lost_worker(server: BaseServer, request: object, client: object) -> None:
+    """Log why a connection from the JVM broke off; by itself Python prints it (`socketserver`)."""
+    structlog.get_logger().info("spark.output", text=traceback.format_exc().rstrip())
 
 
 def _log_lines(output: BinaryIO) -> None:
