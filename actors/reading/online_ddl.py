@@ -129,6 +129,18 @@ class OnlineDdl:
             )
         return found
 
+    def known(
+        self, recognised: Recognised, statement: Statement, recognise: Recogniser
+    ) -> list[Replay]:
+        """As `take`, for a statement that the operator has decided about.
+
+        Empty where it is not an exchange, or what its ghost went through is not known.
+        """
+        try:
+            return self.take(recognised, statement, recognise) or []
+        except DdlError:
+            return []
+
     async def save(self) -> None:
         """Save what was learned since the last call."""
         while self._unsaved:

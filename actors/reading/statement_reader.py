@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from actors.faults import DdlEvent, FatalError, Parts, of_source, of_target
+from actors.faults import Parts, of_source, of_target
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.ruled_columns import refuse_ruled
+from actors.reading.statement_faults import forbidden, unsupported
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.reading.uncopied_members import uncopied_members
 from actors.target_clash import refuse_clash
@@ -27,7 +28,7 @@ from replicator.routing.event_filter import EventFilter
 from replicator.routing.member_columns import ColumnRules
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
-from replicator.schema.overridden_effects import OverrideAction, overridden_effects
+from replicator.schema.overridden_effects import overridden_effects, overridden_exchange
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.sequences import Sequences
 
@@ -158,7 +159,7 @@ class StatementReader:
                 "a change of a table that is not replicated was logged as a statement, and may have"
                 f" written to replicated tables, of which the binlog does not tell: {doubt}"
             )
-            raise _unsupported(self._source, segment, statement, error, of_source(self._source))
+            raise unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
         recognised = self._written_out(statement, self.recognised(statement, statement.sql))
@@ -170,13 +171,13 @@ class StatementReader:
             if override is None:
                 found = self._own(statement, recognised)
             else:
-                found = [(statement, e) for e in self._overridden(statement, recognised, override)]
+                found = self._overridden(statement, recognised, override)
         except DdlError as error:
             scope = self._scope(recognised)
-            raise _unsupported(self._source, segment, statement, error, scope) from error
+            raise unsupported(self._source, segment, statement, error, scope) from error
         except ForbiddenStatementError as error:
             scope = self._scope(recognised)
-            raise _forbidden(self._source, statement, error, scope) from error
+            raise forbidden(self._source, statement, error, scope) from error
         for _, effects in found:
             for effect in effects:
                 self._refuse_uncopied(effect, statement)
@@ -216,14 +217,26 @@ class StatementReader:
 
     def _overridden(
         self, statement: Statement, recognised: Recognised, override: DdlOverride
-    ) -> tuple[tuple[Effect, ...], ...]:
+    ) -> list[tuple[Statement, tuple[Effect, ...]]]:
         subject = recognised.tables[0].schema if recognised.tables else statement.schema
         session = replace(statement, schema=subject, error=0)
         given = [
             self._written_out(session, self.recognised(session, text))
             for text in override.statements
         ]
-        found = overridden_effects(override.action, recognised, given, self.target, self.members)
+        # An exchange is to its shard what the ghost went through, whatever the target gets.
+        replayed = self.online.known(recognised, statement, self.recognised)
+        own = [self._written_out(one.statement, one.recognised) for one in replayed]
+        action, route = override.action, self.target
+        found = [
+            (one.statement, tuple(replace(effect, made=one.made) for effect in effects))
+            for one, effects in zip(
+                replayed, overridden_exchange(action, own, given, route, self.members), strict=False
+            )
+        ] or [
+            (statement, effects)
+            for effects in overridden_effects(action, recognised, given, route, self.members)
+        ]
         self._log.warning(
             "ddl.override",
             position=str(statement.position),
@@ -345,52 +358,3 @@ def _refuse_unread(statement: Statement, effects: tuple[Effect, ...]) -> None:
             "the statement ran with sql_mode MSSQL, where what stands in square brackets is a name:"
             " such names are not read. Replace it by the same with names in backticks"
         )
-
-
-def _forbidden(
-    source: str, statement: Statement, error: ForbiddenStatementError, scope: Parts
-) -> FatalError:
-    return FatalError(
-        "ddl.forbidden",
-        f"{error}: {statement.sql[:500]}",
-        where=f"source {source}, at {statement.position}",
-        scope=scope,
-        ways_out=(
-            "let it pass: change the filter in the task file, `replicator stop`, then run the task"
-            " again",
-        ),
-        ddl_event=DdlEvent(
-            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
-        ),
-    )
-
-
-def _unsupported(
-    source: str, segment: Segment, statement: Statement, error: DdlError, scope: Parts
-) -> FatalError:
-    file, offset = segment.end.binlog.file, segment.end.binlog.offset
-    if segment.complete:
-        where = f"at {statement.position}, before {segment.end}"
-        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
-    else:
-        # Inside a transaction: its end is not known yet.
-        where = f"at {statement.position}, in the transaction that begins at {segment.end}"
-        start = (
-            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
-            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
-        )
-    return FatalError(
-        "ddl.not-supported",
-        f"{error}: {statement.sql[:500]}",
-        where=f"source {source}, {where}",
-        scope=scope,
-        ways_out=(
-            "do by hand on the target what the statement does there, then start the task behind it"
-            f" with remove-meta and {start}; the other sources at their applied_position, which"
-            " `replicator status --json` tells; not while `replicator show-ddl-locks` shows a lock,"
-            " whose held rows stand before it",
-        ),
-        ddl_event=DdlEvent(
-            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
-        ),
-    )

@@ -70,6 +70,35 @@ def overridden_effects(
     return tuple(map(effects, given))
 
 
+def overridden_exchange(
+    action: OverrideAction,
+    replayed: Sequence[Recognised],
+    given: Sequence[Recognised],
+    route: Route,
+    members: Iterable[TableName],
+) -> list[tuple[Effect, ...]]:
+    """The effects of an exchange, for each statement that is replayed in its place.
+
+    What is given comes with the first, and with REPLACE instead of all. Nothing where one of those
+    could not be carried over itself. Raises DdlError.
+    """
+    known = tuple(members)
+    try:
+        own = [effects_of(one, route, known) for one in replayed]
+    except DdlError:
+        return []
+    if any(effect.table not in known for effects in own for effect in effects):
+        return []
+    found: list[tuple[Effect, ...]] = []
+    for one, effects in zip(replayed, own, strict=True):
+        if found and action is OverrideAction.INJECT:
+            found.append(effects)
+        else:
+            first = OverrideAction.SKIP if found else action
+            found += overridden_effects(first, one, given, route, known)
+    return found
+
+
 def _sql(
     given: Sequence[Recognised],
     original: Effect,

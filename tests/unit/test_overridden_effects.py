@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.faults import DdlEvent
@@ -11,7 +13,11 @@ from replicator.ddl.recognise import recognise
 from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind
-from replicator.schema.overridden_effects import OverrideAction, overridden_effects
+from replicator.schema.overridden_effects import (
+    OverrideAction,
+    overridden_effects,
+    overridden_exchange,
+)
 
 REFUSED = "alter table t1 add unique key u (v)"
 NOT_CARRIED = "alter table t1 rename to t9, add z int"
@@ -43,6 +49,32 @@ def test_a_change_is_replaced_on_the_target_only() -> None:
 def test_statements_before_a_change() -> None:
     [[effect]] = overridden(OverrideAction.INJECT, REFUSED, "alter table t1 drop key u")
     assert effect.instead == ("alter table `d`.`t` drop key u", effect.sql)
+
+
+def exchanged(action: OverrideAction, *given: str, members: tuple[str, ...] = ("t1",)) -> list[Any]:
+    """What is executed for each of two statements that an exchange stands for."""
+    replayed = ["ALTER TABLE t1 ADD c INT", "CREATE INDEX i ON t1 (c)"]
+    own, texts = (
+        [recognise(sql, default_schema="s") for sql in some] for some in (replayed, given)
+    )
+    names = [TableName("s", name) for name in members]
+    return [
+        [(effect.statement.sql, effect.instead) for effect in effects]
+        for effects in overridden_exchange(action, own, texts, route, names)
+    ]
+
+
+def test_an_exchange_stays_to_its_shard_what_its_ghost_went_through() -> None:
+    add, index = "ALTER TABLE t1 ADD c INT", "CREATE INDEX i ON t1 (c)"
+    assert exchanged(OverrideAction.SKIP) == [[(add, ())], [(index, ())]]
+    [[(first, instead)], second] = exchanged(OverrideAction.REPLACE, "ALTER TABLE t1 ADD d INT")
+    assert (first, second) == (add, [(index, ())])
+    assert len(instead) == 1
+    assert "ADD d INT" in instead[0]
+    [[(first, before)], second] = exchanged(OverrideAction.INJECT, "ALTER TABLE t1 ADD d INT")
+    assert (first, second) == (add, [(index, None)])
+    assert ["ADD d INT" in before[0], "ADD c INT" in before[1]] == [True, True]
+    assert exchanged(OverrideAction.SKIP, members=()) == []
 
 
 def test_what_cannot_be_carried_over_is_replaced_step_by_step() -> None:

@@ -1,0 +1,60 @@
+"""The faults of statements that can't be carried over to the targets."""
+
+from __future__ import annotations
+
+from actors.faults import DdlEvent, FatalError, Parts
+from actors.reading.statement_filter import ForbiddenStatementError
+from replicator.binlog.segment import Segment, Statement
+from replicator.schema.ddl_effects import DdlError
+from replicator.schema.overridden_effects import OverrideAction
+
+
+def forbidden(
+    source: str, statement: Statement, error: ForbiddenStatementError, scope: Parts
+) -> FatalError:
+    """The fault of a statement that a filter of the task file forbids."""
+    return FatalError(
+        "ddl.forbidden",
+        f"{error}: {statement.sql[:500]}",
+        where=f"source {source}, at {statement.position}",
+        scope=scope,
+        ways_out=(
+            "let it pass: change the filter in the task file, `replicator stop`, then run the task"
+            " again",
+        ),
+        ddl_event=DdlEvent(
+            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
+        ),
+    )
+
+
+def unsupported(
+    source: str, segment: Segment, statement: Statement, error: DdlError, scope: Parts
+) -> FatalError:
+    """The fault of a statement that ends a segment and can't be replicated."""
+    file, offset = segment.end.binlog.file, segment.end.binlog.offset
+    if segment.complete:
+        where = f"at {statement.position}, before {segment.end}"
+        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
+    else:
+        # Inside a transaction: its end is not known yet.
+        where = f"at {statement.position}, in the transaction that begins at {segment.end}"
+        start = (
+            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
+            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
+        )
+    return FatalError(
+        "ddl.not-supported",
+        f"{error}: {statement.sql[:500]}",
+        where=f"source {source}, {where}",
+        scope=scope,
+        ways_out=(
+            "do by hand on the target what the statement does there, then start the task behind it"
+            f" with remove-meta and {start}; the other sources at their applied_position, which"
+            " `replicator status --json` tells; not while `replicator show-ddl-locks` shows a lock,"
+            " whose held rows stand before it",
+        ),
+        ddl_event=DdlEvent(
+            source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)
+        ),
+    )

@@ -1,0 +1,85 @@
+"""The operator's answers where the target refuses what a ghost went through."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from replicator.schema.overridden_effects import OverrideAction
+from tests.support.merging import Merging
+from tests.support.online_steps import gh_ost_steps
+from tests.support.online_tools import until
+from tests.support.overriding import override
+from tests.support.running import PATIENCE, fault_of
+
+LARGE = 3_000_000_000
+"""A number that is another one where its column is read with a sign."""
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_rows_behind_an_exchange_are_read_as_the_ghost_is(
+    merging: Merging, mode: str
+) -> None:
+    merging.more["shard-mode"] = mode
+    merging.create("x", "(id INT PRIMARY KEY, a INT)")
+    change = "MODIFY a INT UNSIGNED"
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 5)")
+        await merging.caught_up(generation)
+    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
+    merging.do(*gh_ost_steps("x_1", change, copied="id, a"))
+    merging.do(f"INSERT INTO x_1 VALUES (2, {LARGE})")
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.refused"
+    await override(merging, fault, OverrideAction.REPLACE, "ALTER TABLE x_1 MODIFY a BIGINT")
+    async with merging.running() as generation:
+        await until(lambda: (2,) in merging.on(merging.target, "SELECT id FROM x"))
+        await merging.caught_up(generation)
+    there = merging.on(merging.target, "SELECT * FROM x ORDER BY id")
+    assert there == ((1, 5), (2, LARGE), (9, -5))
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_an_exchange_that_is_skipped_counts_as_its_shards_change(merging: Merging) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", "(id INT PRIMARY KEY, a INT)", shards=2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 5)", "INSERT INTO x_2 VALUES (3, 5)")
+        await merging.caught_up(generation)
+    merging.on(merging.target, "INSERT INTO x VALUES (9, -5)")
+    change = "MODIFY a INT UNSIGNED"
+    merging.do(*gh_ost_steps("x_1", change, copied="id, a"), f"ALTER TABLE x_2 {change}")
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.refused"
+    await override(merging, fault, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE x_1 ADD b INT", "ALTER TABLE x_2 ADD b INT")
+        merging.do("INSERT INTO x_1 VALUES (2, 6, 7)", "INSERT INTO x_2 VALUES (4, 6, 7)")
+        await until(lambda: (4,) in merging.on(merging.target, "SELECT id FROM x"))
+        await merging.caught_up(generation)
+    there = merging.on(merging.target, "SELECT * FROM x ORDER BY id")
+    assert there == ((1, 5, None), (2, 6, 7), (3, 5, None), (4, 6, 7), (9, -5, None))
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize(
+    "rename", ["RENAME TABLE y TO _x_1_gho", "RENAME TABLE _x_1_new TO _x_1_gho"]
+)
+async def test_a_table_that_gets_the_name_of_a_ghost(merging: Merging, rename: str) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, a INT)")
+    async with merging.running() as generation:
+        merging.do("CREATE TABLE _x_1_new LIKE x_1", "ALTER TABLE _x_1_new ADD b INT")
+        merging.do("INSERT INTO x_1 VALUES (1, 5)")
+        await merging.caught_up(generation)
+    merging.source.execute(f"CREATE TABLE IF NOT EXISTS {merging.database}.y (id INT)")
+    merging.do(rename, "INSERT INTO x_1 VALUES (2, 5)")
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.not-supported"
+    assert "which is the ghost of" in fault.message
+    await override(merging, fault, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await merging.check(generation)
