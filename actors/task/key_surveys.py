@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import anyio
@@ -27,6 +28,9 @@ LOOKS, LOOK_SECONDS = 50, 0.2
 """How often, and at which distance, it is looked whether what was seen is applied; if it is not by
 then, the next look at the keys settles them."""
 
+TELL_SECONDS = 60.0
+"""Between two records of the log that say the same of a target."""
+
 log = structlog.get_logger()
 
 
@@ -46,6 +50,7 @@ class KeySurveys:
         self._table = table
         self._running = running
         self._address = address_of(resources.task.target_database)
+        self._told: dict[TableName, tuple[object, float]] = {}
 
     def saved(self) -> dict[str, int]:
         """By source, the place up to which all is applied, also what a lock or a fault holds."""
@@ -75,9 +80,9 @@ class KeySurveys:
                 try:
                     missing |= await self._survey(connection, target)
                 except (NotYetError, TooOldError) as error:
-                    log.info("moved.later", target=str(target), reason=str(error))
+                    self._tell_later(target, str(error))
                 except (MySQLError, OSError, TransientError, DatabaseUnavailableError) as error:
-                    log.info("moved.later", target=str(target), reason=f"a server says: {error}")
+                    self._tell_later(target, f"a server says: {error}")
             return Noted(sum((await noted_targets(connection, self._table)).values()), missing)
         finally:
             connection.close()
@@ -89,7 +94,7 @@ class KeySurveys:
         table, members = await shards_of(self._resources, connection, target)
         holders = [await self._holder(member, table) for member in members]
         found = await anyio.to_thread.run_sync(self._look, table, holders, abandon_on_cancel=True)
-        if found.shared:
+        if found.shared and self._is_news(target, found.shared):
             log.warning(
                 "moved.shared", target=str(target), keys=found.shared, examples=found.examples
             )
@@ -98,6 +103,18 @@ class KeySurveys:
                 return await anyio.to_thread.run_sync(self._settle, table, found)
             await anyio.sleep(LOOK_SECONDS)
         return False
+
+    def _tell_later(self, target: TableName, reason: str) -> None:
+        if self._is_news(target, reason):
+            log.info("moved.later", target=str(target), reason=reason)
+
+    def _is_news(self, target: TableName, what: object) -> bool:
+        now = time.monotonic()
+        said, at = self._told.get(target, (None, now))
+        news = said != what or now - at > TELL_SECONDS
+        if news:
+            self._told[target] = what, now
+        return news
 
     async def _holder(self, member: Member, target: Table) -> Holder:
         read = self._running.units[member.source].reader.progress.position

@@ -60,6 +60,7 @@ def numbers(merging: Merging, server: DatabaseServer, first: int, last: int, n: 
     merging.on(server, f"INSERT INTO x_1 VALUES {values}")
 
 
+@pytest.mark.slow
 async def test_rows_that_leave_their_old_shard_late_stay(merging: Merging) -> None:
     """1 to 20 come into the new shard behind the place of reading, 2000 to 2009 before it, 40 to 49
     are there when the copy begins; 21 to 24 move the other way than they came."""
@@ -90,4 +91,27 @@ async def test_rows_that_leave_their_old_shard_late_stay(merging: Merging) -> No
                 "DELETE FROM x_1 WHERE id BETWEEN 40 AND 49",
                 "DELETE FROM x_1 WHERE id BETWEEN 2000 AND 2009",
             )
+            await equal(merging, generation)
+
+
+@pytest.mark.slow
+async def test_keys_that_only_the_server_knows_to_be_equal_are_shared(merging: Merging) -> None:
+    """They differ in case, in digits behind the point, and in the names of their columns' case."""
+    columns = (
+        "(`{k} ä` VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, d DECIMAL(6,2),"
+        " t DATETIME, n INT, s VARCHAR(9), PRIMARY KEY (d, `{k} ä`, t))"
+    )
+    merging.create("x", columns.format(k="K"), with_target=False)
+    merging.more |= {"copy": {}, "shard-mode": "pessimistic"}
+    old, new = merging.sources.values()
+    day = "'2024-02-29'"
+    for server, name in ((old, "abc\\t{}"), (new, "ABC\\t{}")):
+        keys = (f"('{name.format(i)}', {i}.50, {day}, {i}, NULL)" for i in range(6))
+        merging.on(server, f"INSERT INTO x_1 VALUES {','.join(keys)}")
+    with capture_logs() as logged:
+        async with merging.running() as generation:
+            await merging.copied(generation)
+            await told_as_shared(logged, 6)
+            merging.on(old, "DELETE FROM x_1 WHERE n < 3")
+            merging.on(new, "UPDATE x_1 SET d = d + 100 WHERE n > 3", "DELETE FROM x_1 WHERE n = 3")
             await equal(merging, generation)
