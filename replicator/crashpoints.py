@@ -81,6 +81,8 @@ class CrashPoint(StrEnum):
     """That is committed, nothing is applied on top of it."""
     KEYS_FORGOTTEN = "keys-forgotten"
     """Keys that one shard has, or none, are not noted any more."""
+    COPY_BEGUN_AGAIN = "copy-begun-again"
+    """Shards that were postponed are noted as being copied once more, no chunk is planned."""
 
 
 _reached: dict[str, int] = {}

@@ -24,8 +24,10 @@ LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
 
 
-CopyState = Literal["copying", "finished"]
-"""``finished``: all rows are on the target, and what has changed since is taken from the binlog."""
+CopyState = Literal["copying", "finished", "postponed"]
+"""``finished``: all rows are on the target, and what has changed since is taken from the binlog.
+``postponed``: so it is but for some shards, which are copied once more when their targets have
+their statements."""
 
 
 class StatusFormatError(Exception):

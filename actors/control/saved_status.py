@@ -72,7 +72,7 @@ def _newest(saved: SavedState) -> datetime:
 
 def _copy(copy: SavedCopy) -> CopyStatus:
     return CopyStatus(
-        state="finished" if copy.done else "copying",
+        state="copying" if not copy.done else "postponed" if copy.postponed else "finished",
         tables=copy.tables,
         tables_done=copy.tables_done,
         rows=copy.rows,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 
 import anyio
 import anyio.abc
 import structlog
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from pyspark.sql import SparkSession
 
 from actors.copying.jobs import CopyJobs
 from actors.copying.patient_stream import PatientStream
-from actors.copying.planner import CHUNK_ROWS, ChunkGroup, ChunkLimits, CopyPlanner, read_sizes
+from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, read_sizes
+from actors.copying.postponed import postponed_copy, told_of
 from actors.copying.progress import CopyProgress
 from actors.copying.rate_limit import RateLimit
+from actors.copying.rivals import rivals_of
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import (
     CopyMember,
@@ -27,9 +27,9 @@ from actors.copying.start import (
 )
 from actors.copying.statements import CopyStatements
 from actors.copying.targets import make_targets
+from actors.copying.workers import ChunkWorkers
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
-from actors.member_columns import columns_of
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
@@ -42,8 +42,9 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import Member, TableName
+from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import CopySettings
+from replicator.pipeline.copy_plan import Rival
 from replicator.pipeline.copy_writing import OnDuplicate
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -56,11 +57,12 @@ REPORT_SECONDS = 10.0
 class SourceCopy:
     """What copies one source. ``stream`` is the connection that planning looks at it by.
 
-    ``whole``: none of its members is left out.
+    ``whole``: none of its members is left out. ``again``: they had been postponed.
     """
 
     members: Sequence[CopyMember]
     whole: bool
+    again: bool
     planner: CopyPlanner
     plans: ShardPlans
     stream: PatientStream
@@ -93,6 +95,10 @@ class FullCopy:
         self.progress = CopyProgress(counts)
         self.targets: frozenset[TableName] = frozenset()
         """All targets of the copy; known once it has begun with all sources."""
+        self.look_at: dict[str, int] = {}
+        """By source, the places up to which it must be applied before it is worth to look again
+        whether shards that were postponed can be copied."""
+        self._waiting: dict[str, Sequence[TableName]] = {}
         self._blocked = blocked
         self._task = task
         self._setups = setups
@@ -133,72 +139,75 @@ class FullCopy:
         known_copies = await self._store.copies()
         follow = self._task.task_mode == "all"
         starts: dict[str, CopyStart] = {}
+        again: set[str] = set()
         for source, setup in self._setups.items():
             known = known_copies.get(source)
             if known is not None and known.done:
-                self.progress.add_former(await self._store.copied(source))
+                later = await postponed_copy(setup, self._meta, self._store, self._blocked)
+                if later is not None:
+                    self._postpone(source, later.waiting, later.look_at)
+                if later is not None and later.start.members:
+                    starts[source] = later.start
+                    again.add(source)
+                else:
+                    self.progress.add_former(await self._store.copied(source))
                 continue
             if known is None and await self._meta.load(source) is not None:
                 continue
             starts[source] = await self._begin(setup, fresh=known is None, follow=follow)
         if not starts:
-            self.progress.finish()
+            self.progress.finish(told_of(self._waiting))
             return True
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
         positions = {s: start.position.binlog for s, start in starts.items() if start.position}
-        self.targets = frozenset(m.target for found in members.values() for m in found)
+        rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
+        self.targets = frozenset(rivals)
         begun = await self._begun()
+        begun |= {member.target for source in again for member in members[source]}
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
         targets = await make_targets(self._task, self._setups, self._registry, members, begun)
-        jobs = self._jobs(members, targets, frozenset(positions))
+        jobs = self._jobs(rivals, targets, frozenset(positions))
+        workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
             if follow:
                 background.start_soon(self._watch(positions).run)
             copies = {
-                s: await self._source_copy(s, starts[s], m, targets) for s, m in members.items()
+                s: await self._source_copy(s, starts[s], m, targets, rivals if s in again else None)
+                for s, m in members.items()
             }
             self.progress.counted = True
             background.start_soon(self._report)
             async with anyio.create_task_group() as tasks:
                 for source, copy in copies.items():
-                    tasks.start_soon(self._copy_source, source, copy, jobs, stop)
+                    tasks.start_soon(self._copy_source, source, copy, workers)
             if not stop.is_set() and _left_out(members, every):
                 self.progress.waiting = "what is blocked, or away, is not copied"
                 await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():
             return False
-        self.progress.finish()
+        self.progress.finish(told_of(self._waiting))
         self._tell("copy.finished")
         return True
 
+    def _postpone(self, source: str, waiting: Sequence[TableName], look_at: int) -> None:
+        if waiting:
+            self._waiting[source] = waiting
+            self.look_at[source] = look_at
+
     def _jobs(
         self,
-        members: Mapping[str, Sequence[CopyMember]],
+        rivals: Mapping[TableName, Sequence[Rival]],
         targets: Mapping[TableName, tuple[int, Table]],
         followed: frozenset[str],
     ) -> CopyJobs:
-        columns = columns_of(self._setups)
         return CopyJobs(
             self._session,
             replace(self._settings, followed=followed),
             self._meta,
             {name: table for name, (_, table) in targets.items()},
-            {
-                name: [
-                    (
-                        source,
-                        self._setups[source].address,
-                        member.name,
-                        columns(Member(source, member.name)),
-                    )
-                    for source, found in members.items()
-                    for member in found
-                    if member.target == name
-                ]
-                for name in targets
-            },
+            rivals,
             self.progress,
         )
 
@@ -250,6 +259,7 @@ class FullCopy:
         start: CopyStart,
         members: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
+        rivals: Mapping[TableName, Sequence[Rival]] | None,
     ) -> SourceCopy:
         setup, every = self._setups[source], start.members
         upstream = Connection(setup.address)
@@ -268,16 +278,18 @@ class FullCopy:
             ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
             statements = CopyStatements(setup, start.server, start.position, ghosts)
         stream = PatientStream(source, setup.address, self.progress)
-        plans = ShardPlans(setup, targets, statements, stream)
+        strict = self._settings.on_duplicate[source] is OnDuplicate.ERROR
+        plans = ShardPlans(setup, targets, statements, stream, (rivals if strict else None) or {})
         followed = start.position is not None
         planner = CopyPlanner(
             setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
         )
-        return SourceCopy(members, len(members) == len(every), planner, plans, stream)
+        whole = len(members) == len(every)
+        return SourceCopy(members, whole, rivals is not None, planner, plans, stream)
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
         progress = self.progress
-        progress.tables += len(members)
+        progress.tables += len({m.name for m in members} | {r.member for r in records})
         done = [record for record in records if record.done]
         progress.tables_done += sum(record.upper is None for record in done)
         progress.chunks += len(done)
@@ -285,29 +297,17 @@ class FullCopy:
         progress.rows_before += sum(record.rows for record in done)
         progress.size += sum(record.size for record in done)
 
-    async def _copy_source(
-        self, source: str, copy: SourceCopy, jobs: CopyJobs, stop: anyio.Event
-    ) -> None:
+    async def _copy_source(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> None:
         try:
             again, done = True, False
             while again:
-                await self._copy_chunks(source, copy.planner, jobs, stop)
-                done = copy.whole and not stop.is_set()
+                await workers.copy(copy.planner, self._dump[source].threads)
+                done = copy.whole and not workers.stop.is_set()
                 again = done and await self._read_again(source, copy)
             if done:
-                await self._finish(source)
+                await self._finish(source, copy)
         finally:
             copy.close()
-
-    async def _copy_chunks(
-        self, source: str, planner: CopyPlanner, jobs: CopyJobs, stop: anyio.Event
-    ) -> None:
-        send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._plan, planner, send, stop)
-            for _ in range(self._dump[source].threads):
-                tasks.start_soon(self._work, receive.clone(), planner, jobs, stop)
-            receive.close()
 
     async def _read_again(self, source: str, copy: SourceCopy) -> bool:
         """Whether chunks are to be copied once more, since another table had their shard's name."""
@@ -323,7 +323,7 @@ class FullCopy:
         copy.planner.go_on_from(records)
         return True
 
-    async def _finish(self, source: str) -> None:
+    async def _finish(self, source: str, copy: SourceCopy) -> None:
         """Note that all chunks of a source are on the target, and where its binlog is by then."""
         reach(CrashPoint.COPY_COMPLETE)
         upstream = Connection(self._setups[source].address)
@@ -332,39 +332,22 @@ class FullCopy:
         finally:
             upstream.close()
         place = (end.file, end.offset) if end else None
-        await self._store.finish(source, place)
+        late = [member for member in copy.members if member.name in copy.plans.postponed]
+        before = await self._store.chunks(source)
+        await self._store.finish(
+            source,
+            place,
+            [member.name for member in copy.members] if copy.again else (),
+            {member.name: copy.plans.state_of(member) for member in late},
+        )
+        names = {member.name for member in late}
+        self.progress.take_back(r for r in before if r.done and r.member in names)
+        if end is not None:
+            waiting = [*self._waiting.get(source, ()), *sorted(names)]
+            self._postpone(source, waiting, BinlogPosition(end.file, end.offset).key)
         reach(CrashPoint.COPY_FINISHED)
         until = f"{end.file}:{end.offset}" if end else ""
         self._log.info("copy.source-finished", source=source, end=until)
-
-    async def _plan(
-        self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup], stop: anyio.Event
-    ) -> None:
-        async with send, anyio.create_task_group() as tasks:
-            # Planning may wait for other sessions at the source, for any length of time.
-            tasks.start_soon(_cancel_at, stop, tasks.cancel_scope)
-            async with aclosing(planner.groups()) as groups:
-                async for group in groups:
-                    try:
-                        await send.send(group)
-                    except anyio.BrokenResourceError:
-                        # Nobody takes it: the last worker has failed, and its error is on its way.
-                        break
-            tasks.cancel_scope.cancel()
-
-    async def _work(
-        self,
-        receive: MemoryObjectReceiveStream[ChunkGroup],
-        planner: CopyPlanner,
-        jobs: CopyJobs,
-        stop: anyio.Event,
-    ) -> None:
-        async with receive:
-            async for group in receive:
-                if not stop.is_set():
-                    await self._limit.admit(group.rows, stop)
-                    async with self._slots:
-                        await jobs.run(group.chunks, planner.replanned, stop)
 
     async def _report(self) -> None:
         while True:
@@ -382,8 +365,3 @@ def _left_out(
 ) -> bool:
     """Whether some of all sources, or of their members, are not to be copied now."""
     return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
-
-
-async def _cancel_at(stop: anyio.Event, scope: anyio.CancelScope) -> None:
-    await stop.wait()
-    scope.cancel()

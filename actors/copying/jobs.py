@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,14 +17,12 @@ from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import MOST_KEYS
-from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
-from replicator.pipeline.copy_plan import CopyChunk
+from replicator.pipeline.copy_plan import CopyChunk, Rival
 from replicator.pipeline.copy_rivals import find_holders
 from replicator.pipeline.snapshot import copy_chunks
-from replicator.routing.member_columns import MemberColumns
 from replicator.schema.structure import Table
 
 _MEMORY = "tidb_mem_quota_query"
@@ -38,16 +36,15 @@ _LIMITS: dict[int, str] = {
 the error. The unknown error is that of a limit where it names it."""
 
 
-Replanner = Callable[[CopyChunk], Awaitable[CopyChunk]]
-"""Plans a chunk anew."""
+Replanner = Callable[[CopyChunk], Awaitable[CopyChunk | None]]
+"""Plans a chunk anew; None where its shard is copied later."""
 
 
 class CopyJobs:
     """Copies chunks; skips those that their records say an earlier job has committed.
 
-    ``targets`` are the structures of the targets; ``members`` are the shards of each with the
-    address of their source and what is made of their columns, used to name the shard that already
-    holds a key.
+    ``targets`` are the structures of the targets; ``rivals`` are the shards of each, used to name
+    the shard that already holds a key.
     """
 
     def __init__(
@@ -56,14 +53,14 @@ class CopyJobs:
         settings: CopySettings,
         meta: MetaStore,
         targets: dict[TableName, Table],
-        members: dict[TableName, list[tuple[str, DatabaseAddress, TableName, MemberColumns]]],
+        rivals: Mapping[TableName, Sequence[Rival]],
         progress: CopyProgress,
     ) -> None:
         self._session = session
         self._settings = settings
         self._meta = meta
         self._targets = targets
-        self._members = members
+        self._rivals = rivals
         self._progress = progress
         self._log = structlog.get_logger()
 
@@ -96,7 +93,8 @@ class CopyJobs:
                     await self._meta.out_of_step(failed.mismatch)
                 if failed.outcome is CopyOutcome.CHANGED:
                     of = failed.chunk.copy.member
-                    left = [await replanned(c) if c.copy.member == of else c for c in left]
+                    now = [await replanned(c) if c.copy.member == of else c for c in left]
+                    left = [chunk for chunk in now if chunk is not None]
                     continue
                 if failed.outcome is not CopyOutcome.UNREACHABLE:
                     raise await self._fault(failed)
@@ -181,9 +179,9 @@ class CopyJobs:
         """The other shards that hold the key now; none where a source can't be queried."""
         copy = failed.chunk.copy
         others = [
-            (source, address, name, rules)
-            for source, address, name, rules in self._members.get(target, [])
-            if (source, name) != (copy.source, TableName(copy.schema, copy.table))
+            (rival.source, self._settings.sources[rival.source], rival.table, rival.rules)
+            for rival in self._rivals.get(target, ())
+            if (rival.source, rival.table) != (copy.source, copy.member)
         ]
         try:
             return await anyio.to_thread.run_sync(

@@ -10,7 +10,7 @@ from typing import Any
 from pymysql.err import MySQLError
 
 from actors.copying.patient_stream import PatientStream
-from actors.copying.shard_plans import ShardPlans
+from actors.copying.shard_plans import PostponedError, ShardPlans
 from actors.copying.start import CopyMember
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
@@ -122,11 +122,16 @@ class CopyPlanner:
         """Plan what is missing besides these chunks, from the beginning."""
         self._records = _by_member(records)
 
-    async def replanned(self, chunk: CopyChunk) -> CopyChunk:
-        """The same chunk of a shard that has changed since it was planned. Raises as `groups`."""
+    async def replanned(self, chunk: CopyChunk) -> CopyChunk | None:
+        """The same chunk of a shard that has changed since it was planned.
+
+        None where the shard is copied later. Raises as `groups`.
+        """
         source = self._setup
         try:
             copy = await self._plans.replanned(self._members[chunk.copy.member], chunk.copy)
+        except PostponedError:
+            return None
         except MySQLError as error:
             raise refusal(source.address, error, source=source.source) from error
         return replace(chunk, copy=copy)
@@ -143,6 +148,14 @@ class CopyPlanner:
         return ChunkGroup(tuple(chunks), rows)
 
     async def _chunks(self, member: CopyMember) -> AsyncIterator[tuple[CopyChunk, int]]:
+        try:
+            async for found in self._planned_chunks(member):
+                yield found
+        except PostponedError:
+            # It is copied later, all of it.
+            pass
+
+    async def _planned_chunks(self, member: CopyMember) -> AsyncIterator[tuple[CopyChunk, int]]:
         records = self._records.get(member.name, [])
         planned = bool(records) and records[-1].upper is None
         if planned and all(record.done for record in records):

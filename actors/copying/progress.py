@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from actors.counts import CopyCounts
 from replicator.downstream.chunks import ChunkRecord, CopiedTables
-from replicator.status import CopyStatus
+from replicator.status import CopyState, CopyStatus
 
 
 @dataclass(slots=True)
@@ -18,8 +18,9 @@ class CopyProgress:
     ``expected`` is the servers' estimate of the members' rows, never below what was copied.
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
     ``rows_before``, the rows copied by earlier starts. ``waiting`` says what the copy
-    waits for, if it does. ``counts`` are those of the task. Nothing is ``counted`` before it is
-    known what earlier starts have copied.
+    waits for, if it does; where it is ``finished``, the shards that are copied later. ``counts``
+    are those of the task. Nothing is ``counted`` before it is known what earlier starts have
+    copied.
     """
 
     counts: CopyCounts
@@ -55,6 +56,12 @@ class CopyProgress:
         rate, missing = self.rate, self.expected - self.rows
         return missing / rate if rate and missing > 0 else None
 
+    @property
+    def _state(self) -> CopyState:
+        if not self.finished:
+            return "copying"
+        return "postponed" if self.waiting else "finished"
+
     def status(self) -> CopyStatus | None:
         """The same for `status`; while nothing is counted, how far the last run was."""
         return self.figures() if self.counted else self.counts.before
@@ -64,7 +71,7 @@ class CopyProgress:
         ended = self.ended is not None and not self.finished
         left = None if ended else self.seconds_left
         return CopyStatus(
-            state="finished" if self.finished else "copying",
+            state=self._state,
             tables=self.tables,
             tables_done=self.tables_done,
             rows=self.rows,
@@ -95,14 +102,16 @@ class CopyProgress:
             self.rows -= chunk.rows
             self.size -= chunk.size
             self.tables_done -= chunk.upper is None
+        self.rows_before = min(self.rows_before, self.rows)
 
     def end(self) -> None:
         """Note that this run has ended, and leave to the next one how far it is."""
         self.ended = self.ended or time.monotonic()
         self.counts.before = self.status()
 
-    def finish(self) -> None:
-        """Note that everything is copied."""
+    def finish(self, postponed: str = "") -> None:
+        """Note that everything is copied, but for shards that are ``postponed``."""
         self.finished = self.counted = True
+        self.waiting = postponed
         self.expected = self.rows
         self.ended = time.monotonic()

@@ -10,6 +10,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.patient_stream import PatientStream
+from actors.copying.postponed import shard_changed
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.faults import FatalError, of_target
@@ -21,12 +22,13 @@ from replicator.mysql.connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
-from replicator.pipeline.copy_plan import TableCopy, plan_copy
+from replicator.pipeline.copy_plan import Rival, TableCopy, keyed_by_target, plan_copy
 from replicator.pipeline.filter_columns import filter_column
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.row_filter import rules_for
 from replicator.routing.expression_filter import ResolvedRules
 from replicator.routing.expression_types import ExpressionError
+from replicator.schema.copy_state import CopyState
 from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
 from replicator.schema.traced_columns import Traced, traced
@@ -38,10 +40,16 @@ pause in between in seconds."""
 log = structlog.get_logger()
 
 
+class PostponedError(Exception):
+    """A shard can't be read as it was when its copy began: it is copied later, as it is then."""
+
+
 class ShardPlans:
     """Plans the copy of a source's members.
 
-    ``statements``: None where the binlog is not followed.
+    ``statements``: None where the binlog is not followed. ``rivals``: by target, the other shards
+    to look in for a key which the target has already, for members that are copied once more;
+    ``postponed`` those that can't be read as they were, and why.
     """
 
     def __init__(
@@ -50,7 +58,10 @@ class ShardPlans:
         targets: Mapping[TableName, tuple[int, Table]],
         statements: CopyStatements | None,
         stream: PatientStream,
+        rivals: Mapping[TableName, Sequence[Rival]],
     ) -> None:
+        self.postponed: dict[TableName, str] = {}
+        self._rivals = rivals
         self._setup = setup
         self._targets = targets
         self._statements = statements
@@ -66,7 +77,9 @@ class ShardPlans:
         self._upstream.close()
 
     def newest(self, copy: TableCopy) -> TableCopy:
-        """The plan made last for the same shard."""
+        """The plan made last for the same shard. Raises PostponedError."""
+        if copy.member in self.postponed:
+            raise PostponedError
         return self._made.get(copy.member, copy)
 
     async def replanned(self, member: CopyMember, stale: TableCopy) -> TableCopy:
@@ -77,12 +90,15 @@ class ShardPlans:
     async def plan(self, member: CopyMember) -> TableCopy:
         """How a member is read now.
 
-        Raises FatalError where rows can't be read as they were, DatabaseUnavailableError,
-        TransientError or the server's error.
+        Raises PostponedError or FatalError where rows can't be read as they were,
+        DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
+            if member.name in self.postponed:
+                raise PostponedError
             try:
                 copy = await self._plan(member)
+                copy = replace(copy, rivals=self._rivals_of(member))
             except ExpressionError as error:
                 where = f"{self._setup.source}: {member.name}"
                 raise unfit_filter(error, where, member.target) from error
@@ -98,11 +114,34 @@ class ShardPlans:
                     ),
                 ) from error
             except ChangedTooMuchError as error:
-                raise changed(
-                    str(member.name), self._setup.source, member.target, str(error)
-                ) from (error)
+                if self._statements is None or not error.told:
+                    own = str(Member(self._setup.source, member.name))
+                    raise shard_changed(own, member.target, str(error)) from error
+                self.postponed[member.name] = str(error)
+                log.info(
+                    "copy.postponed",
+                    source=self._setup.source,
+                    member=str(member.name),
+                    target=str(member.target),
+                    reason=str(error),
+                )
+                raise PostponedError from error
         self._made[member.name] = copy
         return copy
+
+    def state_of(self, member: CopyMember) -> CopyState:
+        """What a postponed member is to be noted as."""
+        _, target = self._targets[member.target]
+        rules = self._columns(Member(self._setup.source, member.name))
+        keyed = keyed_by_target(member.structure, target, rules)
+        return CopyState.POSTPONED if keyed else CopyState.LEFT_OUT
+
+    def _rivals_of(self, member: CopyMember) -> tuple[Rival, ...] | None:
+        rivals = self._rivals.get(member.target)
+        if rivals is None:
+            return None
+        own = (self._setup.source, member.name)
+        return tuple(r for r in rivals if (r.source, r.table) != own)
 
     async def misread(
         self, members: Sequence[CopyMember], spans: Iterable[ReadSpan]
@@ -119,15 +158,16 @@ class ShardPlans:
         traces = {m.name: traced(m.structure, self._statements.changes) for m in members}
         found = []
         for span in spans:
+            if span.member not in by_name or span.member in self.postponed:
+                continue
             trace = traces[span.member]
             columns, table = (
                 any(span.known_to <= place < span.read_by for place in places)
                 for places in (trace.moves, trace.renames)
             )
             if columns or (table and span.exact):
-                raise changed(
-                    str(span.member),
-                    self._setup.source,
+                raise shard_changed(
+                    str(Member(self._setup.source, span.member)),
                     by_name[span.member].target,
                     "it or columns of it got other names just before a part of it was read, and"
                     " others of the same structure took those",
@@ -151,6 +191,9 @@ class ShardPlans:
                 self._tell("copy.shard-gone", member, trace)
                 copy = plan_copy(source, former, "", target, number, rules, condition)
                 return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
+            if trace.trouble:
+                # Where it is by now is not known either.
+                raise ChangedTooMuchError(f"a statement can't be followed: {trace.trouble}")
             fingerprint = await self._fingerprint(trace.name)
             there = await self._present(trace.name)
             present = there if fingerprint else None
@@ -158,7 +201,9 @@ class ShardPlans:
                 copy = plan_copy(source, present, fingerprint, target, number, rules, condition)
                 return replace(copy, known_to=self._known_to)
             if self._statements is None:
-                raise ChangedTooMuchError("what changes meanwhile is not followed")
+                if present is None or not _same_rows(former, present):
+                    raise ChangedTooMuchError("what changes meanwhile is not followed")
+                return plan_copy(source, present, fingerprint, target, number, rules, condition)
             # Two readings, each by itself: a statement may have come between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
@@ -173,11 +218,11 @@ class ShardPlans:
                 await anyio.sleep(LOOK_PAUSE)
             before = now
             await self._statements.read(self._upstream)
-        raise ChangedTooMuchError(
-            "it is not there any more, and no statement tells of it"
-            if before is None or not before[1]
-            else "it changes all the time"
-        )
+        if before is None or not before[1]:
+            raise ChangedTooMuchError(
+                "it is not there any more, and no statement tells of it", told=False
+            )
+        raise ChangedTooMuchError("it changes all the time")
 
     def _check_filter(
         self, passing: ResolvedRules | None, present: Table, changes: ChangedShard
@@ -240,21 +285,10 @@ class ShardPlans:
             )
 
 
+def _same_rows(former: Table, present: Table) -> bool:
+    """Whether rows are the same: what changed is an index that is not unique, a comment …"""
+    return (former.columns, former.keys) == (present.columns, present.keys)
+
+
 def _as_it_was(former: Table, present: Table, trace: Traced) -> bool:
     return present.fingerprint == former.fingerprint and trace == traced(former, ())
-
-
-def changed(member: str, source: str, target: TableName, why: str) -> FatalError:
-    """The fault for a shard whose rows can't be read any more as they were when its copy began."""
-    return FatalError(
-        "copy.shard-changed",
-        f"{source}: {member} was changed (or dropped) after the copy of its rows had begun: what is"
-        f" copied and what follows in the binlog do not fit together: {why}",
-        where=f"source {source}, target {target}",
-        scope=of_target(target),
-        ways_out=(
-            "give the shard its former structure again, then `replicator resume`",
-            "finish the change on all shards, empty the targets, and copy anew:"
-            " `replicator stop`, then `replicator run --remove-meta`",
-        ),
-    )

@@ -72,7 +72,7 @@ async def begin_copy(
             reach(CrashPoint.COPY_BEGUN)
         else:
             refuse_other_server(setup.source, setup.address, checkpoint.server, server)
-        start = _start(checkpoint)
+        start = resumed(checkpoint)
         if follow and start.position is not None:
             # When all is copied, the ghosts of now may have taken their tables' places.
             place = start.position.binlog.key
@@ -90,10 +90,11 @@ async def begun_copy(source: str, meta: MetaStore) -> CopyStart:
     checkpoint = await meta.load(source)
     if checkpoint is None:
         return CopyStart((), None, None)
-    return _start(checkpoint)
+    return resumed(checkpoint)
 
 
-def _start(checkpoint: Checkpoint) -> CopyStart:
+def resumed(checkpoint: Checkpoint) -> CopyStart:
+    """The members and the position of a checkpoint."""
     members = tuple(
         CopyMember(record.member.name, record.target, record.held.structure)
         for record in checkpoint.members

@@ -11,6 +11,7 @@ from actors.actor import Actor
 from actors.mailbox import Mailbox
 from actors.messages import Drain, GroupMessage, Part, TargetRows, WriterMessage
 from replicator.binlog.segment import RowEvents
+from replicator.schema.copy_state import CopyState
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
@@ -66,17 +67,20 @@ class GroupActor(Actor[GroupMessage]):
             await self._writer.put(await self.decide(message))
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
-        """The rows that the full copy has not written to the target already."""
+        """The rows that the full copy has not written to the target already, and will not."""
         copied, first = self._copied, rows.transaction[0]
         for member in [member for member, until in copied.items() if until <= first]:
             # Every later row of it was written after its copy.
             del copied[member]
-        if not copied:
+        left_out = self.registry.leaves_out
+        if not copied and not left_out:
             return rows
+        copying = self.registry.copying
         places = [
             i
             for i, (member, at) in enumerate(zip(rows.member, rows.transaction, strict=True))
             if at >= copied.get(member, 0)
+            and not (left_out and copying(member, at) is CopyState.LEFT_OUT)
         ]
         return part_of(rows, places) if places else None
 

@@ -14,25 +14,34 @@ from replicator.schema.registry import SchemaRegistry
 EVERYTHING = 1 << 62
 """Behind every place of a binlog."""
 
+UNTIL_COPIED = EVERYTHING - 1
+"""Behind every place, too: that of sources with shards that are copied later."""
+
 
 async def hand_over(
-    meta: MetaStore, registry: SchemaRegistry, sources: Collection[str], always: Collection[str]
+    meta: MetaStore,
+    registry: SchemaRegistry,
+    sources: Collection[str],
+    always: Collection[str],
+    *,
+    copies_on: bool,
 ) -> dict[str, int]:
     """By source, the place up to which its binlog is applied in safe mode.
 
     A chunk is newer than the position that the binlog is read from: what lies between may be on
     the target already. Where rows are not told apart by a key, the place that the shard was read
-    at goes into the registry. ``always`` names the sources that are in safe mode for ever. Raises
-    FatalError where a copy is not finished.
+    at goes into the registry. ``always`` names the sources that are in safe mode for ever;
+    ``copies_on``: what is still to be copied will be. Raises FatalError where it would not.
     """
     store = CopyStore(meta)
-    copies = await store.copies()
+    found = await store.copies()
     until = dict.fromkeys(always, EVERYTHING)
     for source in sources:
-        copy = copies.get(source)
+        copy = found.get(source)
         if copy is None:
             continue
-        if not copy.done:
+        postponed = registry.postponed_in(source)
+        if not copy.done or (postponed and not copies_on):
             raise FatalError(
                 "copy.unfinished",
                 f"the full copy of source {source} was begun and is not finished, so its binlog"
@@ -43,7 +52,9 @@ async def hand_over(
                     " again: the copy goes on where it was ended",
                 ),
             )
-        if copy.end is not None:
+        if postponed:
+            until.setdefault(source, UNTIL_COPIED)
+        elif copy.end is not None:
             until.setdefault(source, BinlogPosition(*copy.end).key)
         for name, place in (await store.read_at(source)).items():
             number = registry.number(Member(source, name))

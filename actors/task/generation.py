@@ -22,6 +22,7 @@ from actors.task.changed_rules import note_rules
 from actors.task.copy_overlap import hand_over
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
+from actors.task.postponed import copy_due
 from actors.task.source_start import load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
 from actors.task_setup import address_of
@@ -47,8 +48,9 @@ class Generation:
     """Copies what is not copied, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
-    followed; both stay as they were in the end. What is done is added to ``counts``. ``blocked``
-    parts of the task do not go on in it, nor do ``away`` sources, to which it adds.
+    followed, unless shards are copied once more; both stay as they were in the end. What is done is
+    added to ``counts``. ``blocked`` parts of the task do not go on in it, nor do ``away`` sources,
+    to which it adds.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Generation:
         away: AwaySources,
     ) -> None:
         self.copy: FullCopy | None = None
-        self.running: RunningTask | None = None
+        self._running: RunningTask | None = None
         self._task = task
         self._session = session
         self.counts = counts
@@ -69,6 +71,12 @@ class Generation:
         self.blocked = blocked
         self._away = away
         self._log = structlog.get_logger()
+
+    @property
+    def running(self) -> RunningTask | None:
+        """What follows the sources; None while something is copied."""
+        copying = self.copy is not None and self.copy.targets and not self.copy.progress.finished
+        return None if copying else self._running
 
     @property
     def finished(self) -> bool:
@@ -101,10 +109,11 @@ class Generation:
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         while await self._once(stop, started):
-            self._log.info("moved.begins-anew")
+            pass
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
-        """Work until ``stop``; True where rows are to be looked up, which is done at a start."""
+        """Work until ``stop``; True where something is to be done that is done at a start: rows are
+        to be looked up, or shards to be copied that were postponed."""
         task = self._task
         await self._look_at_sources()
         async with resources_of(
@@ -138,10 +147,13 @@ class Generation:
                 for source in sorted(resources.blocked.sources)
             }
             safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
-            safe_until = await hand_over(resources.meta, resources.registry, starts, safe)
+            copies_on = task.task_mode != "incremental"
+            safe_until = await hand_over(
+                resources.meta, resources.registry, starts, safe, copies_on=copies_on
+            )
             moved = MovedRows(resources, starts, safe_until)
             await moved.look_up()
-            self.running = await wire(
+            self._running = await wire(
                 resources,
                 starts,
                 stopped,
@@ -149,7 +161,7 @@ class Generation:
                 load_data=load_data,
                 notes_keys=moved.notes,
             )
-            await self._follow(self.running, moved, stop, started)
+            await self._follow(self._running, moved, stop, started)
             return not stop.is_set()
 
     async def _look_at_sources(self) -> None:
@@ -174,7 +186,8 @@ class Generation:
     async def _follow(
         self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event
     ) -> None:
-        """Until ``stop``, or until there are rows to look up."""
+        """Until ``stop``, or until there are rows to look up or shards to copy."""
+        look_at = self.copy.look_at if self.copy else {}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
@@ -184,11 +197,22 @@ class Generation:
                     units.start_soon(unit.run)
                 started.set()
                 async with anyio.create_task_group() as ends:
-                    ends.start_soon(_until, stop.wait, ends.cancel_scope)
-                    ends.start_soon(_until, partial(moved.due, running), ends.cancel_scope)
+                    ends.start_soon(self._until, stop.wait, ends.cancel_scope)
+                    due = partial(moved.due, running)
+                    ends.start_soon(self._until, due, ends.cancel_scope, "moved.begins-anew")
+                    due = partial(copy_due, running, look_at)
+                    ends.start_soon(self._until, due, ends.cancel_scope, "copy.looks-again")
                 units.cancel_scope.cancel()
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
+
+    async def _until(
+        self, wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope, event: str = ""
+    ) -> None:
+        await wait()
+        if event:
+            self._log.info(event)
+        scope.cancel()
 
     async def _choose_buckets(self, meta: MetaStore) -> None:
         wanted = self._task.writer.buckets
@@ -211,11 +235,6 @@ class Generation:
         if not done.is_set():
             # What is not saved is read again at the next start; the watermarks keep it exact.
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
-
-
-async def _until(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
-    await wait()
-    scope.cancel()
 
 
 def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:

@@ -18,7 +18,7 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, of_target
 from actors.refusals import refusal
-from actors.task.copy_overlap import EVERYTHING
+from actors.task.copy_overlap import EVERYTHING, UNTIL_COPIED
 from actors.task.key_holders import NotYetError, holder_of, key_columns, shards_of
 from actors.task.key_surveys import KeySurveys, unknown_keys
 from actors.task.past_statements import changes_between
@@ -116,7 +116,8 @@ class MovedRows:
         began, was_behind = time.monotonic(), False
         again = began + REPEAT_SECONDS if self._has_put_back else began
         next_survey = began + SURVEY_SECONDS
-        while self.notes:
+        # Where shards are copied later, the task begins anew for these before.
+        while self.notes and UNTIL_COPIED not in self.safe_until.values():
             await anyio.sleep(LOOK_SECONDS)
             now = time.monotonic()
             behind = self._behind(surveys.saved())

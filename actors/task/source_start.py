@@ -37,6 +37,7 @@ from replicator.mysql.identify import server_identity
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.report import unused_routes
+from replicator.schema.copy_state import CopyState
 from replicator.schema.inspection import list_tables
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
@@ -160,6 +161,8 @@ def _join_members(registry: SchemaRegistry, checkpoint: Checkpoint) -> dict[int,
     for record in checkpoint.members:
         number = registry.join(record.member, record.target)
         registry.learn(number, record.since, record.held)
+        if record.copying is not CopyState.COPIED:
+            registry.postpone(number, record.copying)
         members.setdefault(registry.target(record.target), {})[number] = record.version
     return members
 

@@ -6,14 +6,18 @@ Bounds are kept in hex, since they are bytes of any charset.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.downstream.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
 from replicator.downstream.fence import OutOfStepError
-from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta import MEMBER_TABLE, MetaStore
 from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import Member, TableName
+from replicator.schema.copy_state import CopyState
+from replicator.schema.provenance import Provenance
+from replicator.schema.registry import dump_structure
+from replicator.schema.structure import Table
 
 Bound = tuple[bytes, ...] | None
 
@@ -22,6 +26,8 @@ COPY_TABLE = MetaTable(
     "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
     " end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL",
 )
+
+_PLACE = "source = %s AND schema_name = %s AND table_name = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +105,36 @@ class CopyStore:
                 (source,),
             )
 
-    async def finish(self, source: str, end: tuple[str, int] | None) -> None:
-        """Note that all chunks of the source are on the target.
+    async def finish(
+        self,
+        source: str,
+        end: tuple[str, int] | None,
+        copied: Iterable[TableName] = (),
+        postponed: Mapping[TableName, CopyState] | None = None,
+    ) -> None:
+        """Note that the chunks of the source are on the target, but for shards to be copied later.
 
-        Raises OutOfStepError where the target has lost one.
+        ``copied`` are those that were postponed before and are copied now; ``postponed`` are to be
+        copied anew: what is noted of their chunks is forgotten. Raises OutOfStepError where the
+        target has lost a chunk.
         """
         file, offset = end or ("", 0)
+        member, chunk = self._meta.table(MEMBER_TABLE), self._meta.table(CHUNK_TABLE)
+        states = dict.fromkeys(copied, CopyState.COPIED) | dict(postponed or {})
         async with self._meta.saving() as transaction:
+            for name, state in states.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"UPDATE {member} SET copy_state = %s WHERE {_PLACE}", (state.value, *place)
+                )
+                if state is not CopyState.COPIED:
+                    await transaction.fetch(f"DELETE FROM {chunk} WHERE {_PLACE}", place)
             lost = await transaction.fetch(
-                f"SELECT schema_name, table_name, number FROM {self._meta.table(CHUNK_TABLE)}"
-                " WHERE source = %s AND state <> %s LIMIT 1",
-                (source, DONE),
+                f"SELECT schema_name, table_name, number FROM {chunk} c"
+                " WHERE source = %s AND state <> %s AND NOT EXISTS ("
+                f"SELECT 1 FROM {member} m WHERE m.source = c.source AND m.copy_state <> %s"
+                " AND m.schema_name = c.schema_name AND m.table_name = c.table_name) LIMIT 1",
+                (source, DONE, CopyState.COPIED.value),
             )
             for schema, table, number in lost:
                 raise OutOfStepError(lost_chunk(source, TableName(schema, table), number, "copied"))
@@ -118,6 +143,28 @@ class CopyStore:
                 " VALUES (%s, 1, %s, %s)",
                 (source, file, offset),
             )
+
+    async def begin_again(self, source: str, structures: Mapping[TableName, Table]) -> None:
+        """Note that shards that were postponed are copied from the saved position on.
+
+        ``structures``: those that they have there, as their server tells.
+        """
+        async with self._meta.saving() as transaction:
+            for name, structure in structures.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
+                )
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s, structure = %s,"
+                    f" provenance = %s, doubt = '' WHERE {_PLACE}",
+                    (
+                        CopyState.AGAIN.value,
+                        dump_structure(structure),
+                        Provenance.READ.value,
+                        *place,
+                    ),
+                )
 
     async def chunks(self, source: str) -> list[ChunkRecord]:
         """The chunks of a source that were planned so far, each shard's in their order."""

@@ -25,6 +25,7 @@ from replicator.downstream.watermarks import (
 from replicator.mysql.connection import Connection, DatabaseUnavailableError, Transaction
 from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
+from replicator.schema.copy_state import CopyState
 from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord, dump_structure, load_structure
 from replicator.watermark import NOTHING_APPLIED, Watermark
@@ -46,7 +47,7 @@ MEMBER_TABLE = MetaTable(
     " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
     " since BIGINT NOT NULL, structure LONGTEXT NOT NULL, provenance VARCHAR(16) NOT NULL,"
-    " doubt TEXT NOT NULL,"
+    " doubt TEXT NOT NULL, copy_state TINYINT NOT NULL DEFAULT 0,"
     " PRIMARY KEY (source, schema_name, table_name)",
 )
 GROUP_TABLE = MetaTable(
@@ -204,7 +205,7 @@ class MetaStore:
         shard_mode, open_items, *landmark = others
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since,"
-            f" structure, provenance, doubt FROM {self.table(MEMBER_TABLE)}"
+            f" structure, provenance, doubt, copy_state FROM {self.table(MEMBER_TABLE)}"
             " WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
@@ -224,26 +225,7 @@ class MetaStore:
             gtid=gtid,
             server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
             landmark=Landmark(*landmark) if landmark[0] is not None else None,
-            members=tuple(
-                MemberRecord(
-                    Member(source, TableName(schema, table)),
-                    TableName(target_schema, target_table),
-                    version,
-                    since,
-                    Held(load_structure(structure), Provenance(provenance), doubt),
-                )
-                for (
-                    schema,
-                    table,
-                    target_schema,
-                    target_table,
-                    version,
-                    since,
-                    structure,
-                    provenance,
-                    doubt,
-                ) in members
-            ),
+            members=tuple(_member(source, row) for row in members),
             low_watermarks=tuple(low_watermarks.items()),
             high_watermarks=tuple(high_watermarks.items()),
         )
@@ -365,21 +347,39 @@ class MetaStore:
         for record in checkpoint.members:
             await transaction.fetch(
                 f"INSERT INTO {self.table(MEMBER_TABLE)} (source, schema_name, table_name,"
-                " target_schema, target_table, version, since, structure, provenance, doubt)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                (
-                    checkpoint.source,
-                    record.member.name.schema,
-                    record.member.name.table,
-                    record.target.schema,
-                    record.target.table,
-                    record.version,
-                    record.since,
-                    dump_structure(record.held.structure),
-                    record.held.provenance.value,
-                    record.held.doubt[:_LONGEST_DOUBT],
-                ),
+                " target_schema, target_table, version, since, structure, provenance, doubt,"
+                " copy_state) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                _values(record),
             )
+
+
+def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
+    schema, table, target_schema, target_table, version, since, *held, copy_state = row
+    structure, provenance, doubt = held
+    return MemberRecord(
+        Member(source, TableName(schema, table)),
+        TableName(target_schema, target_table),
+        version,
+        since,
+        Held(load_structure(structure), Provenance(provenance), doubt),
+        CopyState(copy_state),
+    )
+
+
+def _values(record: MemberRecord) -> tuple[object, ...]:
+    return (
+        record.member.source,
+        record.member.name.schema,
+        record.member.name.table,
+        record.target.schema,
+        record.target.table,
+        record.version,
+        record.since,
+        dump_structure(record.held.structure),
+        record.held.provenance.value,
+        record.held.doubt[:_LONGEST_DOUBT],
+        record.copying.value,
+    )
 
 
 def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:

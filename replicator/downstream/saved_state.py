@@ -33,7 +33,7 @@ class SavedSource:
 class SavedCopy:
     """A full copy: planned and finished chunks, their shards, and the rows that are copied.
 
-    ``done``: the copies of all its sources are.
+    ``done``: the copies of all its sources are, but for ``postponed`` shards.
     """
 
     done: bool
@@ -42,6 +42,7 @@ class SavedCopy:
     chunks: int
     rows: int
     size: int
+    postponed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,9 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
         members = await connection.fetch(
             "SELECT target_schema, target_table, COUNT(*)"
             f" FROM {MEMBER_TABLE.qualified(schema, task)} GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        postponed = await connection.fetch(
+            f"SELECT COUNT(*) FROM {MEMBER_TABLE.qualified(schema, task)} WHERE copy_state <> 0"
         )
         copies = await connection.fetch(
             f"SELECT MIN(done), COUNT(*) FROM {COPY_TABLE.qualified(schema, task)}"
@@ -92,5 +96,5 @@ async def read_saved(connection: Connection, schema: str, task: str) -> SavedSta
             for source, file, offset, gtid, items, at in sources
         ),
         tuple((TableName(schema, table), int(count)) for schema, table, count in members),
-        SavedCopy(bool(done), *map(int, chunks[0])) if begun else None,
+        SavedCopy(bool(done), *map(int, (*chunks[0], *postponed[0]))) if begun else None,
     )

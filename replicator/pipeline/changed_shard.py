@@ -28,7 +28,14 @@ _WIDER["utf8"] = _WIDER["utf8mb3"]
 
 
 class ChangedTooMuchError(Exception):
-    """Rows can't be read by the former structure; the text says why, about the shard."""
+    """Rows can't be read by the former structure; the text says why, about the shard.
+
+    ``told``: statements of the binlog tell of the change.
+    """
+
+    def __init__(self, reason: str, *, told: bool = True) -> None:
+        super().__init__(reason)
+        self.told = told
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,9 @@ def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -
     for name, found_as in trace.columns.items():
         columns[name] = None if found_as is None else present.column(found_as)
         if found_as is not None and columns[name] is None:
-            raise ChangedTooMuchError(f"its column {name} is gone, and no statement tells of it")
+            raise ChangedTooMuchError(
+                f"its column {name} is gone, and no statement tells of it", told=False
+            )
     key_name = _check_keys(former, present, columns, target)
     keys = (*former.keys, *target.keys)
     keyed = {folded(name) for key in keys for name in key.columns}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -17,11 +17,13 @@ from replicator.downstream.chunk_records import ReadChunk, lock_chunk, record_ch
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.literals import NULL_FIELD, field_value
 from replicator.downstream.load_data import InexactLoadError
+from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
+from replicator.pipeline.copy_again import OwnRows
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
 from replicator.pipeline.copy_writing import Block, Counter, OnDuplicate, Writing, write_blocks
 from replicator.pipeline.source_stream import SourceStream
@@ -131,9 +133,12 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     its record tells whether it is there. What a server refuses comes back as an outcome.
     """
     try:
-        return until_done(
-            partial(_copy, chunk, settings), patience=settings.patience, passing=_OLD_SNAPSHOT
-        )
+        try:
+            return _until_done(partial(_copy, chunk, settings), settings)
+        except RowRefusedError as error:
+            if error.code not in DUPLICATE_KEY or chunk.copy.rivals is None or chunk.copy.exact:
+                raise
+            return _until_done(partial(_copy, chunk, settings, over_own=True), settings)
     except RowRefusedError as error:
         duplicate = error.code in DUPLICATE_KEY
         outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
@@ -155,11 +160,17 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
 
 
+def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) -> ChunkOutcome:
+    return until_done(copy, patience=settings.patience, passing=_OLD_SNAPSHOT)
+
+
 def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
     return ChunkOutcome(chunk, outcome, code=error_code(error), message=error_text(error))
 
 
-def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome:
+def _copy(
+    chunk: CopyChunk, settings: CopySettings, exact: bool, *, over_own: bool = False
+) -> ChunkOutcome:
     load_data = settings.load_data and not exact
     copy = chunk.copy
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
@@ -177,9 +188,19 @@ def _copy(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome
             counter = Counter()
             blocks = counter.counted(converted(copy, _read(stream, chunk)))
             try:
-                mode = settings.on_duplicate[copy.source]
-                way = Writing(mode, settings.noted_table, load_data)
-                replaced, ignored = write_blocks(session, copy, blocks, counter, way)
+                if over_own:
+                    replaced, ignored = _over_own(session, copy, blocks, settings.sources)
+                else:
+                    mode = settings.on_duplicate[copy.source]
+                    way = Writing(mode, settings.noted_table, load_data)
+                    replaced, ignored = write_blocks(session, copy, blocks, counter, way)
+            except RowRefusedError:
+                # Rows of another structure than planned for may not fit where those would. What is
+                # left of them must be read before the connection takes another question.
+                for _ in blocks:
+                    pass
+                check_structure(stream, copy)
+                raise
             except SourceFailedError as failed:
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
                     _check_room(stream, chunk, copy.mapped)
@@ -299,3 +320,13 @@ def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
                     fields[place] = escape(change(field_value(fields[place]) or b""))
             lines[number] = b"\t".join(fields)
         yield memoryview(b"\n".join(lines) + b"\n"), rows
+
+
+def _over_own(
+    session: Session,
+    copy: TableCopy,
+    blocks: Iterator[Block],
+    addresses: Mapping[str, DatabaseAddress],
+) -> tuple[int, int]:
+    with closing(OwnRows(session, copy, addresses)) as rows:
+        return sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks), 0

@@ -7,7 +7,7 @@ ranges were made from belongs to exactly one chunk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
@@ -39,6 +39,16 @@ SET, which a key orders by number, nor those that a literal can't name exactly."
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """Another shard of a target, which may have a key that the target has; ``rules`` say what is
+    made of its columns."""
+
+    source: str
+    table: TableName
+    rules: MemberColumns
+
+
+@dataclass(frozen=True, slots=True)
 class TableCopy:
     """One shard and its target, as executors need to know them.
 
@@ -54,7 +64,8 @@ class TableCopy:
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
     column whose values are mapped. ``target_key``: those of ``columns`` that tell the target's rows
-    apart; empty where ``exact``.
+    apart; empty where ``exact``. ``rivals``: where rows of this shard may be on the target by its
+    binlog, the other shards that a row with the same key may be of; else None.
     """
 
     source: str
@@ -75,6 +86,7 @@ class TableCopy:
     gone_at: int | None = None
     mapped: MappedColumn | None = None
     target_key: tuple[TargetColumn, ...] = ()
+    rivals: tuple[Rival, ...] | None = None
 
     def key_of(self, line: bytes) -> bytes:
         """The key line of a row line."""
@@ -129,10 +141,7 @@ def plan_copy(
     transcodes = _transcodes(member, structure, pairs, changed)
     row_key = structure.row_key
     columns = (*pairs.values(), *(column for column, _ in filled))
-    written = {folded(column.name) for column in columns}
-    own_key = target.row_key.columns if target.row_key else ()
-    # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
-    keyed = bool(own_key) and written.issuperset(map(folded, own_key))
+    keyed = _keyed(target, columns)
     key = cutting_columns(structure, row_key) if keyed and row_key else ()
     key_name = row_key.name if row_key and key else ""
     if changed is not None:
@@ -175,6 +184,21 @@ def plan_copy(
         mapped=_mapped(rules, changed),
         target_key=_key_columns(target) if keyed else (),
     )
+
+
+def keyed_by_target(structure: Table, target: Table, rules: MemberColumns) -> bool:
+    """Whether the target tells the rows of a shard apart, by columns that the shard writes."""
+    names = {folded(column.name) for column in structure.columns}
+    names |= {folded(column.name) for column in rules.extracted}
+    found = (column for column in target.columns if folded(column.name) in names)
+    return _keyed(target, (column for column in found if not column.generated))
+
+
+def _keyed(target: Table, columns: Iterable[Column]) -> bool:
+    # A key of the target's own, such as a number it gives, tells no rows of the shards apart.
+    own_key = target.row_key.columns if target.row_key else ()
+    written = {folded(column.name) for column in columns}
+    return bool(own_key) and written.issuperset(map(folded, own_key))
 
 
 def _transcodes(

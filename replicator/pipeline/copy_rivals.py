@@ -40,7 +40,7 @@ def find_holders(
     values = {name: written[name] for name in wanted}
     found = []
     for source, address, table, rules in others:
-        conditions = _conditions(values, rules)
+        conditions = key_conditions(values, rules)
         if conditions is None:
             continue
         stream = SourceStream(address)
@@ -54,7 +54,7 @@ def find_holders(
     return found
 
 
-def _conditions(
+def key_conditions(
     values: Mapping[str, tuple[TargetColumn, bytes]], rules: MemberColumns
 ) -> list[bytes] | None:
     """What a shard's row with this key meets; None where no row of the shard has such a key."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.provenance import UNSEEN, Held, Provenance
+from replicator.schema.copy_state import CopyState
+from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance
 from replicator.schema.structure import Column, Table, UniqueKey
 from replicator.schema.target_names import TargetNames
 
@@ -20,7 +21,7 @@ class MemberRecord:
     """What a checkpoint keeps of a member: its version and structure at the saved position.
 
     ``since`` is the key of the event group that gave it this structure (0: known from the start).
-    ``held`` is the structure, and where it comes from.
+    ``held`` is the structure, and where it comes from. ``copying``: whether its rows are copied.
     """
 
     member: Member
@@ -28,6 +29,7 @@ class MemberRecord:
     version: int
     since: int
     held: Held
+    copying: CopyState = CopyState.COPIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class SchemaRegistry:
         self._structures: dict[int, dict[int, Held | _Inherited]] = {}
         self._told: dict[Member, dict[int, Held]] = {}
         self._copied: dict[int, int] = {}
+        self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
         self._lock = threading.Lock()
 
     def target(self, name: TableName) -> int:
@@ -141,11 +144,44 @@ class SchemaRegistry:
             if self._members[member].source == source and self._target_of[member] == target
         }
 
+    def postpone(self, member: int, state: CopyState) -> None:
+        """Note that rows of a member, as it was at the start, are still to be copied."""
+        self._copying[member] = {0: state}
+
+    def copying(self, member: int, at: int) -> CopyState:
+        """Whether a member's rows are copied, by what it is at a place of its source's binlog.
+
+        A table takes along what is to be copied of it when it gets another name.
+        """
+        noted = self._copying.get(member, {})
+        since = max((since for since in noted if since <= at), default=None)
+        found = CopyState.COPIED if since is None else noted[since]
+        return self.copying(found.member, found.at) if isinstance(found, _Inherited) else found
+
+    def postponed_in(self, source: str) -> bool:
+        """Whether members that a source had at the start are still to be copied."""
+        return any(
+            noted.get(0, CopyState.COPIED) is not CopyState.COPIED
+            for member, noted in self._copying.items()
+            if self._members[member].source == source
+        )
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether what is read of a member may have to be left out until it is copied."""
+        return any(
+            state is CopyState.LEFT_OUT
+            for noted in self._copying.values()
+            for state in noted.values()
+        )
+
     def learn(self, member: int, since: int, held: Held) -> None:
         """Note the structure that a member has after the event group at ``since``.
 
         What was read or told for that very place is not replaced by what is concluded.
         """
+        if held == GONE and member in self._copying:
+            self._copying[member][since] = CopyState.COPIED
         if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = held
 
@@ -167,8 +203,11 @@ class SchemaRegistry:
     def inherit(self, member: int, since: int, origin: int) -> None:
         """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
 
-        What that is may be learned later: statements are read before they are executed.
+        What that is may be learned later: statements are read before they are executed. So does
+        what is to be copied of it.
         """
+        if member in self._copying or origin in self._copying:
+            self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
         if not self._is_first_hand(member, since):
             self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
 
@@ -195,6 +234,7 @@ class SchemaRegistry:
             version=version,
             since=since or 0,
             held=self.held(member, at),
+            copying=self.copying(member, at),
         )
 
     def places(self, member: int) -> tuple[int, ...]:

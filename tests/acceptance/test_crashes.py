@@ -41,6 +41,7 @@ ELSEWHERE = {
     CrashPoint.CHUNK_COMMITTED,
     CrashPoint.COPY_COMPLETE,
     CrashPoint.COPY_FINISHED,
+    CrashPoint.COPY_BEGUN_AGAIN,
     CrashPoint.ITEM_RECORDED,
     CrashPoint.LOCK_AGREED,
     CrashPoint.LOCK_DECIDED,
@@ -54,8 +55,8 @@ ELSEWHERE = {
     CrashPoint.KEYS_FORGOTTEN,
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes and of rows that move:
-`test_copy_crashes`, `test_shard_ddl_crashes`, `test_online_ddl_crashes` and
-`test_moved_rows_crashes` die at them."""
+`test_copy_crashes`, `test_copy_ddl_crashes`, `test_shard_ddl_crashes`, `test_online_ddl_crashes`
+and `test_moved_rows_crashes` die at them."""
 
 
 def test_every_step_is_hit() -> None:

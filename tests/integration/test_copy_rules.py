@@ -212,6 +212,16 @@ CHANGES = {
 }
 
 
+async def test_a_change_that_leaves_rows_as_they_are_passes(merging: Merging) -> None:
+    small_chunks(merging, speed=100)
+    merging.create("x", NUMBERS, with_target=False)
+    fill(merging, "x_1", 600)
+    change = "ALTER TABLE x_1 ADD INDEX by_n (n), COMMENT 'changed'"
+    async with begun(merging, chunks=2):
+        await anyio.to_thread.run_sync(merging.do, change)
+    assert not merging.differences()
+
+
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_shard_that_changes_meanwhile_stops_its_copy(merging: Merging, change: str) -> None:
     there, back = CHANGES[change]

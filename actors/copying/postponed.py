@@ -1,0 +1,186 @@
+"""Shards that could not be read as they were when their copy began: their copy, once it can be had.
+
+Their statements come by the binlog, are executed on the target, and what is read of the shards
+meanwhile is applied in safe mode. When the saved position is behind all statements that their
+source has logged of them, they are what the target has. Then they are copied from there like at the
+beginning of a task, whole: what is read is not older than what was applied, and what is newer comes
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.copying.start import CopyMember, CopyStart, resumed
+from actors.copying.statements import CopyStatements
+from actors.faults import FatalError, Parts, of_target
+from actors.member_columns import columns_of
+from actors.reading.ghosts_at_start import record_ghosts
+from actors.reading.source_faults import refuse_other_server
+from actors.refusals import refusal
+from actors.task_setup import SourceSetup
+from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.online_ddl import GhostHistory
+from replicator.ddl.statement import StatementKind
+from replicator.downstream.chunks import CopyStore
+from replicator.downstream.meta import MetaStore
+from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.identify import server_identity
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_plan import keyed_by_target
+from replicator.schema.copy_state import CopyState
+from replicator.schema.inspection import read_table, read_target
+from replicator.schema.registry import MemberRecord
+from replicator.schema.structure import Table
+from replicator.schema.traced_columns import TableChange
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class PostponedCopy:
+    """The shards of a source that are copied later.
+
+    ``start`` has those that can be copied now. ``waiting`` are the others, of targets that are not
+    blocked: it is worth looking again when the saved position has come to ``look_at`` (its key).
+    """
+
+    start: CopyStart
+    waiting: Sequence[TableName]
+    look_at: int
+
+
+async def postponed_copy(
+    setup: SourceSetup, meta: MetaStore, store: CopyStore, blocked: Parts
+) -> PostponedCopy | None:
+    """What is to be copied later of a source whose copy is done; None where nothing is.
+
+    Those that can be copied now are noted as begun. Raises FatalError, TransientError,
+    DatabaseUnavailableError.
+    """
+    checkpoint = await meta.load(setup.source)
+    if checkpoint is None or setup.source in blocked.sources:
+        return None
+    found = [
+        record
+        for record in checkpoint.members
+        if record.copying is not CopyState.COPIED and record.target not in blocked.targets
+    ]
+    if not found:
+        return None
+    upstream = Connection(setup.address)
+    try:
+        server = await server_identity(upstream)
+        refuse_other_server(setup.source, setup.address, checkpoint.server, server)
+        start = resumed(checkpoint)
+        assert start.position is not None, f"{setup.source} is followed from no position"
+        place = start.position.binlog.key
+        recorded = OnlineDdlStore(meta)
+        await record_ghosts(setup, server, start.position, place, recorded, first=False)
+        begun = [record for record in found if record.copying is CopyState.AGAIN]
+        waiting = [record for record in found if record.copying is not CopyState.AGAIN]
+        present = {r.member.name: await read_table(upstream, r.member.name) for r in waiting}
+        ghosts = GhostHistory(await recorded.load(setup.source))
+        statements = CopyStatements(setup, server, start.position, ghosts)
+        await statements.read(upstream)
+    except MySQLError as error:
+        raise refusal(setup.address, error, source=setup.source) from error
+    finally:
+        upstream.close()
+    changes = statements.changes
+    ready = [r for r in waiting if not any(_concerns(c, r.member.name) for c in changes)]
+    structures: dict[TableName, Table] = {}
+    for record in ready:
+        structure = present[record.member.name]
+        if structure is None:
+            raise _gone(record)
+        await _refuse_doubling(setup, meta, record, structure)
+        structures[record.member.name] = structure
+    if structures:
+        await store.begin_again(setup.source, structures)
+        reach(CrashPoint.COPY_BEGUN_AGAIN)
+    structures |= {r.member.name: r.held.structure for r in begun if r.held.structure is not None}
+    members = tuple(
+        CopyMember(record.member.name, record.target, structures[record.member.name])
+        for record in found
+        if record.member.name in structures
+    )
+    if members:
+        names = sorted(str(member.name) for member in members)
+        log.info("copy.copied-again", source=setup.source, members=names)
+    return PostponedCopy(
+        CopyStart(members, start.position, checkpoint.server),
+        [record.member.name for record in found if record.member.name not in structures],
+        statements.known_to,
+    )
+
+
+def _concerns(change: TableChange, name: TableName) -> bool:
+    """Whether a statement may have changed a table, its rows or its name."""
+    statement = change.statement
+    if statement.temporary:
+        return False
+    if statement.kind is StatementKind.DROP_DATABASE:
+        return change.table.schema == name.schema
+    renamed = (TableName(table.schema, table.table) for pair in statement.renames for table in pair)
+    return change.table == name or name in renamed
+
+
+async def _refuse_doubling(
+    setup: SourceSetup, meta: MetaStore, record: MemberRecord, structure: Table
+) -> None:
+    """Raise FatalError where rows that are on the target would be there twice."""
+    target = await read_target(meta.connection, record.target)
+    rules = columns_of({setup.source: setup})(record.member)
+    keyless = target is not None and not keyed_by_target(structure, target, rules)
+    if keyless and record.copying is CopyState.POSTPONED:
+        raise shard_changed(
+            str(record.member),
+            record.target,
+            "it is to be copied once more, and its target has lost the key by which rows of it that"
+            " are there would be known",
+        )
+
+
+def _gone(record: MemberRecord) -> FatalError:
+    return shard_changed(
+        str(record.member),
+        record.target,
+        "it is to be copied once more; it is not there any more, and no statement tells of it",
+    )
+
+
+def shard_changed(member: str, target: TableName, why: str) -> FatalError:
+    """The fault for a shard whose rows can't be read any more as they were when its copy began."""
+    return FatalError(
+        "copy.shard-changed",
+        f"{member} was changed (or dropped) after the copy of its rows had begun: what is copied"
+        f" and what follows in the binlog do not fit together: {why}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        ways_out=(
+            "give the shard its former structure again, then `replicator resume`",
+            "finish the change on all shards, empty the targets, and copy anew:"
+            " `replicator stop`, then `replicator run --remove-meta`",
+        ),
+    )
+
+
+def told_of(waiting: Mapping[str, Sequence[TableName]]) -> str:
+    """For `status`: the shards that are copied later, by source; empty where there are none."""
+    names = [f"{source}: {name}" for source, found in sorted(waiting.items()) for name in found]
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (
+        f"copied once more when their targets have their statements: {', '.join(names[:_SHOWN])}"
+        f"{more}"
+    )
+
+
+_SHOWN = 5

@@ -1,0 +1,65 @@
+"""Those who copy a source's chunks while the next ones are planned."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from actors.copying.jobs import CopyJobs
+from actors.copying.planner import ChunkGroup, CopyPlanner
+from actors.copying.rate_limit import RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWorkers:
+    """Copies what is planned, until all is done or ``stop`` is set.
+
+    ``slots`` bounds the jobs that run at once, of all sources.
+    """
+
+    jobs: CopyJobs
+    slots: anyio.Semaphore
+    limit: RateLimit
+    stop: anyio.Event
+
+    async def copy(self, planner: CopyPlanner, threads: int) -> None:
+        """Copy all chunks of a source, so many jobs at once.
+
+        Raises what planner and jobs raise.
+        """
+        send, receive = anyio.create_memory_object_stream[ChunkGroup](0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._plan, planner, send)
+            for _ in range(threads):
+                tasks.start_soon(self._work, receive.clone(), planner)
+            receive.close()
+
+    async def _plan(self, planner: CopyPlanner, send: MemoryObjectSendStream[ChunkGroup]) -> None:
+        async with send, anyio.create_task_group() as tasks:
+            # Planning may wait for other sessions at the source, for any length of time.
+            tasks.start_soon(self._cancel, tasks.cancel_scope)
+            async with aclosing(planner.groups()) as groups:
+                async for group in groups:
+                    try:
+                        await send.send(group)
+                    except anyio.BrokenResourceError:
+                        # Nobody takes it: the last worker has failed, and its error is on its way.
+                        break
+            tasks.cancel_scope.cancel()
+
+    async def _cancel(self, scope: anyio.CancelScope) -> None:
+        await self.stop.wait()
+        scope.cancel()
+
+    async def _work(
+        self, receive: MemoryObjectReceiveStream[ChunkGroup], planner: CopyPlanner
+    ) -> None:
+        async with receive:
+            async for group in receive:
+                if not self.stop.is_set():
+                    await self.limit.admit(group.rows, self.stop)
+                    async with self.slots:
+                        await self.jobs.run(group.chunks, planner.replanned, self.stop)
