@@ -109,7 +109,7 @@ def decode_part(part: Part) -> DecodedPart:
 def _block(plan: TablePlan, events: list[bytes]) -> RowBlock:
     if plan.filtering is None:
         return _decoder(plan).decode(events)
-    return block_of_images(passing(plan.filtering, events, _careful(plan).decode(events)))
+    return block_of_images(passing(plan.filtering, _careful(plan).decode(events)))
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +135,7 @@ def _careful(plan: TablePlan) -> RowsDecoder:
         plan.generated,
         plan.until,
         plan.constants,
+        plan.filtering.indexes if plan.filtering else (),
     )
 
 

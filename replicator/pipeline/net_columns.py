@@ -21,7 +21,7 @@ from replicator.pipeline.net_effect import DELETE, INSERT, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.touches import TouchedKeys, Touches, touched_keys, touches_of
 from replicator.rows.compiled import Integers, Truths
-from replicator.rows.row_lines import Change
+from replicator.rows.row_images import Change
 
 UPDATE = int(Change.UPDATE)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from replicator.downstream.writing import NetChanges
 from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
-from replicator.rows.row_lines import Change
+from replicator.rows.row_images import Change
 
 INSERT, DELETE = int(Change.INSERT), int(Change.DELETE)
 """As plain numbers: they are compared for every row."""

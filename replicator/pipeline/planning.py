@@ -144,9 +144,7 @@ def with_filter(
         _column_format(member, column, None, table_map, i)
         for i, column in enumerate(structure.columns)
     )
-    filtering = row_filter(
-        resolved, structure, formats, plan.generated, plan.until, keyed=bool(plan.key)
-    )
+    filtering = row_filter(resolved, structure, formats, keyed=bool(plan.key))
     return replace(plan, filtering=filtering)
 
 

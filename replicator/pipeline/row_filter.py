@@ -1,18 +1,18 @@
 """Expression filters on decoded rows: which changes of a batch go on, and as what.
 
-The values that expressions need are read by a decoder of their own, as they stand in the shard:
-what is written may be in another charset, and need not hold all of these columns. Tables without a
-rule have no part in it.
+The decoder notes the bytes of the columns that expressions need, and they are read as they stand in
+the shard: what is written may be in another charset, and need not hold all of these columns. Tables
+without a rule have no part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import compress
 
-from replicator.binlog.errors import BinlogError
-from replicator.downstream.literals import NULL_FIELD
+import numpy as np
+
 from replicator.mysql.names import TableName, folded
 from replicator.pipeline.filter_columns import (
     ReadField,
@@ -20,7 +20,9 @@ from replicator.pipeline.filter_columns import (
     filter_column,
     known_collation,
 )
-from replicator.routing.expression_evaluation import EvaluationError, Row, Value
+from replicator.pipeline.image_columns import ImageColumn
+from replicator.routing.expression_evaluation import EvaluationError
+from replicator.routing.expression_fates import fates
 from replicator.routing.expression_filter import (
     ExpressionFilters,
     Fate,
@@ -28,8 +30,11 @@ from replicator.routing.expression_filter import (
     RowRules,
 )
 from replicator.routing.expression_types import FilterColumn
+from replicator.routing.expression_vectors import Array
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.row_lines import Change, RowImages, RowsDecoder, compile_decoder
+from replicator.rows.fields import Read
+from replicator.rows.row_images import RowImages
+from replicator.rows.values import column_reader
 from replicator.schema.structure import Table
 
 
@@ -41,19 +46,16 @@ class FilterError(Exception):
 class RowFilter:
     """The rules of one shard, and how the values that they need are read from its row events.
 
-    ``formats`` are those of all columns of the row image, as they stand in the shard; ``indexes``
-    are the places of ``columns`` among them, ``types`` the first words of their types.
-    ``generated`` and ``until`` as in `replicator.pipeline.plan.TablePlan`. ``keyed``: the target
-    tells rows apart by a key.
+    ``indexes`` are the places of ``columns`` in the row image, ``layouts`` how their values stand
+    there, ``types`` the first words of their types. ``keyed``: the target tells rows apart by a
+    key.
     """
 
     rules: RowRules
-    formats: tuple[ColumnFormat, ...]
     indexes: tuple[int, ...]
     columns: tuple[FilterColumn, ...]
+    layouts: tuple[ColumnFormat, ...]
     types: tuple[str, ...]
-    generated: frozenset[int]
-    until: int | None
     keyed: bool
 
 
@@ -78,73 +80,76 @@ def row_filter(
     resolved: ResolvedRules,
     structure: Table,
     formats: tuple[ColumnFormat, ...],
-    generated: frozenset[int],
-    until: int | None,
     *,
     keyed: bool,
 ) -> RowFilter:
-    """The filter of a shard whose row events have columns of these formats."""
+    """The filter of a shard whose row events have columns of these formats, as they stand there."""
     places = {folded(column.name): index for index, column in enumerate(structure.columns)}
     indexes = tuple(places[folded(column.name)] for column in resolved.columns)
     types = tuple(structure.columns[index].base_type for index in indexes)
-    return RowFilter(
-        resolved.rules, formats, indexes, resolved.columns, types, generated, until, keyed
-    )
+    layouts = tuple(formats[index] for index in indexes)
+    return RowFilter(resolved.rules, indexes, resolved.columns, layouts, types, keyed)
 
 
-def passing(filtering: RowFilter, events: Sequence[bytes], images: RowImages) -> RowImages:
-    """Those of the changes in ``events`` that pass; ``images`` is what they were decoded to.
+def passing(filtering: RowFilter, images: RowImages) -> RowImages:
+    """Those of the changes that pass; ``images`` has noted the columns of the filter.
 
     Raises FilterError, or BinlogError for values that can't be read.
     """
-    decoder, readers = _compiled(filtering)
-    values = decoder.decode(events)
-    found = RowImages()
-    rules = filtering.rules
-    forgets = filtering.keyed and rules.leaves_updates_out
-    rows = zip(values.change, values.before, values.after, strict=True)
-    for index, (change, before, after) in enumerate(rows):
-        try:
-            if change == Change.INSERT:
-                fate = rules.inserted(_values(readers, after))
-            elif change == Change.DELETE:
-                fate = rules.deleted(_values(readers, before))
-            else:
-                fate = rules.updated(_values(readers, before), _values(readers, after))
-        except (EvaluationError, ValueError) as error:
-            raise FilterError(str(error)) from error
-        if fate is not Fate.NOTHING:
-            _add(found, images, index, fate, forgets=forgets)
-    return found
+    changes = np.array(images.change, np.int64)
+    if not len(changes):
+        return images
+    columns = [
+        ImageColumn(column.type.kind, layout, *readers, values)
+        for column, layout, readers, values in zip(
+            filtering.columns, filtering.layouts, _readers(filtering), images.noted, strict=True
+        )
+    ]
+    try:
+        found = fates(filtering.rules, changes, columns)
+    except (EvaluationError, ValueError) as error:
+        raise FilterError(str(error)) from error
+    # The target may hold the row in another state than the one before the change.
+    forgets = filtering.keyed and filtering.rules.leaves_updates_out
+    return _with_fates(images, changes, found, forgets=forgets)
 
 
-def _add(found: RowImages, images: RowImages, index: int, fate: Fate, *, forgets: bool) -> None:
-    """``forgets``: the target may hold the row in another state than the one before the change."""
-    gone, comes = fate is not Fate.INSERT, fate is not Fate.DELETE
-    found.event.append(images.event[index])
-    found.change.append(int(Change[fate.name]))
-    found.before.append(images.before[index] if gone and not forgets else None)
-    found.before_key.append(images.before_key[index] if gone else None)
-    found.before_hash.append(images.before_hash[index] if gone else 0)
-    found.after.append(images.after[index] if comes else None)
-    found.after_key.append(images.after_key[index] if comes else None)
-    found.after_hash.append(images.after_hash[index] if comes else 0)
-
-
-def _values(readers: Sequence[ReadField], line: bytes | None) -> Row:
-    if line is None:
-        raise BinlogError("a change of a row without the row")
-    fields = line.split(b"\t") if readers else ()
-    values: list[Value] = []
-    for read, field in zip(readers, fields, strict=True):
-        values.append(None if field == NULL_FIELD else read(field))
-    return values
+def _with_fates(images: RowImages, changes: Array, found: Array, *, forgets: bool) -> RowImages:
+    if found.all() and not forgets and np.array_equal(found, changes):
+        return images
+    kept = (found != Fate.NOTHING).tolist()
+    passed = RowImages(
+        *(
+            list(compress(values, kept))
+            for values in (
+                images.event,
+                found.tolist(),
+                images.before,
+                images.after,
+                images.before_key,
+                images.after_key,
+                images.before_hash,
+                images.after_hash,
+            )
+        )
+    )
+    if forgets:
+        passed.before = [None] * len(passed.change)
+    for index in np.flatnonzero((found != changes)[found != Fate.NOTHING]).tolist():
+        if passed.change[index] == Fate.INSERT:
+            passed.before[index] = passed.before_key[index] = None
+            passed.before_hash[index] = 0
+        else:
+            passed.after[index] = passed.after_key[index] = None
+            passed.after_hash[index] = 0
+    return passed
 
 
 @lru_cache(maxsize=4096)
-def _compiled(filtering: RowFilter) -> tuple[RowsDecoder, tuple[ReadField, ...]]:
-    decoder = compile_decoder(
-        filtering.formats, filtering.indexes, (), (), filtering.generated, filtering.until
+def _readers(filtering: RowFilter) -> tuple[tuple[Read, ReadField], ...]:
+    return tuple(
+        (column_reader(layout), field_reader(column, base_type))
+        for column, layout, base_type in zip(
+            filtering.columns, filtering.layouts, filtering.types, strict=True
+        )
     )
-    readers = tuple(map(field_reader, filtering.columns, filtering.types))
-    return decoder, readers

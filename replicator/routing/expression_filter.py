@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum
 
 from replicator.routing.expression_check import ExpressionCheck, Find, FindCollation
 from replicator.routing.expression_evaluation import Row, evaluator
@@ -28,13 +28,13 @@ class ExpressionRule:
     delete: str = ""
 
 
-class Fate(StrEnum):
-    """What a change of a row is to the target."""
+class Fate(IntEnum):
+    """What a change of a row is to the target; its number is that of a change of this kind."""
 
-    NOTHING = "nothing"
-    INSERT = "insert"
-    UPDATE = "update"
-    DELETE = "delete"
+    NOTHING = 0
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ def decimal_bytes(precision: int, scale: int) -> int:
     return 4 * groups + _BYTES[whole % _GROUP] + _BYTES[scale % _GROUP]
 
 
-def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[bytes, int]]:
-    """A reader for DECIMAL(precision, scale): exact digits, as the server prints them.
+def stored_groups(precision: int, scale: int) -> list[tuple[int, int]]:
+    """The groups of DECIMAL(precision, scale) from the high end on: their digits and bytes.
 
     Raises BinlogError for a precision and scale that no server allows.
     """
@@ -32,8 +32,16 @@ def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[b
         raise BinlogError(f"DECIMAL({precision},{scale}) is not possible")
     digits = [whole % _GROUP, *[_GROUP] * (whole // _GROUP)]
     digits += [*[_GROUP] * (scale // _GROUP), scale % _GROUP]
+    return [(n, _BYTES[n]) for n in digits if n]
+
+
+def decimal_reader(precision: int, scale: int) -> Callable[[bytes, int], tuple[bytes, int]]:
+    """A reader for DECIMAL(precision, scale): exact digits, as the server prints them.
+
+    Raises BinlogError for a precision and scale that no server allows.
+    """
     # From the low end on, with the bits that each group takes.
-    groups = [(n, 8 * _BYTES[n]) for n in reversed(digits) if n]
+    groups = [(n, 8 * size) for n, size in reversed(stored_groups(precision, scale))]
     bits = sum(width for _, width in groups)
     size = bits // 8
     sign = 1 << bits - 1

@@ -10,7 +10,7 @@ import numpy as np
 from replicator.rows.compiled import Integers
 from replicator.rows.crc import Checksums
 from replicator.rows.lines import Lines, lines_of
-from replicator.rows.row_lines import RowImages
+from replicator.rows.row_images import RowImages
 
 UNKNOWN_LINE = b"\\?"
 """Stands for a row that is not known, though its key is; no row has this line."""

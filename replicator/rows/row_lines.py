@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Protocol
 from zlib import crc32
@@ -22,35 +21,8 @@ from replicator.binlog.events import HEADER_SIZE, EventType
 from replicator.binlog.lengths import packed_integer
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.fields import Read
+from replicator.rows.row_images import Change, RowImages, noted_column, present_rows
 from replicator.rows.values import column_reader
-
-
-class Change(IntEnum):
-    """What a row event did to a row."""
-
-    INSERT = 1
-    UPDATE = 2
-    DELETE = 3
-
-
-@dataclass(slots=True)
-class RowImages:
-    """Parallel lists with one entry for each changed row, in binlog order.
-
-    ``event`` is the index into the events given; ``change`` a value of `Change`. ``before`` and
-    ``after`` are the row as a line without its newline (None: there was, there is no row);
-    ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
-    the CRC32 of the hashed columns' fields joined by tabs (0 without hashed columns or row).
-    """
-
-    event: list[int] = field(default_factory=list)
-    change: list[int] = field(default_factory=list)
-    before: list[bytes | None] = field(default_factory=list)
-    after: list[bytes | None] = field(default_factory=list)
-    before_key: list[bytes | None] = field(default_factory=list)
-    after_key: list[bytes | None] = field(default_factory=list)
-    before_hash: list[int] = field(default_factory=list)
-    after_hash: list[int] = field(default_factory=list)
 
 
 class RowsDecoder(Protocol):
@@ -119,6 +91,7 @@ def compile_decoder(
     generated: frozenset[int],
     until: int | None = None,
     constants: tuple[bytes, ...] = (),
+    noted: tuple[int, ...] = (),
 ) -> RowsDecoder:
     """A decoder for rows of ``columns`` (in the order of the row image).
 
@@ -127,9 +100,10 @@ def compile_decoder(
     ``written``, ``key`` and ``hashed`` are the indexes of the columns that make a line, its key
     and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
     column with the time until which a row was the present one, in a table that keeps its former
-    rows: of those nothing is told. Raises BinlogError for a column that cannot be read.
+    rows: of those nothing is told. ``noted`` are the indexes of columns of which the bytes are
+    given, too. Raises BinlogError for a column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated, until, constants)
+    return _Decoder(columns, written, key, hashed, generated, until, constants, noted)
 
 
 class _Decoder:
@@ -142,6 +116,7 @@ class _Decoder:
         generated: frozenset[int],
         until: int | None,
         constants: tuple[bytes, ...],
+        noted: tuple[int, ...],
     ) -> None:
         self._columns = columns
         self._constants = constants
@@ -149,12 +124,18 @@ class _Decoder:
         self._key = key
         self._hashed = hashed
         self._until = until
-        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, until})
+        used = {*written, *key, *hashed, *noted, until}
+        self._needed = {*range(len(columns))} - (generated - used)
         self._readers: list[Read] = [column_reader(column) for column in columns]
+        self._noted: dict[int, list[bytes | None]] = {index: [] for index in noted}
+        for index, values in self._noted.items():
+            self._readers[index] = _noting(self._readers[index], values)
         self._images: dict[bytes, _ReadRow] = {}
 
     def decode(self, events: Sequence[bytes]) -> RowImages:
         images = RowImages()
+        for values in self._noted.values():
+            values.clear()
         for index, event in enumerate(events):
             kind = _kind(event)
             try:
@@ -165,7 +146,10 @@ class _Decoder:
                     f"{int.from_bytes(event[13:17], 'little')} of its binlog) cannot be read: "
                     f"{error}"
                 ) from error
-        return images if self._until is None else present_rows(images)
+        if self._until is not None:
+            images = present_rows(images)
+        images.noted = tuple(map(noted_column, self._noted.values()))
+        return images
 
     def _decode_event(self, index: int, event: bytes, kind: RowsKind, images: RowImages) -> None:
         at = HEADER_SIZE + 8
@@ -282,6 +266,8 @@ class _Decoder:
         key_is_hashed = self._key == self._hashed
         names = tuple(self._columns[i].name for i in present)
         until = None if self._until is None else rank[self._until]
+        noted = [(1 << rank[i], values) for i, values in self._noted.items()]
+        noted_mask = sum(bit for bit, _ in noted)
 
         def read_row(data: bytes, start: int) -> _Row:
             at = start + null_bytes
@@ -290,6 +276,10 @@ class _Decoder:
             add = fields.append
             try:
                 if nulls:
+                    if nulls & noted_mask:
+                        for bit, values in noted:
+                            if nulls & bit:
+                                values.append(None)
                     for read, bit in steps:
                         if nulls & bit:
                             add(b"\\N")
@@ -313,6 +303,8 @@ class _Decoder:
                     f"the row at byte {start} ends {at - len(data)} bytes behind it; {_HINT}"
                 )
             if until is not None and fields[until] not in FOREVER:
+                for _, values in noted:
+                    values.pop()
                 return None, None, 0, at
             if constants:
                 fields += constants
@@ -325,30 +317,16 @@ class _Decoder:
         return read_row
 
 
-def present_rows(images: RowImages) -> RowImages:
-    """What the changes do to the rows that are the present ones.
+def _noting(read: Read, values: list[bytes | None]) -> Read:
+    """A reader that also keeps the bytes that it has read."""
+    note = values.append
 
-    A server with system versioning deletes a row by giving it an end, and logs an update as the new
-    row in place of the old one, and the insert of that with its end (MariaDB's page
-    "System-Versioned Tables").
-    """
-    found = RowImages()
-    for index, (before, after) in enumerate(zip(images.before, images.after, strict=True)):
-        if before is None and after is None:
-            continue
-        if before is None or after is None:
-            change = Change.DELETE if after is None else Change.INSERT
-        else:
-            change = Change.UPDATE
-        found.event.append(images.event[index])
-        found.change.append(int(change))
-        found.before.append(before)
-        found.after.append(after)
-        found.before_key.append(images.before_key[index])
-        found.after_key.append(images.after_key[index])
-        found.before_hash.append(images.before_hash[index])
-        found.after_hash.append(images.after_hash[index])
-    return found
+    def read_and_note(data: bytes, at: int) -> tuple[bytes, int]:
+        field, end = read(data, at)
+        note(data[at:end])
+        return field, end
+
+    return read_and_note
 
 
 def _kind(event: bytes) -> RowsKind:

@@ -18,7 +18,8 @@ from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.row_block import block_of_images
-from replicator.rows.row_lines import Change, RowImages, compile_decoder
+from replicator.rows.row_images import Change, RowImages
+from replicator.rows.row_lines import compile_decoder
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_file import row_events

@@ -12,7 +12,8 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events import EventType
 from replicator.binlog.types import ColumnType
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.row_lines import Change, RowImages, RowsDecoder, compile_decoder
+from replicator.rows.row_images import Change, RowImages
+from replicator.rows.row_lines import RowsDecoder, compile_decoder
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
@@ -306,3 +307,38 @@ def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
     hashes = [0, zlib.crc32(b"1"), zlib.crc32(b"2")]
     assert images.before_hash == [hashes[int(key or 0)] for key in images.before]
     assert images.after_hash == [hashes[int(key or 0)] for key in images.after]
+
+
+def noted(images: RowImages) -> list[list[bytes | None]]:
+    return [column.values() for column in images.noted]
+
+
+def test_the_bytes_of_noted_columns_are_given_for_each_row_image() -> None:
+    columns = (INT, ColumnFormat("n", ColumnType.VARCHAR, 20), INT)
+    # The first two bits of a row's first byte: NULL in these columns.
+    rows = [b"\xf8\1\0\0\0\1a\5\0\0\0", b"\xfa\2\0\0\0\6\0\0\0", b"\xf8\3\0\0\0\0\7\0\0\0"]
+    decoder = compile_decoder(columns, (0,), (0,), (0,), frozenset(), noted=(2, 1))
+    events = [
+        event(EventType.UPDATE_ROWS_V1, rows[0] + rows[1], 3),
+        event(EventType.DELETE_ROWS_V1, rows[2], 3),
+        event(EventType.WRITE_ROWS_V1, rows[1] + rows[0], 3),
+    ]
+    numbers = [number.to_bytes(4, "little") for number in (5, 6, 7, 6, 5)]
+    assert noted(decoder.decode(events)) == [numbers, [b"\1a", None, b"\0", None, b"\1a"]]
+    assert noted(decoder.decode(events[2:])) == [numbers[3:], [None, b"\1a"]]
+    with pytest.raises(BinlogError):
+        decoder.decode([*events, events[0][:-3]])
+    assert noted(decoder.decode([])) == [[], []]
+
+
+def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
+    present, past, other = (versioned(n, at) for n, at in ((1, FOREVER_2038), (2, PAST), (3, PAST)))
+    decoder = compile_decoder((INT, UNTIL), (0,), (0,), (0,), frozenset({1}), 1, noted=(0,))
+    images = decoder.decode(
+        [
+            event(EventType.UPDATE_ROWS_V1, present + past + past + other + other + present),
+            event(EventType.WRITE_ROWS_V1, past + present),
+        ]
+    )
+    assert images.change == [Change.DELETE, Change.INSERT, Change.INSERT]
+    assert noted(images) == [[b"\1\0\0\0"] * 3]

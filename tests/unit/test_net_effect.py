@@ -25,7 +25,7 @@ from replicator.pipeline.net_effect import (
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.lines import lines_of
-from replicator.rows.row_lines import Change
+from replicator.rows.row_images import Change
 
 INSERT, UPDATE, DELETE = map(int, Change)
 COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))
