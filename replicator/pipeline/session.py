@@ -35,8 +35,8 @@ JVM_PATIENCE = 10.0
 """Seconds that a stopped JVM may take to end."""
 
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
-"""Java only moves rows between Python processes: what its second compiler costs is never earned
-back, least of all at the start (docs/performance.md)."""
+"""Java starts Python processes and watches them, and moves few bytes between them: what its second
+compiler costs is never earned back, least of all at the start (docs/performance.md)."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
