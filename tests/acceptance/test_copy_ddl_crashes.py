@@ -1,0 +1,92 @@
+"""Schema changes during a full copy, killed with SIGKILL at each step of copy and DDL."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from replicator.crashpoints import CrashPoint
+from replicator.sandbox.server import DatabaseServer
+from replicator.status import TaskStatus
+from tests.acceptance.test_crashes import stop
+from tests.support.copying import copy_task
+from tests.support.processes import PATIENCE, task_process
+from tests.support.shards import Shards
+from tests.support.task_files import write_task
+
+LIVES = {
+    "copy": (
+        (CrashPoint.CHUNK_RECORDED, 3),
+        (CrashPoint.CHUNK_COMMITTED, 3),
+        (CrashPoint.COPY_COMPLETE, 1),
+        (CrashPoint.COPY_FINISHED, 1),
+        (CrashPoint.DDL_RECORDED, 1),
+        (CrashPoint.DDL_EXECUTED, 1),
+        (CrashPoint.DDL_FINISHED, 1),
+    ),
+    "again": (
+        (CrashPoint.COPY_FINISHED, 2),
+        (CrashPoint.CHECKPOINT_SAVED, 3),
+        (CrashPoint.COPY_BEGUN_AGAIN, 1),
+        (CrashPoint.CHUNKS_PLANNED, 1),
+        (CrashPoint.CHUNK_COMMITTED, 2),
+        (CrashPoint.COPY_FINISHED, 1),
+    ),
+    "in the middle": ((CrashPoint.COPY_BEGUN_AGAIN, 1),),
+}
+"""Steps, and how often they are reached before the process dies there: one life after the other."""
+
+SLOW = ("copy", "again")
+
+CHANGES = (
+    "ALTER TABLE t1 ADD c INT NOT NULL DEFAULT 3, ADD KEY (n)",
+    "ALTER TABLE t1 MODIFY name VARCHAR(2100)",
+    "ALTER TABLE t2 ADD c INT NOT NULL DEFAULT 3, ADD KEY (n)",
+    "ALTER TABLE t2 MODIFY name VARCHAR(2100)",
+    "ALTER TABLE t1 MODIFY n VARCHAR(20)",
+    "ALTER TABLE t2 MODIFY n VARCHAR(20)",
+    "ALTER TABLE bag MODIFY a VARCHAR(20)",
+    "UPDATE t1 SET n = 'text' WHERE id % 11 = 0",
+    "DELETE FROM t2 WHERE id % 13 = 0",
+    "INSERT INTO bag VALUES ('text', 'z')",
+)
+
+
+@pytest.mark.parametrize(
+    "life", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LIVES]
+)
+def test_killed_at(
+    life: str,
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards.change()
+    values = copy_task(shards) | {"shard-mode": "pessimistic", "copy": {"rows-per-second": 800}}
+    path = write_task(tmp_path, values)
+    crash = {"REPLICATOR_CRASH_AT": f"{CrashPoint.CHUNK_COMMITTED.value}:2"}
+    killed(path, tmp_path, crash)
+    for server in shards.servers:
+        server.execute(*CHANGES, database=shards.database)
+    for point, count in LIVES[life]:
+        killed(path, tmp_path, {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"})
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: copied(task.status(shards.database)), "copying once more")
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
+        stop(task, shards.database)
+
+
+def killed(path: Path, folder: Path, crash: dict[str, str]) -> None:
+    with task_process(path, folder, env=crash) as task:
+        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+        task.until_alone()
+
+
+def copied(status: TaskStatus | None) -> bool:
+    return status is not None and status.copy is not None and status.copy.state == "finished"
