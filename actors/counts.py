@@ -28,12 +28,16 @@ class SourceCounts:
 
 @dataclass(slots=True)
 class TargetCounts:
-    """What was written to a target, in rows; ``missing``: to change or delete, and not there."""
+    """What was written to a target, in rows; ``missing``: to change or delete, and not there.
+
+    ``filtered``: changes that expression filters left out; those that are read again count again.
+    """
 
     inserted: int = 0
     overwritten: int = 0
     deleted: int = 0
     missing: int = 0
+    filtered: int = 0
 
     @property
     def written(self) -> int:

@@ -100,6 +100,7 @@ class TargetStatus:
     ``members``: its shard tables, of all sources; ``version``: DDL items executed on it.
     ``overwritten``: rows replaced by a newer state; ``missing``: rows that an UPDATE or DELETE
     did not find. ``ddl``: a schema change under way or waiting for shards, empty if there is none.
+    ``filtered``: changes of rows that expression filters left out.
     """
 
     target: str
@@ -111,6 +112,7 @@ class TargetStatus:
     missing: int = 0
     rows_per_second: float = 0.0
     ddl: str = ""
+    filtered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

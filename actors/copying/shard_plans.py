@@ -143,6 +143,18 @@ class ShardPlans:
         own = (self._setup.source, member.name)
         return tuple(r for r in rivals if (r.source, r.table) != own)
 
+    def _tell_filter(self, member: CopyMember, passing: ResolvedRules | None) -> None:
+        if passing and passing.copied and (member.name, "copy.filtered") not in self._told:
+            self._told.add((member.name, "copy.filtered"))
+            log.info(
+                "copy.filtered",
+                source=self._setup.source,
+                member=str(member.name),
+                target=str(member.target),
+                rules=list(passing.names),
+                condition=passing.copied,
+            )
+
     async def misread(
         self, members: Sequence[CopyMember], spans: Iterable[ReadSpan]
     ) -> list[ReadSpan]:
@@ -184,6 +196,7 @@ class ShardPlans:
         rules = self._columns(Member(source, member.name))
         passing = rules_for(self._setup.expression_filters, member.name, former)
         condition = passing.copied if passing else ""
+        self._tell_filter(member, passing)
         before: tuple[TableName, str, str] | None = None
         for look in range(LOOKS):
             trace = self._trace(member)

@@ -170,6 +170,7 @@ def _targets(
                 missing=done.missing,
                 rows_per_second=round(rates.target(name), 1),
                 ddl=ddl.effect.sql if ddl else waiting.get(name, ""),
+                filtered=done.filtered,
             )
         )
     return tuple(found)

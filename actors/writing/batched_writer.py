@@ -31,6 +31,7 @@ from actors.writing.batch_planner import BatchPlanner
 from actors.writing.bucket_watermarks import BucketWatermarks, buckets_of
 from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
+from actors.writing.left_out_rows import LeftOutRows
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
 from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
@@ -96,6 +97,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._planner = planner
         self._ddl = ddl
         self._counts = counts
+        self._left_out = LeftOutRows(registry, counts)
         self._running: list[tuple[SegmentTracker, list[PendingSegment]]] = []
         self._batch_targets: set[int] = set()
         self._ddl_waiting: set[int] = set()
@@ -243,6 +245,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._batch_targets = set()
         self._counts.batches += 1
         self.progress.last_batch_seconds = done.seconds
+        self._left_out.note(done.result.left_out)
         for bucket in done.result.outcomes:
             target = self._registry.target_name(bucket.target)
             self._watermarks.left(target, bucket.bucket, bucket.left)

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from replicator.crashpoints import CrashPoint, reach
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
+from replicator.pipeline.batch import (
+    ApplySettings,
+    Batch,
+    BatchResult,
+    BucketOutcome,
+    LeftOut,
+)
 from replicator.pipeline.frames import Frame, frame_of
 from replicator.pipeline.job import Job, Part, apply_part
 from replicator.pipeline.living_job import living_job
@@ -38,7 +44,11 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
         1 if small else sum(buckets.values()),
         sent=lambda: reach(CrashPoint.PARTS_SENT),
     )
-    return BatchResult(tuple(outcome for answer in answers for outcome in answer))
+    told = [one for answer in answers for one in answer]
+    return BatchResult(
+        tuple(one for one in told if isinstance(one, BucketOutcome)),
+        tuple(one for one in told if isinstance(one, LeftOut)),
+    )
 
 
 def job_of(batch: Batch, settings: ApplySettings) -> Job:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from replicator.downstream.fence import Fence, Mismatch
 from replicator.downstream.watermarks import BucketKey
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
 from replicator.watermark import Watermark
 
@@ -118,10 +119,21 @@ class BucketOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The changes of one shard's rows that its rules left out; ``rules`` are their names."""
+
+    target: int
+    member: Member
+    rules: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The outcomes of all buckets that a batch touched."""
+    """The outcomes of all buckets that a batch touched, and what its filters left out of it."""
 
     outcomes: tuple[BucketOutcome, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def failures(self) -> tuple[BucketOutcome, ...]:

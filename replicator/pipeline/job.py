@@ -16,7 +16,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.watermarks import BucketKey, Expected
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
+from replicator.pipeline.batch import ApplySettings, BucketOutcome, LeftOut, Outcome
 from replicator.pipeline.bucket import BucketWork, apply_bucket
 from replicator.pipeline.entries import Entries, by_bucket
 from replicator.pipeline.net_columns import PlanNumbers
@@ -68,14 +68,16 @@ class Part:
 class DecodedPart:
     """The rows of a part's buckets, by (target number, bucket).
 
-    ``failures``: of targets with an event that could not be read.
+    ``failures``: of targets with an event that could not be read. ``left_out``: the changes that
+    the rules of a shard left out.
     """
 
     entries: dict[tuple[int, int], Entries] = field(default_factory=dict)
     failures: list[BucketOutcome] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
-def apply_part(part: Part) -> tuple[BucketOutcome, ...]:
+def apply_part(part: Part) -> tuple[BucketOutcome | LeftOut, ...]:
     """Decode the events and apply the buckets, each in a transaction of its own."""
     take_settings(*part.job.crash)
     reach(CrashPoint.PART_RECEIVED)
@@ -93,23 +95,30 @@ def decode_part(part: Part) -> DecodedPart:
         indexes = np.flatnonzero(part.events.plan == number)
         events = part.events.as_bytes(indexes.tolist())
         try:
-            block = _block(plan, events)
+            block, left_out = _block(plan, events)
         except _UNUSABLE:
             decoded.failures.append(_find_failure(part, plan, indexes, events))
         else:
+            if plan.filtering is not None and left_out:
+                names = plan.filtering.names
+                found = LeftOut(plan.target.number, plan.member, names, left_out)
+                decoded.left_out.append(found)
             of_target = blocks.setdefault(plan.target.number, [])
             of_target.append(replace(block, event=indexes[block.event]))
     targets = {plan.target.number: plan.target for plan in part.job.plans}
-    for target, found in blocks.items():
-        buckets = by_bucket(found, targets[target].buckets, part.share[target])
+    for target, of_target in blocks.items():
+        buckets = by_bucket(of_target, targets[target].buckets, part.share[target])
         decoded.entries.update(((target, bucket), rows) for bucket, rows in buckets.items())
     return decoded
 
 
-def _block(plan: TablePlan, events: list[bytes]) -> RowBlock:
+def _block(plan: TablePlan, events: list[bytes]) -> tuple[RowBlock, int]:
+    """The changes that go on, and how many do not."""
     if plan.filtering is None:
-        return _decoder(plan).decode(events)
-    return block_of_images(passing(plan.filtering, _careful(plan).decode(events)))
+        return _decoder(plan).decode(events), 0
+    images = _careful(plan).decode(events)
+    passed = passing(plan.filtering, images)
+    return block_of_images(passed), len(images.change) - len(passed.change)
 
 
 @lru_cache(maxsize=4096)
@@ -167,11 +176,12 @@ def _outcome_of(error: Exception) -> Outcome:
     return Outcome.UNFILTERED if isinstance(error, FilterError) else Outcome.UNDECODABLE
 
 
-def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome]:
+def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome | LeftOut]:
     job = part.job
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
     # watermarks past the event. One of them tells.
     yield from (failure for failure in decoded.failures if 0 in part.share[failure.target])
+    yield from (found for found in decoded.left_out if 0 in part.share[found.target])
     unreadable = {failure.target for failure in decoded.failures}
     numbers = PlanNumbers(job.plans)
     targets = {plan.target.number: plan.target for plan in job.plans}

@@ -48,10 +48,11 @@ class RowFilter:
 
     ``indexes`` are the places of ``columns`` in the row image, ``layouts`` how their values stand
     there, ``types`` the first words of their types. ``keyed``: the target tells rows apart by a
-    key.
+    key. ``names`` are those of the rules.
     """
 
     rules: RowRules
+    names: tuple[str, ...]
     indexes: tuple[int, ...]
     columns: tuple[FilterColumn, ...]
     layouts: tuple[ColumnFormat, ...]
@@ -88,7 +89,9 @@ def row_filter(
     indexes = tuple(places[folded(column.name)] for column in resolved.columns)
     types = tuple(structure.columns[index].base_type for index in indexes)
     layouts = tuple(formats[index] for index in indexes)
-    return RowFilter(resolved.rules, indexes, resolved.columns, layouts, types, keyed)
+    return RowFilter(
+        resolved.rules, resolved.names, indexes, resolved.columns, layouts, types, keyed
+    )
 
 
 def passing(filtering: RowFilter, images: RowImages) -> RowImages:

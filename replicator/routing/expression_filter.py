@@ -103,9 +103,10 @@ class ResolvedRules:
     """The rules of one table with the columns that they need.
 
     ``columns`` in the order of the values that ``rules`` take; ``copied`` is the condition of a
-    SELECT for the rows that a full copy takes, empty for all.
+    SELECT for the rows that a full copy takes, empty for all. ``names`` are those of the rules.
     """
 
+    names: tuple[str, ...]
     columns: tuple[FilterColumn, ...]
     rules: RowRules
     copied: str
@@ -169,6 +170,7 @@ class ExpressionFilters:
         ]
         deletes = [c for read in found if (c := checked(read, "delete-value-expr"))]
         return ResolvedRules(
+            tuple(read.rule.name for read in found),
             tuple(columns.values()),
             RowRules(
                 tuple(one.call for one in inserts),

@@ -244,6 +244,8 @@ def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> Fit
         column("missing", lambda target: number(target.missing), 2),
         column("rows/s", lambda target: number(round(target.rows_per_second)), 1),
     ]
+    if any(target.filtered for target in targets):
+        columns.append(column("filtered", lambda target: number(target.filtered), 1))
     if any(target.version or target.ddl for target in targets):
         columns.append(column("version", lambda target: number(target.version), 6))
     if any(target.ddl for target in targets):

@@ -68,6 +68,7 @@ async def test_rows_are_left_out_of_the_copy_and_of_the_binlog_alike(
         await merging.caught_up(generation)
         expected: list[tuple[object, ...]] = [(1, 1), (7, 70), (11, 12), (21, 0)]
         assert on_target(merging, ids) == expected
+        assert sum(target.filtered for target in generation.counts.targets.values()) == 3
         assert not sum(t.missing for t in generation.counts.targets.values()), generation.counts
     merging.do(
         "UPDATE x_1 SET id = id + 100, name = 'draft' WHERE id IN (1, 21)",
