@@ -23,6 +23,7 @@ from actors.reading.table_gaps import TableGaps
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination
 from actors.sharding.strategies import STRATEGIES, StrategyTools
+from actors.task.filter_collations import filter_collations
 from actors.task.source_start import SourceStart
 from actors.task.source_unit import SourceUnit
 from actors.task_setup import (
@@ -166,10 +167,9 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    watermarks = BucketWatermarks(await meta.watermarks())
     settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
-    writer = _writer(resources, starts, watermarks, settings, runner, histories, open_items)
     collations = await available_collations(resources.ddl)
+    writer = await _writer(resources, starts, settings, runner, histories, collations, open_items)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
         StrategyTools(
@@ -244,13 +244,13 @@ async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) 
     return OnlineDdl(setup.source, setup.router, history, store, gaps)
 
 
-def _writer(
+async def _writer(
     resources: Resources,
     starts: Mapping[str, SourceStart],
-    watermarks: BucketWatermarks,
     settings: ApplySettings,
     runner: DdlRunner,
     histories: ChangeHistories,
+    collations: Set[str],
     open_items: Callable[[str], Collection[Place]],
 ) -> BatchedWriter:
     task, registry, meta = resources.task, resources.registry, resources.meta
@@ -272,7 +272,7 @@ def _writer(
         ),
         registry,
         trackers,
-        watermarks,
+        BucketWatermarks(await meta.watermarks()),
         {source: start.server for source, start in starts.items()},
         meta,
         BatchPlanner(
@@ -280,7 +280,7 @@ def _writer(
             meta,
             histories,
             columns_of(resources.setups),
-            _row_filters(resources, starts),
+            await _row_filters(resources, starts, collations),
         ),
         JobRunner(resources.session, settings, registry, meta),
         runner,
@@ -288,11 +288,15 @@ def _writer(
     )
 
 
-def _row_filters(resources: Resources, starts: Mapping[str, SourceStart]) -> RowFilters:
+async def _row_filters(
+    resources: Resources, starts: Mapping[str, SourceStart], available: Set[str]
+) -> RowFilters:
+    setups = {source: resources.setups[source] for source in starts}
     return RowFilters(
-        {source: setup.expression_filters for source, setup in resources.setups.items()},
+        {source: setup.expression_filters for source, setup in setups.items()},
         # No MariaDB has a server_uuid, and every MySQL has one.
         {source for source, start in starts.items() if not start.server.server_uuid},
+        await filter_collations(setups.values(), available),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 
 from actors.refusals import unfit_filter
 from replicator.binlog.table_map import TableMap
+from replicator.ddl.collations import charset_of
 from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import with_filter
@@ -15,12 +17,32 @@ from replicator.routing.expression_types import ExpressionError
 from replicator.schema.structure import Table
 
 
-class RowFilters:
-    """The rules by source; ``mariadb`` names the sources that are MariaDBs."""
+@dataclass(frozen=True, slots=True)
+class ShardCollations:
+    """Collations of a source: by their ``numbers`` in its table maps.
 
-    def __init__(self, filters: Mapping[str, ExpressionFilters], mariadb: Set[str]) -> None:
+    ``stand_ins`` are those of the target that take the place of one that the target lacks.
+    """
+
+    numbers: Mapping[int, str]
+    stand_ins: frozenset[str]
+
+
+class RowFilters:
+    """The rules by source; ``mariadb`` names the sources that are MariaDBs.
+
+    ``collations``: by source, at least of those that have rules.
+    """
+
+    def __init__(
+        self,
+        filters: Mapping[str, ExpressionFilters],
+        mariadb: Set[str],
+        collations: Mapping[str, ShardCollations],
+    ) -> None:
         self._filters = filters
         self._mariadb = mariadb
+        self._collations = collations
 
     def concern(self, member: Member) -> bool:
         """Whether there is a rule for a shard."""
@@ -32,9 +54,14 @@ class RowFilters:
         Raises FatalError where a rule does not fit the structure, PlanError.
         """
         member = plan.member
+        filters = self._of(member)
+        if not self.concern(member):
+            return plan
+        structure, doubtful = with_collations(structure, table_map, self._collations[member.source])
+        mariadb = member.source in self._mariadb
         try:
             resolved = rules_for(
-                self._of(member), member.name, structure, mariadb=member.source in self._mariadb
+                filters, member.name, structure, mariadb=mariadb, doubtful=doubtful
             )
         except ExpressionError as error:
             raise unfit_filter(error, str(member), plan.target.name) from error
@@ -42,3 +69,25 @@ class RowFilters:
 
     def _of(self, member: Member) -> ExpressionFilters:
         return self._filters.get(member.source, NO_EXPRESSIONS)
+
+
+def with_collations(
+    structure: Table, table_map: TableMap, collations: ShardCollations
+) -> tuple[Table, frozenset[str]]:
+    """The structure with the collations that its row events tell, and the columns in doubt.
+
+    A statement's effect is seen on the target, which has another collation for one that it lacks.
+    """
+    told = table_map.optional.collations or ()
+    columns = []
+    doubtful = set()
+    for index, column in enumerate(structure.columns):
+        number = told[index] if index < len(told) else None
+        if column.charset and number is not None:
+            name = collations.numbers.get(number, f"{column.charset}_number_{number}")
+            if name != column.collation:
+                column = replace(column, charset=charset_of(name), collation=name)
+        elif column.learned and column.collation in collations.stand_ins:
+            doubtful.add(column.name)
+        columns.append(column)
+    return replace(structure, columns=tuple(columns)), frozenset(doubtful)

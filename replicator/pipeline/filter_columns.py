@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from replicator.binlog.errors import BinlogError
@@ -56,9 +57,25 @@ _EIGHT_BIT = {
 }
 
 
-def filter_column(column: Column, *, mariadb: bool = False) -> FilterColumn:
-    """A column of a shard, of a MariaDB or a MySQL, as an expression can name it."""
-    return FilterColumn(column.name, quote(column.name), _type_of(column, mariadb))
+def filter_column(column: Column, *, mariadb: bool = False, doubtful: bool = False) -> FilterColumn:
+    """A column of a shard, of a MariaDB or a MySQL, as an expression can name it.
+
+    ``doubtful``: the collation of its texts is not certain.
+    """
+    kind = _type_of(column, mariadb)
+    if doubtful and kind.kind is Kind.TEXT:
+        charset = column.charset
+        kind = replace(
+            kind,
+            kind=Kind.OTHER,
+            why=(
+                f"which collation {column.name} has is not known: a statement changed it whose"
+                f" effect was seen on the target, and the target lacks collations of the source."
+                f" Say which one is meant ({column.name} COLLATE {charset}_bin), or have the"
+                " source tell it with its rows (binlog_row_metadata=MINIMAL)"
+            ),
+        )
+    return FilterColumn(column.name, quote(column.name), kind)
 
 
 def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
@@ -88,6 +105,8 @@ def field_reader(column: FilterColumn, base_type: str) -> ReadField:
     The function raises BinlogError or ValueError for a field that is none of the column's.
     """
     kind = column.type.kind
+    if column.type.collation is not None:
+        return partial(_text, column.type.collation.codec)
     if base_type == "bit":
         return lambda field: int.from_bytes(_bytes(field), "big")
     match kind:
@@ -103,9 +122,6 @@ def field_reader(column: FilterColumn, base_type: str) -> ReadField:
             return _moment
         case Kind.TIME:
             return _microseconds
-        case Kind.TEXT:
-            assert column.type.collation is not None
-            return partial(_text, column.type.collation.codec)
     return _bytes
 
 

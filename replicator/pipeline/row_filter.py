@@ -7,6 +7,7 @@ without a rule have no part in it.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import compress
@@ -61,17 +62,24 @@ class RowFilter:
 
 
 def rules_for(
-    filters: ExpressionFilters, name: TableName, structure: Table, *, mariadb: bool = False
+    filters: ExpressionFilters,
+    name: TableName,
+    structure: Table,
+    *,
+    mariadb: bool = False,
+    doubtful: Set[str] = frozenset(),
 ) -> ResolvedRules | None:
     """The rules of a table of this name and structure; None for none. Raises ExpressionError.
 
     ``mariadb``: the shard is of a MariaDB, whose collations differ a little where they have the
-    names of MySQL's.
+    names of MySQL's. ``doubtful`` are the columns whose collation is not certain.
     """
 
     def find(name: str) -> FilterColumn | None:
         column = structure.column(name)
-        return filter_column(column, mariadb=mariadb) if column else None
+        if column is None:
+            return None
+        return filter_column(column, mariadb=mariadb, doubtful=column.name in doubtful)
 
     collation_of = partial(known_collation, mariadb=mariadb)
     return filters.resolved(name.schema, name.table, find, collation_of)

@@ -221,6 +221,8 @@ class ExpressionCheck:
         collation = value.type.collation
         if collation is None or pattern.text is None:
             raise RefusedError("LIKE takes a text column, and a pattern that is written out")
+        if value.type.why:
+            raise RefusedError(value.type.why)
         if value.type.cased and not pattern.text.isascii():
             raise RefusedError("what LOWER and UPPER do is known only for letters of plain ASCII")
         given = bound_to_literal(pattern, collation)

@@ -11,6 +11,8 @@ _ALL = (
     " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 )
 
+_NUMBERS = "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL"
+
 
 async def default_collations(connection: Connection) -> dict[str, str]:
     """The default collation of each charset, names in lower case.
@@ -33,3 +35,12 @@ async def available_collations(connection: Connection) -> frozenset[str]:
         name if name == charset or name.startswith(f"{charset}_") else f"{charset}_{name}"
         for name, charset in pairs
     )
+
+
+async def collation_numbers(connection: Connection) -> dict[int, str]:
+    """The names of collations, in lower case, by the numbers that table maps tell.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    rows = await connection.fetch(_NUMBERS)
+    return {int(str(number)): str(name).lower() for number, name in rows}

@@ -115,7 +115,7 @@ async def _tried(
     if after is None:
         raise ScratchTableError(f"no table after {text[:200]!r}")
     if before is None or base is None:
-        return after
+        return replace(after, columns=tuple(replace(c, learned=True) for c in after.columns))
     return taken_over(before, base, after, text, standing)
 
 

@@ -94,9 +94,12 @@ def taken_over(
         elif (
             scratch is not None and default and column.collation in (scratch.default, scratch.other)
         ):
-            columns.append(replace(column, charset=default.charset, collation=default.collation))
+            known_as = (default.charset, default.collation)
+            columns.append(
+                replace(column, charset=known_as[0], collation=known_as[1], learned=True)
+            )
         else:
-            columns.append(column)
+            columns.append(replace(column, learned=True))
     if scratch is None:
         return replace(after, columns=tuple(columns))
     now = text_default(after.create_sql)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.names import folded
@@ -16,7 +16,9 @@ class Column:
 
     ``type`` is COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``); ``charset`` and
     ``collation`` are empty for columns that are not text. ``generated`` covers virtual and
-    stored generated columns: their values are computed, never written.
+    stored generated columns: their values are computed, never written. ``learned``: it is as the
+    target made it for a statement, so where the target lacks its collation, it has another here;
+    that makes no two columns different.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Column:
     nullable: bool = True
     generated: bool = False
     auto_increment: bool = False
+    learned: bool = field(default=False, compare=False)
 
     @property
     def base_type(self) -> str:

@@ -170,3 +170,22 @@ async def test_a_row_that_has_no_answer_is_a_fault_that_names_it(
     async with merging.running() as generation:
         await merging.caught_up(generation)
         assert on_target(merging, "SELECT id FROM x") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
+async def test_a_text_column_that_is_added_is_compared_as_the_source_compares_it(
+    merging: Merging,
+) -> None:
+    merging.create("x", "(id INT PRIMARY KEY)")
+    rules(merging, "x_1", {"insert-value-expr": "t = 'a'"})
+    async with merging.running() as generation:
+        # The target lacks MySQL's default collation, and has a binary one in its place.
+        merging.do(
+            "ALTER TABLE x_1 ADD t VARCHAR(9) CHARACTER SET utf8mb4",
+            "INSERT INTO x_1 VALUES (1, 'a'), (2, 'A'), (3, '\u00e1'), (4, 'a '), (5, 'b')",
+        )
+        await merging.caught_up(generation)
+        collation = "SELECT COLLATION_NAME FROM information_schema.COLUMNS WHERE COLUMN_NAME = 't'"
+        own = f"{collation} AND TABLE_SCHEMA = DATABASE()"
+        assert on_target(merging, own) == [("utf8mb4_nopad_bin",)]
+        assert on_target(merging, "SELECT id FROM x") == [(4,), (5,)]
