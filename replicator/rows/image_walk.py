@@ -170,7 +170,7 @@ def walk_rows(
 ) -> Walk | None:
     """Find the values of the rows that stand in ``data[begins[i]:ends[i]]``.
 
-    ``changes`` are values of `replicator.rows.row_lines.Change`; ``layouts`` those of the images
+    ``changes`` are values of `replicator.rows.row_images.Change`; ``layouts`` those of the images
     before and after an update, the first also of all others; ``columns`` counts the columns of the
     table. None where an event's rows do not end with it.
     """
