@@ -26,8 +26,7 @@ from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
 from replicator.rows.compiled import Integers
 from replicator.rows.compiled_decoder import CompiledDecoder
-from replicator.rows.row_block import RowBlock, block_of_images
-from replicator.rows.row_lines import RowsDecoder, compile_decoder
+from replicator.rows.row_block import RowBlock
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
@@ -114,29 +113,16 @@ def decode_part(part: Part) -> DecodedPart:
 
 def _block(plan: TablePlan, events: list[bytes]) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
+    block = _decoder(plan).decode(events)
     if plan.filtering is None:
-        return _decoder(plan).decode(events), 0
-    images = _careful(plan).decode(events)
-    passed = passing(plan.filtering, images)
-    return block_of_images(passed), len(images.change) - len(passed.change)
+        return block, 0
+    passed = passing(plan.filtering, block)
+    return passed, len(block.event) - len(passed.event)
 
 
 @lru_cache(maxsize=4096)
 def _decoder(plan: TablePlan) -> CompiledDecoder:
     return CompiledDecoder(
-        plan.columns,
-        plan.written,
-        plan.key,
-        plan.hashed,
-        plan.generated,
-        plan.until,
-        plan.constants,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _careful(plan: TablePlan) -> RowsDecoder:
-    return compile_decoder(
         plan.columns,
         plan.written,
         plan.key,

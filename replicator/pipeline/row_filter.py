@@ -8,9 +8,8 @@ without a rule have no part in it.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import compress
 
 import numpy as np
 
@@ -34,7 +33,8 @@ from replicator.routing.expression_types import FilterColumn
 from replicator.routing.expression_vectors import Array
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.fields import Read
-from replicator.rows.row_images import RowImages
+from replicator.rows.lines import Lines, joined, lines_of
+from replicator.rows.row_block import UNKNOWN_LINE, RowBlock
 from replicator.rows.values import column_reader
 from replicator.schema.structure import Table
 
@@ -102,58 +102,44 @@ def row_filter(
     )
 
 
-def passing(filtering: RowFilter, images: RowImages) -> RowImages:
-    """Those of the changes that pass; ``images`` has noted the columns of the filter.
+def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
+    """Those of the rows that pass; ``block`` has noted the columns of the filter.
 
     Raises FilterError, or BinlogError for values that can't be read.
     """
-    changes = np.array(images.change, np.int64)
-    if not len(changes):
-        return images
+    if not len(block.event):
+        return block
+    changes = np.where(
+        block.before < 0, Fate.INSERT, np.where(block.after < 0, Fate.DELETE, Fate.UPDATE)
+    )
     columns = [
         ImageColumn(column.type.kind, layout, *readers, values)
         for column, layout, readers, values in zip(
-            filtering.columns, filtering.layouts, _readers(filtering), images.noted, strict=True
+            filtering.columns, filtering.layouts, _readers(filtering), block.noted, strict=True
         )
     ]
     try:
         found = fates(filtering.rules, changes, columns)
     except (EvaluationError, ValueError) as error:
         raise FilterError(str(error)) from error
+    kept = found != Fate.NOTHING
+    passed = replace(
+        block,
+        event=block.event[kept],
+        before=np.where(found == Fate.INSERT, -1, block.before)[kept],
+        after=np.where(found == Fate.DELETE, -1, block.after)[kept],
+        noted=(),
+    )
     # The target may hold the row in another state than the one before the change.
     forgets = filtering.keyed and filtering.rules.leaves_updates_out
-    return _with_fates(images, changes, found, forgets=forgets)
+    return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
 
 
-def _with_fates(images: RowImages, changes: Array, found: Array, *, forgets: bool) -> RowImages:
-    if found.all() and not forgets and np.array_equal(found, changes):
-        return images
-    kept = (found != Fate.NOTHING).tolist()
-    passed = RowImages(
-        *(
-            list(compress(values, kept))
-            for values in (
-                images.event,
-                found.tolist(),
-                images.before,
-                images.after,
-                images.before_key,
-                images.after_key,
-                images.before_hash,
-                images.after_hash,
-            )
-        )
-    )
-    if forgets:
-        passed.before = [None] * len(passed.change)
-    for index in np.flatnonzero((found != changes)[found != Fate.NOTHING]).tolist():
-        if passed.change[index] == Fate.INSERT:
-            passed.before[index] = passed.before_key[index] = None
-            passed.before_hash[index] = 0
-        else:
-            passed.after[index] = passed.after_key[index] = None
-            passed.after_hash[index] = 0
-    return passed
+def _without(lines: Lines, images: Array) -> Lines:
+    """The lines, with those of these images unknown."""
+    chosen = np.arange(len(lines))
+    chosen[images[images >= 0]] = len(lines)
+    return joined([lines, lines_of([UNKNOWN_LINE])]).take(chosen)
 
 
 @lru_cache(maxsize=4096)

@@ -29,6 +29,7 @@ from replicator.rows.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.lines import Lines
 from replicator.rows.row_block import RowBlock
 from replicator.rows.row_format import Pieces, constant_format, extent, field_format, is_text
+from replicator.rows.row_images import NotedColumn
 from replicator.rows.row_lines import ROWS_KINDS
 from replicator.rows.values import NoRoomError, column_reader
 
@@ -57,6 +58,7 @@ class BlockDecoder:
         hashed: tuple[int, ...],
         generated: frozenset[int],
         constants: tuple[bytes, ...] = (),
+        noted: tuple[int, ...] = (),
     ) -> None:
         """The arguments are those of `replicator.rows.row_lines.compile_decoder`.
 
@@ -65,8 +67,8 @@ class BlockDecoder:
         self._columns = columns
         self._readers: list[Read] = [column_reader(column) for column in columns]
         self._extents = [extent(column) for column in columns]
-        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed})
-        self._key, self._hashed, self._written = key, hashed, written
+        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, *noted})
+        self._key, self._hashed, self._noted = key, hashed, noted
         pieces = Pieces()
         formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
         formats += [constant_format(constant, pieces) for constant in constants]
@@ -129,6 +131,8 @@ class BlockDecoder:
         return layout_of([(*self._extents[n], n) for n in present])
 
     def _block(self, raw: bytes, data: Bytes, walk: Walk) -> RowBlock | None:
+        # Before the places of some values become those of their text.
+        noted = tuple(self._note(raw, walk, column) for column in self._noted)
         given = self._write_given(raw, data, walk)
         lines = self._write(data, given, walk, self._line)
         keys = self._write(data, given, walk, self._key_line) if self._key else lines
@@ -143,7 +147,13 @@ class BlockDecoder:
             if hashed is None:
                 return None
             hashes = line_checksums(hashed)
-        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes)
+        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, noted)
+
+    def _note(self, raw: bytes, walk: Walk, column: int) -> NotedColumn:
+        prefix, sizes = self._extents[column].length_bytes, walk.sizes[:, column]
+        return NotedColumn(
+            raw, walk.starts[:, column] - prefix, np.where(sizes == NULL, NULL, sizes + prefix)
+        )
 
     def _write(self, data: Bytes, given: Bytes, walk: Walk, formats: Integers) -> Lines | None:
         images = len(walk.sizes)

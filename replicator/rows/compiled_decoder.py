@@ -22,14 +22,17 @@ class CompiledDecoder:
         generated: frozenset[int],
         until: int | None = None,
         constants: tuple[bytes, ...] = (),
+        noted: tuple[int, ...] = (),
     ) -> None:
         """The arguments are those of `replicator.rows.row_lines.compile_decoder`.
 
         Raises BinlogError for a column that cannot be read.
         """
-        self._careful = compile_decoder(columns, written, key, hashed, generated, until, constants)
+        self._careful = compile_decoder(
+            columns, written, key, hashed, generated, until, constants, noted
+        )
         self._blocks = (
-            BlockDecoder(columns, written, key, hashed, generated, constants)
+            BlockDecoder(columns, written, key, hashed, generated, constants, noted)
             if until is None
             else None
         )

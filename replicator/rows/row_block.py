@@ -10,7 +10,7 @@ import numpy as np
 from replicator.rows.compiled import Integers
 from replicator.rows.crc import Checksums
 from replicator.rows.lines import Lines, lines_of
-from replicator.rows.row_images import RowImages
+from replicator.rows.row_images import NotedColumn, RowImages
 
 UNKNOWN_LINE = b"\\?"
 """Stands for a row that is not known, though its key is; no row has this line."""
@@ -23,7 +23,8 @@ class RowBlock:
     ``event``, ``before`` and ``after`` have an entry for each row: the index of its event, and its
     images, -1 for none; an inserted row has none before, a deleted one none after. ``lines``,
     ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the CRC32 of the hashed columns (0 without any).
+    there is no key), and the CRC32 of the hashed columns (0 without any). ``noted``: the values of
+    noted columns as they stand in the events, in the order of the rows.
     """
 
     event: Integers
@@ -32,6 +33,7 @@ class RowBlock:
     lines: Lines
     keys: Lines
     hashes: Checksums
+    noted: tuple[NotedColumn, ...] = ()
 
 
 def block_of_images(images: RowImages) -> RowBlock:
@@ -59,6 +61,7 @@ def block_of_images(images: RowImages) -> RowBlock:
             ],
             np.uint32,
         ),
+        tuple(images.noted),
     )
 
 

@@ -26,6 +26,8 @@ from replicator.routing.expression_filter import (
     ResolvedRules,
 )
 from replicator.routing.expression_types import ExpressionError, FilterColumn
+from replicator.rows.block_decoder import BlockDecoder
+from replicator.rows.row_block import block_of_images
 from replicator.rows.row_images import Change, RowImages
 from replicator.rows.row_lines import compile_decoder
 from replicator.sandbox.server import DatabaseServer
@@ -33,6 +35,7 @@ from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
 from tests.support.binlog_file import row_events
 from tests.support.expressions import COLUMNS, random_expression, random_row
+from tests.support.row_blocks import rows_of
 
 ROWS = 120
 RULES = 40
@@ -204,28 +207,22 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         assert resolved is not None
         plan = with_filter(shard.plan, resolved, shard.structure, shard.table_map)
         assert plan.filtering is not None
-        decoder = compile_decoder(
-            plan.columns,
-            plan.written,
-            plan.key,
-            plan.hashed,
-            plan.generated,
-            noted=plan.filtering.indexes,
-        )
+        given_plan = plan.columns, plan.written, plan.key, plan.hashed, plan.generated
+        noted = plan.filtering.indexes
+        images = compile_decoder(*given_plan, noted=noted).decode(shard.events)
+        block = BlockDecoder(*given_plan, noted=noted).decode(shard.events)
+        assert block is not None
         try:
             fates = one_by_one(shard, resolved, plan.filtering)
         except EvaluationError:
             seen["error"] += 1
             with pytest.raises(FilterError):
-                passing(plan.filtering, decoder.decode(shard.events))
+                passing(plan.filtering, block)
             continue
-        images = decoder.decode(shard.events)
         expected = as_passed(images, fates, forgets=bool(given.update_old or given.update_new))
-        passed = passing(plan.filtering, images)
-        passed.noted, seen_fates = (), Counter(fates)
-        if passed is images:
-            assert set(fates) <= {Fate.INSERT, Fate.UPDATE, Fate.DELETE}
-        assert passed == expected, given
-        seen.update(seen_fates)
+        for rows in (block, block_of_images(images)):
+            passed = rows_of(passing(plan.filtering, rows))
+            assert passed == rows_of(block_of_images(expected)), given
+        seen.update(fates)
     assert min(seen[fate] for fate in Fate) > 20, seen
     assert seen["refused"] < RULES * 0.8, seen
