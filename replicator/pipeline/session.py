@@ -79,6 +79,8 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     logging.write_text(_LOGGING)
     java_options = (
         f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
+        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
+        f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
         f" {conf.get('spark.driver.extraJavaOptions', '')}"
     )
     secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
