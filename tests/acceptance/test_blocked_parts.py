@@ -87,8 +87,9 @@ def life_of(estate_of: Callable[..., ManyTargets]) -> Iterator[Callable[..., Lif
 
 @pytest.mark.parametrize(
     "mode",
-    [pytest.param("", marks=pytest.mark.slow, id="uncoordinated"), "pessimistic"],
+    [pytest.param("", id="uncoordinated"), "pessimistic"],
 )
+@pytest.mark.slow
 def test_a_duplicate_key_blocks_its_target_and_no_other(
     life_of: Callable[..., Life], mode: str
 ) -> None:

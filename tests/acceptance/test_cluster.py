@@ -36,6 +36,7 @@ def fragile_cluster() -> Iterator[SparkCluster]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_batches_are_applied_by_the_executors(
     spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
 ) -> None:

@@ -38,8 +38,6 @@ LIVES = {
 }
 """Steps, and how often they are reached before the process dies there: one life after the other."""
 
-SLOW = ("copy", "again")
-
 CHANGES = (
     "ALTER TABLE t1 ADD c INT NOT NULL DEFAULT 3, ADD KEY (n)",
     "ALTER TABLE t1 MODIFY name VARCHAR(2100)",
@@ -54,9 +52,8 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize(
-    "life", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LIVES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("life", LIVES)
 def test_killed_at(
     life: str,
     mariadb_source: DatabaseServer,

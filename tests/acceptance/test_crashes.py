@@ -29,6 +29,7 @@ LIVES = {
         CrashPoint.BUCKET_COMMITTED,
     ),
     "ddl": (CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED, CrashPoint.DDL_FINISHED),
+    "once": (CrashPoint.BUCKET_COMMITTED,),
 }
 """Steps at which one task dies, one after the other: each restart is the next one's start."""
 
@@ -67,7 +68,7 @@ def test_every_step_is_hit() -> None:
 @pytest.mark.also_tidb(only="buckets", slow=True)
 @pytest.mark.parametrize(
     "life",
-    [*(pytest.param(life, marks=pytest.mark.slow) for life in ("rows", "parts", "ddl")), "buckets"],
+    [pytest.param(life, marks=[pytest.mark.slow] if life != "once" else []) for life in LIVES],
 )
 def test_killed_at(
     life: str,

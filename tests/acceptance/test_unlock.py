@@ -163,6 +163,7 @@ async def test_what_cannot_be_unlocked(estate: ShardedEstate) -> None:
     assert "resume it" in reply.error
 
 
+@pytest.mark.slow
 def test_the_commands_show_a_lock_and_unlock_it(estate: ShardedEstate, tmp_path: Path) -> None:
     estate.create("A1", "B1")
     path = write_task(tmp_path, {**estate.task, "shard-mode": "pessimistic"})

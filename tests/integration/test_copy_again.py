@@ -65,6 +65,7 @@ async def test_another_kind_of_type_is_copied_once_more(
 KEYLESS = "(id INT NOT NULL, n INT NOT NULL, gone INT NOT NULL)"
 
 
+@pytest.mark.slow
 async def test_other_keys_names_and_no_key_with_stops_in_between(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:

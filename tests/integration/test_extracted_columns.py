@@ -74,7 +74,7 @@ def write(merging: Merging, shards: int, round_: int) -> None:
 @pytest.mark.parametrize(
     ("mode", "key"),
     [
-        ("", "PRIMARY KEY (c_table, C_Source, id)"),
+        pytest.param("", "PRIMARY KEY (c_table, C_Source, id)", marks=pytest.mark.slow),
         ("pessimistic", "UNIQUE KEY (id, c_source, c_table)"),
         pytest.param(
             "pessimistic",
