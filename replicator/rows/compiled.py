@@ -1,11 +1,16 @@
 """Compiling loops over bytes with numba.
 
-A kernel is compiled when its module is imported, for one signature, and kept beside the module.
+A kernel is compiled when its module is imported, for one signature, and kept beside the module. It
+is kept by a name that has a checksum of all modules here: numba looks whether the module of a
+kernel has changed, and not whether those have that the kernel calls.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -29,6 +34,15 @@ CHECKSUMS, TRUTHS = types.uint32[::1], types.boolean[::1]
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
+@cache
+def sources_checksum(folder: Path) -> str:
+    """A checksum of the modules in a folder, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     """A decorator that compiles a function for arguments and a result of these types.
 
@@ -38,6 +52,7 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     signature = cast("Any", result)(*arguments)
 
     def compile_function(function: Kernel) -> Kernel:
+        function.__qualname__ += f"_{sources_checksum(Path(__file__).parent)}"
         try:
             found: Any = numba.njit(signature, nogil=True, cache=True)(function)
         except RuntimeError:
