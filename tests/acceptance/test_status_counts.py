@@ -71,6 +71,8 @@ def test_counts_go_on_over_a_pause(
     assert after.sources[0].rows > before.sources[0].rows > 0
     assert after.sources[0].bytes > before.sources[0].bytes > 0
     for status in (before, *seen, after):
+        if status.copy is None and status.state == "starting":
+            continue  # What is saved has not been read yet.
         assert status.copy is not None
         assert status.copy.state == "finished"
         assert (status.copy.tables_done, status.copy.tables, status.copy.rows) == (3, 3, COPIED)
