@@ -21,7 +21,6 @@ LIVES = {
         (CrashPoint.CHUNK_RECORDED, 3),
         (CrashPoint.CHUNK_COMMITTED, 3),
         (CrashPoint.COPY_COMPLETE, 1),
-        (CrashPoint.COPY_FINISHED, 1),
         (CrashPoint.DDL_RECORDED, 1),
         (CrashPoint.DDL_EXECUTED, 1),
         (CrashPoint.DDL_FINISHED, 1),
