@@ -30,6 +30,7 @@ INPUT = types.Array(types.uint8, 1, "C", readonly=True)
 """Bytes that a kernel only reads."""
 OUTPUT, INTEGERS, TABLE = types.uint8[::1], types.int64[::1], types.int64[:, ::1]
 CHECKSUMS, TRUTHS = types.uint32[::1], types.boolean[::1]
+TABLE_OF_BITS = types.uint64[:, ::1]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 

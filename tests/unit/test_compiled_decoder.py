@@ -274,13 +274,21 @@ def test_no_events_give_no_rows() -> None:
 
 def test_numbers_with_a_point_are_as_python_writes_them() -> None:
     draw = random.Random(1)
-    numbers = [0.0, -0.0, 1.0, 0.1, 1e-4, 9.9e-5, 1e15, 999999999999999.9, 1e16, 5e-324, 1.5e300]
-    numbers += [draw.random() * 10 ** draw.randint(-8, 20) for _ in range(2_000)]
-    numbers += [
-        -round(draw.random() * 10 ** draw.randint(0, 12), draw.randint(0, 8)) for _ in range(2_000)
-    ]
-    numbers += [float(draw.randint(-(10**17), 10**17)) for _ in range(2_000)]
+    numbers = [0.0, -0.0, 0.1, 1e-4, 9.9e-5, 999999999999999.9, 1.5e300, 1.7976931348623157e308]
+    numbers += [2.0**n for n in range(-1074, 1024)] + [float(f"1e{n}") for n in range(-323, 309)]
+    numbers += [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(50_000)]
+    numbers += [struct.unpack("<f", draw.randbytes(4))[0] for _ in range(20_000)]
+    numbers += [draw.random() * 10 ** draw.randint(-8, 20) for _ in range(20_000)]
+    numbers += [-round(draw.random() * 10 ** draw.randint(0, 12), 4) for _ in range(20_000)]
+    numbers += [float(draw.randint(-(10**17), 10**17)) for _ in range(20_000)]
     values: Doubles = np.array(numbers)
+    values = values[np.isfinite(values)]
     text, starts, sizes = float_text(values)
     found = [text[at : at + size].tobytes() for at, size in zip(starts, sizes, strict=True)]
-    assert found == [repr(number).encode() for number in numbers]
+    assert found == [repr(number).encode() for number in values.tolist()]
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_what_is_no_finite_number_is_refused(number: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        float_text(np.array([1.0, number]))
