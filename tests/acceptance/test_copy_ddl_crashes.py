@@ -18,12 +18,12 @@ from tests.support.task_files import write_task
 
 LIVES = {
     "copy": (
-        (CrashPoint.CHUNK_RECORDED, 3),
-        (CrashPoint.CHUNK_COMMITTED, 3),
-        (CrashPoint.COPY_COMPLETE, 1),
         (CrashPoint.DDL_RECORDED, 1),
         (CrashPoint.DDL_EXECUTED, 1),
         (CrashPoint.DDL_FINISHED, 1),
+        (CrashPoint.CHUNK_RECORDED, 3),
+        (CrashPoint.CHUNK_COMMITTED, 3),
+        (CrashPoint.COPY_COMPLETE, 1),
     ),
     "again": (
         (CrashPoint.COPY_FINISHED, 2),
