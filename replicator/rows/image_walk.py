@@ -126,15 +126,14 @@ def _walk(
         at, end, change = begins[event], ends[event], changes[event]
         while at < end:
             rows[row, 0] = event
-            rows[row, 1] = change
+            rows[row, 1] = -1
             rows[row, 2] = -1
-            rows[row, 3] = -1
             if change != _INSERT:
-                rows[row, 2] = image
+                rows[row, 1] = image
                 at = _locate(data, at, former, image, starts, sizes)
                 image += 1
             if change != _DELETE:
-                rows[row, 3] = image
+                rows[row, 2] = image
                 at = _locate(
                     data, at, latter if change == _UPDATE else former, image, starts, sizes
                 )
@@ -147,15 +146,13 @@ class Walk:
     """The rows of some events, and where their values are.
 
     ``starts`` and ``sizes`` (in bytes) have a line for each image and an entry for each column;
-    the size is `NULL` where there is no value. ``event``, ``change``, ``before`` and ``after`` have
-    an entry for each row, in binlog order: the index of its event, what happened to it, and its
-    images (-1: none).
+    the size is `NULL` where there is no value. ``event``, ``before`` and ``after`` have an entry
+    for each row, in binlog order: the index of its event, and its images (-1: none).
     """
 
     starts: Integers
     sizes: Integers
     event: Integers
-    change: Integers
     before: Integers
     after: Integers
 
@@ -180,10 +177,10 @@ def walk_rows(
     images = int(counts.sum() + counts[changes == _UPDATE].sum())
     starts = np.zeros((images, columns), np.int64)
     sizes = np.full((images, columns), NULL, np.int64)
-    rows = np.empty((int(counts.sum()), 4), np.int64)
+    rows = np.empty((int(counts.sum()), 3), np.int64)
     _walk(data, begins, ends, changes, *layouts, starts, sizes, rows)
-    event, change, before, after = (np.ascontiguousarray(part) for part in rows.T)
-    return Walk(starts, sizes, event, change, before, after)
+    event, before, after = (np.ascontiguousarray(part) for part in rows.T)
+    return Walk(starts, sizes, event, before, after)
 
 
 def layout_of(entries: list[tuple[int, int, int]]) -> NDArray[np.int64]:
