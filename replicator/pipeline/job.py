@@ -24,8 +24,11 @@ from replicator.pipeline.placement import Share
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
+from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled import Integers
 from replicator.rows.compiled_decoder import CompiledDecoder
+from replicator.rows.event_spans import EventSpans
+from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Watermark
@@ -89,40 +92,74 @@ def decode_part(part: Part) -> DecodedPart:
     """Decode the events of a part."""
     decoded = DecodedPart()
     blocks: dict[int, list[RowBlock]] = {}
-    for number in np.unique(part.events.plan).tolist():
-        plan = part.job.plans[number]
-        indexes = np.flatnonzero(part.events.plan == number)
-        events = part.events.as_bytes(indexes.tolist())
+    for plan, indexes in _read_alike(part):
+        target = plan.target
+        events = part.events.spans(indexes)
         try:
-            block, left_out = _block(plan, events)
+            block, left_out = _block(plan, events, part.share[target.number])
         except _UNUSABLE:
-            decoded.failures.append(_find_failure(part, plan, indexes, events))
+            decoded.failures.append(_find_failure(part, indexes, events))
         else:
             if plan.filtering is not None and left_out:
                 names = plan.filtering.names
-                found = LeftOut(plan.target.number, plan.member, names, left_out)
-                decoded.left_out.append(found)
-            of_target = blocks.setdefault(plan.target.number, [])
+                decoded.left_out.append(LeftOut(target.number, plan.member, names, left_out))
+            of_target = blocks.setdefault(target.number, [])
             of_target.append(replace(block, event=indexes[block.event]))
     targets = {plan.target.number: plan.target for plan in part.job.plans}
-    for target, of_target in blocks.items():
-        buckets = by_bucket(of_target, targets[target].buckets, part.share[target])
-        decoded.entries.update(((target, bucket), rows) for bucket, rows in buckets.items())
+    for number, of_target in blocks.items():
+        buckets = by_bucket(of_target, targets[number].buckets, part.share[number])
+        decoded.entries.update(((number, bucket), rows) for bucket, rows in buckets.items())
     return decoded
 
 
-def _block(plan: TablePlan, events: list[bytes]) -> tuple[RowBlock, int]:
+def _read_alike(part: Part) -> Iterator[tuple[TablePlan, Integers]]:
+    """The events that one decoder reads, by their indexes, each time with one of their plans.
+
+    Shards mostly have the same structure, so there are far fewer of these than plans.
+    """
+    kinds: dict[object, int] = {}
+    kind_of = np.zeros(len(part.job.plans), np.int64)
+    first: list[TablePlan] = []
+    for number in np.unique(part.events.plan).tolist():
+        plan = part.job.plans[number]
+        # Rules are each shard's own, and so is the count of what they leave out.
+        alike = plan if plan.filtering is not None else (plan.target.number, *_reading(plan))
+        kind_of[number] = kinds.setdefault(alike, len(kinds))
+        if len(first) < len(kinds):
+            first.append(plan)
+    kind = kind_of[part.events.plan]
+    order = np.argsort(kind, kind="stable")
+    ends = np.searchsorted(kind[order], np.arange(len(kinds)), side="right")
+    yield from zip(first, np.split(order, ends[:-1]), strict=True)
+
+
+def _block(
+    plan: TablePlan, events: EventSpans, own: frozenset[int] | None = None
+) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
-    block = _decoder(plan).decode(events)
+    decoder = _decoder(*_reading(plan), plan.filtering.indexes if plan.filtering else ())
     if plan.filtering is None:
-        return block, 0
+        buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
+        return decoder.decode(events, buckets), 0
+    block = decoder.decode(events)
     passed = passing(plan.filtering, block)
     return passed, len(block.event) - len(passed.event)
 
 
-@lru_cache(maxsize=4096)
-def _decoder(plan: TablePlan) -> CompiledDecoder:
-    return CompiledDecoder(
+_Reading = tuple[
+    tuple[ColumnFormat, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    frozenset[int],
+    int | None,
+    tuple[bytes, ...],
+]
+
+
+def _reading(plan: TablePlan) -> _Reading:
+    """What a decoder needs to know of a plan."""
+    return (
         plan.columns,
         plan.written,
         plan.key,
@@ -130,16 +167,17 @@ def _decoder(plan: TablePlan) -> CompiledDecoder:
         plan.generated,
         plan.until,
         plan.constants,
-        plan.filtering.indexes if plan.filtering else (),
     )
 
 
-def _find_failure(
-    part: Part, plan: TablePlan, indexes: Integers, events: list[bytes]
-) -> BucketOutcome:
-    for index, event in zip(indexes.tolist(), events, strict=True):
+_decoder = lru_cache(maxsize=4096)(CompiledDecoder)
+
+
+def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> BucketOutcome:
+    for place, index in enumerate(indexes.tolist()):
+        plan = part.job.plans[int(part.events.plan[index])]
         try:
-            _block(plan, [event])
+            _block(plan, events.one(place))
         except _UNUSABLE as error:
             transaction = int(part.events.transaction[index])
             ordinal = int(part.events.ordinal[index])
@@ -153,7 +191,7 @@ def _find_failure(
                 f" {'filtered' if isinstance(error, FilterError) else 'read'}: {error}",
                 members=(str(plan.member),),
             )
-    raise AssertionError(f"{plan.member}: events fail together and not one by one")
+    raise AssertionError("events fail together and not one by one")
 
 
 def _outcome_of(error: Exception) -> Outcome:

@@ -10,6 +10,7 @@ import numpy as np
 
 from replicator.pipeline.batch import Batch
 from replicator.rows.compiled import Bytes, Integers, Truths
+from replicator.rows.event_spans import EventSpans
 from replicator.watermark import Watermark
 
 
@@ -52,10 +53,9 @@ class RawEvents:
         """Which events are of a transaction before the one given for their source."""
         return self.transaction < np.array(transactions, np.int64)[self.source]
 
-    def as_bytes(self, indexes: Sequence[int]) -> list[bytes]:
-        """Some of the events, one by one."""
-        data, start = self.data.data, self.start.tolist()
-        return [bytes(data[start[i] : start[i + 1]]) for i in indexes]
+    def spans(self, indexes: Integers) -> EventSpans:
+        """Where some of the events are."""
+        return EventSpans(self.data, self.start[indexes], self.start[indexes + 1])
 
 
 def raw_events(batch: Batch, plans: frozenset[int] | None = None) -> RawEvents:

@@ -20,13 +20,15 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.types import ColumnType
 from replicator.rows import field_text
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled import Bytes, Integers
+from replicator.rows.compiled import Bytes, Integers, Truths
 from replicator.rows.crc import line_checksums
 from replicator.rows.event_heads import COMPRESSED, EXTRA, EventHeads, alike, read_heads
+from replicator.rows.event_spans import EventSpans
 from replicator.rows.fields import Read
 from replicator.rows.float_text import float_text
 from replicator.rows.image_walk import NULL, Walk, layout_of, walk_rows
 from replicator.rows.lines import Lines
+from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock
 from replicator.rows.row_format import Pieces, constant_format, extent, field_format, is_text
 from replicator.rows.row_images import NotedColumn
@@ -79,37 +81,40 @@ class BlockDecoder:
         self._pieces, self._piece_ends = pieces.arrays()
         self._longest = max(field_text.LONGEST, pieces.longest) + 1
         used = {*written, *key, *hashed}
-        self._given = [
-            n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN
-        ]
+        given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
+        # Any bytes are a number, so those of other tasks' rows need not be looked at.
+        self._then = [n for n in given if n not in hashed and _is_float(columns[n])]
+        self._first = [n for n in given if n not in self._then]
+        self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
 
-    def decode(self, events: Sequence[bytes]) -> RowBlock | None:
-        """The rows of whole events, from their 19-byte headers on, without checksums.
+    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock | None:
+        """The rows of the events; only those of ``own`` buckets have lines, where these are given.
 
         None where something about them is not as it usually is.
         """
-        raw = b"".join(events)
-        ends = np.cumsum([len(event) for event in events], dtype=np.int64)
-        begins = ends - np.array([len(event) for event in events], np.int64)
-        data = np.frombuffer(raw, np.uint8)
-        heads = read_heads(data, begins, ends, _KINDS, len(self._columns)) if events else None
+        heads = self._heads(events) if len(events) else None
+        if heads is not None and (self._in_python or heads.compressed.any()):
+            # What is not compiled takes all bytes at once: none but these.
+            events = events.gathered()
+            heads = self._heads(events)
         if heads is None:
             return None
-        layouts = self._layouts(raw, data, heads)
+        layouts = self._layouts(events.data, heads)
         if layouts is None:
             return None
+        data, ends = events.data, events.ends
         try:
             if heads.compressed.any():
-                raw, heads, ends = _expanded(raw, heads, ends)
-                data = np.frombuffer(raw, np.uint8)
+                data, heads, ends = _expanded(data, heads, ends)
             walk = walk_rows(data, heads.rows, ends, heads.change, layouts, len(self._columns))
-            return None if walk is None else self._block(raw, data, walk)
+            return None if walk is None else self._block(data, walk, own)
         except _UNREADABLE:
             return None
 
-    def _layouts(
-        self, raw: bytes, data: Bytes, heads: EventHeads
-    ) -> tuple[Integers, Integers] | None:
+    def _heads(self, events: EventSpans) -> EventHeads | None:
+        return read_heads(events.data, events.begins, events.ends, _KINDS, len(self._columns))
+
+    def _layouts(self, data: Bytes, heads: EventHeads) -> tuple[Integers, Integers] | None:
         """The layouts of the images, where all events have the same columns."""
         width = (len(self._columns) + 7) // 8
         updates = np.ascontiguousarray(heads.latter[heads.latter != heads.former])
@@ -118,9 +123,9 @@ class BlockDecoder:
         if len(updates) and not alike(data, updates, width):
             return None
         first = int(heads.former[0])
-        former = self._layout(raw[first : first + width])
+        former = self._layout(data[first : first + width].tobytes())
         first = int(updates[0]) if len(updates) else first
-        latter = self._layout(raw[first : first + width])
+        latter = self._layout(data[first : first + width].tobytes())
         return None if former is None or latter is None else (former, latter)
 
     def _layout(self, bitmap: bytes) -> Integers | None:
@@ -130,23 +135,28 @@ class BlockDecoder:
             return None
         return layout_of([(*self._extents[n], n) for n in present])
 
-    def _block(self, raw: bytes, data: Bytes, walk: Walk) -> RowBlock | None:
+    def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
+        raw = data.tobytes() if self._in_python else b""
         # Before the places of some values become those of their text.
         noted = tuple(self._note(raw, walk, column) for column in self._noted)
-        given = self._write_given(raw, data, walk)
-        lines = self._write(data, given, walk, self._line)
-        keys = self._write(data, given, walk, self._key_line) if self._key else lines
-        if lines is None or keys is None:
+        every = np.ones(len(walk.sizes), np.bool_)
+        given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
+        hashed = self._write(data, given, walk, self._hash_line, every)
+        if hashed is None:
             return None
-        if not self._hashed:
-            hashes = np.zeros(len(lines), np.uint32)
-        elif self._hashed == self._key:
-            hashes = line_checksums(keys)
-        else:
-            hashed = self._write(data, given, walk, self._hash_line)
-            if hashed is None:
+        hashes = line_checksums(hashed) if self._hashed else np.zeros(len(every), np.uint32)
+        wanted = every if own is None or own.all else own.holds(hashes)
+        given = self._write_given(raw, data, walk, self._then, wanted, given)
+        lines = self._write(data, given, walk, self._line, wanted)
+        if lines is None:
+            return None
+        keys = lines
+        if self._key:
+            same = self._hashed == self._key
+            written = hashed if same else self._write(data, given, walk, self._key_line, wanted)
+            if written is None:
                 return None
-            hashes = line_checksums(hashed)
+            keys = written
         return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, noted)
 
     def _note(self, raw: bytes, walk: Walk, column: int) -> NotedColumn:
@@ -155,7 +165,9 @@ class BlockDecoder:
             raw, walk.starts[:, column] - prefix, np.where(sizes == NULL, NULL, sizes + prefix)
         )
 
-    def _write(self, data: Bytes, given: Bytes, walk: Walk, formats: Integers) -> Lines | None:
+    def _write(
+        self, data: Bytes, given: Bytes, walk: Walk, formats: Integers, wanted: Truths
+    ) -> Lines | None:
         images = len(walk.sizes)
         room = images
         for how, column, first, *_ in formats.tolist():
@@ -172,6 +184,7 @@ class BlockDecoder:
             given,
             walk.starts,
             walk.sizes,
+            wanted,
             formats,
             self._pieces,
             self._piece_ends,
@@ -180,26 +193,35 @@ class BlockDecoder:
         )
         return Lines(out[: starts[-1]], starts) if fits else None
 
-    def _write_given(self, raw: bytes, data: Bytes, walk: Walk) -> Bytes:
-        """Write the values that the compiled loop does not know, and note where they are."""
-        parts: list[Bytes] = []
-        at = 0
-        for n in self._given:
-            images = np.flatnonzero(walk.sizes[:, n] != NULL)
+    def _write_given(
+        self,
+        raw: bytes,
+        data: Bytes,
+        walk: Walk,
+        columns: Sequence[int],
+        wanted: Truths,
+        given: Bytes,
+    ) -> Bytes:
+        """Write values of columns that the compiled loop does not know, and note where they are.
+
+        They stand behind those that are ``given`` already.
+        """
+        parts, at = [given], len(given)
+        for n in columns:
+            images = np.flatnonzero((walk.sizes[:, n] != NULL) & wanted)
             starts = walk.starts[images, n]
             text, places, sizes = self._fields(raw, data, n, starts)
             walk.starts[images, n] = places + at
             walk.sizes[images, n] = sizes
             parts.append(text)
             at += len(text)
-        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+        return np.concatenate(parts)
 
     def _fields(
         self, raw: bytes, data: Bytes, n: int, starts: Integers
     ) -> tuple[Bytes, Integers, Integers]:
         column = self._columns[n]
-        plain = not (column.before or column.behind)
-        if plain and column.type_code in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        if _is_float(column):
             size, kind = (4, "<f4") if column.type_code == ColumnType.FLOAT else (8, "<f8")
             stored = data[starts[:, None] + np.arange(size)]
             return float_text(stored.view(kind).ravel().astype(np.float64))
@@ -209,8 +231,15 @@ class BlockDecoder:
         return np.frombuffer(b"".join(fields), np.uint8), np.cumsum(sizes) - sizes, sizes
 
 
-def _expanded(raw: bytes, heads: EventHeads, ends: Integers) -> tuple[bytes, EventHeads, Integers]:
+def _is_float(column: ColumnFormat) -> bool:
+    """Whether values are floating-point numbers and nothing else: those have a compiled loop."""
+    number = column.type_code in (ColumnType.FLOAT, ColumnType.DOUBLE)
+    return number and not (column.before or column.behind)
+
+
+def _expanded(data: Bytes, heads: EventHeads, ends: Integers) -> tuple[Bytes, EventHeads, Integers]:
     """The events with the rows of compressed ones behind them, expanded."""
+    raw = data.tobytes()
     parts, at = [raw], len(raw)
     rows, ends = heads.rows.copy(), ends.copy()
     for event in np.flatnonzero(heads.compressed).tolist():
@@ -218,4 +247,4 @@ def _expanded(raw: bytes, heads: EventHeads, ends: Integers) -> tuple[bytes, Eve
         rows[event], ends[event] = at, at + len(part)
         parts.append(part)
         at += len(part)
-    return b"".join(parts), replace(heads, rows=rows), ends
+    return np.frombuffer(b"".join(parts), np.uint8), replace(heads, rows=rows), ends

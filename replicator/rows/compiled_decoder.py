@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.event_spans import EventSpans
+from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock, block_of_images
 from replicator.rows.row_lines import compile_decoder
 
@@ -37,7 +37,10 @@ class CompiledDecoder:
             else None
         )
 
-    def decode(self, events: Sequence[bytes]) -> RowBlock:
-        """The rows of whole events. Raises what `replicator.rows.row_lines.RowsDecoder` raises."""
-        block = self._blocks.decode(events) if self._blocks is not None else None
-        return block_of_images(self._careful.decode(events)) if block is None else block
+    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock:
+        """The rows of the events. Of those outside of ``own`` buckets lines and keys may be empty.
+
+        Raises what `replicator.rows.row_lines.RowsDecoder` raises.
+        """
+        block = self._blocks.decode(events, own) if self._blocks is not None else None
+        return block_of_images(self._careful.decode(events.split())) if block is None else block

@@ -16,9 +16,11 @@ from replicator.rows.compiled import (
     OUTPUT,
     TABLE,
     TRUTH,
+    TRUTHS,
     Bytes,
     Integers,
     Number,
+    Truths,
     compiled,
     inlined,
 )
@@ -212,12 +214,21 @@ def _put_rare(
     return put_digits(out, at, 1900 + year if year else 0, 4)
 
 
-@compiled(TRUTH, INPUT, INPUT, TABLE, TABLE, TABLE, INPUT, INTEGERS, OUTPUT, INTEGERS)
+@inlined
+def _always_fits(how: Number, form: Integers) -> bool:
+    """Whether any bytes of the right size are a value."""
+    if how == INTEGER:
+        return bool(form[4] == 0)
+    return how in (TEXT, GIVEN, CONSTANT, PADDED, YEAR)
+
+
+@compiled(TRUTH, INPUT, INPUT, TABLE, TABLE, TRUTHS, TABLE, INPUT, INTEGERS, OUTPUT, INTEGERS)
 def write_lines(
     data: Bytes,
     given: Bytes,
     starts: Integers,
     sizes: Integers,
+    wanted: Truths,
     formats: Integers,
     pieces: Bytes,
     piece_ends: Integers,
@@ -226,6 +237,7 @@ def write_lines(
 ) -> bool:
     """Write a line of the fields of ``formats`` for each image; False where a value is not one.
 
+    Images that are not ``wanted`` get no line, not even a newline; their values are looked at.
     ``starts`` and ``sizes`` are those of `replicator.rows.image_walk.Walk`, but for columns with
     the format `GIVEN`, whose fields stand in ``given``. ``pieces`` are bytes that fields are made
     of, the n-th from ``piece_ends[n]`` to ``piece_ends[n + 1]``. ``out`` must have room for each
@@ -235,9 +247,12 @@ def write_lines(
     at = 0
     for image in range(starts.shape[0]):
         line_starts[image] = at
+        unwanted = not wanted[image]
         for n in range(formats.shape[0]):
             form = formats[n]
             how = form[0]
+            if unwanted and _always_fits(how, form):
+                continue
             if how == CONSTANT:
                 at = _copy(out, at, pieces, piece_ends[form[2]], piece_ends[form[2] + 1])
                 out[at] = _TAB
@@ -273,7 +288,9 @@ def write_lines(
                 at = _copy(out, at, pieces, piece_ends[form[6]], piece_ends[form[6] + 1])
             out[at] = _TAB
             at += 1
-        if formats.shape[0]:
+        if unwanted:
+            at = line_starts[image]
+        elif formats.shape[0]:
             out[at - 1] = _NEWLINE
         else:
             out[at] = _NEWLINE

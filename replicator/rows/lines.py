@@ -25,7 +25,8 @@ from replicator.rows.compiled import (
 class Lines(Sequence[bytes]):
     """Lines as a server loads them, each with its newline, in ``text``.
 
-    ``starts`` has the place of each line, and behind them the end of the last one.
+    ``starts`` has the place of each line, and behind them the end of the last one. A line that
+    nobody wants has no bytes, not even a newline; such are left behind before all are asked for.
     """
 
     text: Bytes
@@ -65,7 +66,7 @@ class Lines(Sequence[bytes]):
         starts = np.zeros(len(indexes) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])
         text = np.empty(starts[-1], np.uint8)
-        _gather(self.text, np.ascontiguousarray(self.starts[indexes]), starts, text)
+        gather(self.text, np.ascontiguousarray(self.starts[indexes]), starts, text)
         return Lines(text, starts)
 
     def differ(self, these: Integers, those: Integers) -> Truths:
@@ -108,7 +109,8 @@ def bytes_of(lines: Sequence[bytes]) -> int:
 
 
 @compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT)
-def _gather(text: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+def gather(text: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+    """Copy runs of bytes: from ``begins[i]`` of ``text`` to ``out[starts[i]:starts[i + 1]]``."""
     for line in range(begins.shape[0]):
         size = starts[line + 1] - starts[line]
         source = text[begins[line] : begins[line] + size]

@@ -27,6 +27,7 @@ from replicator.routing.expression_filter import (
 )
 from replicator.routing.expression_types import ExpressionError, FilterColumn
 from replicator.rows.block_decoder import BlockDecoder
+from replicator.rows.event_spans import spans_of
 from replicator.rows.row_block import block_of_images
 from replicator.rows.row_images import Change, RowImages
 from replicator.rows.row_lines import compile_decoder
@@ -210,7 +211,7 @@ def test_what_passes_is_what_the_rules_say_of_each_row(shard: Shard) -> None:
         given_plan = plan.columns, plan.written, plan.key, plan.hashed, plan.generated
         noted = plan.filtering.indexes
         images = compile_decoder(*given_plan, noted=noted).decode(shard.events)
-        block = BlockDecoder(*given_plan, noted=noted).decode(shard.events)
+        block = BlockDecoder(*given_plan, noted=noted).decode(spans_of(shard.events))
         assert block is not None
         try:
             fates = one_by_one(shard, resolved, plan.filtering)

@@ -17,6 +17,7 @@ from replicator.binlog.types import ColumnType
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
+from replicator.rows.event_spans import spans_of
 from replicator.rows.row_block import block_of_images
 from replicator.rows.row_images import Change, RowImages
 from replicator.rows.row_lines import compile_decoder
@@ -49,7 +50,7 @@ class Read:
         generated = frozenset(range(len(self.formats))) - {*self.written}
         given = self.formats, self.written, (0,), (0,), generated
         images = compile_decoder(*given).decode(self.events)
-        block = BlockDecoder(*given).decode(self.events)
+        block = BlockDecoder(*given).decode(spans_of(self.events))
         assert block is not None
         assert rows_of(block) == rows_of(block_of_images(images))
         return images

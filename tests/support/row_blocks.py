@@ -10,7 +10,8 @@ Image = tuple[bytes, bytes, int] | None
 
 def rows_of(block: RowBlock) -> list[tuple[int, Image, Image]]:
     """The index of the event, and the images before and after, of each row."""
-    lines, keys, hashes = list(block.lines), list(block.keys), block.hashes.tolist()
-    images: list[Image] = [*zip(lines, keys, hashes, strict=True), None]
+    hashes = block.hashes.tolist()
+    images: list[Image] = [(block.lines[n], block.keys[n], h) for n, h in enumerate(hashes)]
+    images.append(None)
     rows = zip(block.event.tolist(), block.before.tolist(), block.after.tolist(), strict=True)
     return [(event, images[before], images[after]) for event, before, after in rows]

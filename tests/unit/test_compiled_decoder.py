@@ -15,7 +15,9 @@ from replicator.binlog.types import ColumnType
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled_decoder import CompiledDecoder
+from replicator.rows.event_spans import spans_of
 from replicator.rows.float_text import Doubles, float_text
+from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock, block_of_images
 from replicator.rows.row_format import extent
 from replicator.rows.row_lines import RowsDecoder, compile_decoder
@@ -220,9 +222,49 @@ def test_lines_are_those_of_the_careful_decoder(seed: int) -> None:
     events = [event(draw, columns, present) for _ in range(30)]
     given = (tuple(columns), written, key, hashed, generated)
     careful = compile_decoder(*given, constants=constants).decode(events)
-    block = BlockDecoder(*given, constants=constants).decode(events)
+    block = BlockDecoder(*given, constants=constants).decode(spans_of(events))
     assert block is not None
     assert rows_of(block) == rows_of(block_of_images(careful))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_rows_of_own_buckets_have_lines(seed: int) -> None:
+    draw = random.Random(seed)
+    columns = draw.sample(EVERY, draw.choice([3, 9, len(EVERY)]))
+    everything = tuple(range(len(columns)))
+    key = tuple(draw.sample(everything, 2))
+    given = (tuple(columns), everything, key, draw.choice([key, key[:1]]), frozenset[int]())
+    events = [event(draw, columns, [*everything]) for _ in range(30)]
+    own = OwnBuckets(4, frozenset(draw.sample(range(4), draw.randrange(1, 4))))
+    whole = rows_of(block_of_images(compile_decoder(*given).decode(events)))
+    block = BlockDecoder(*given).decode(spans_of(events), own)
+    assert block is not None
+
+    def kept(image: Image) -> Image:
+        return image if image and image[2] % 4 in own.own else None
+
+    found = [(event, kept(before), kept(after)) for event, before, after in rows_of(block)]
+    assert found == [(event, kept(before), kept(after)) for event, before, after in whole]
+    lines = sum(
+        len(line) + 1 for _, *both in found for image in both if image for line in image[:1]
+    )
+    assert len(block.lines.text) == lines
+
+
+@pytest.mark.parametrize("of", EVERY, ids=lambda of: of.name)
+def test_damage_is_found_in_rows_of_any_bucket(of: ColumnFormat) -> None:
+    draw = random.Random(of.name)
+    given = ((column("id", ColumnType.LONG), of), (0, 1), (0,), (0,), frozenset[int]())
+    decoder = BlockDecoder(*given)
+    for _ in range(100):
+        whole = bytearray(event(draw, [*given[0]], [0, 1], draw.choice([23, 24, 25, 30])))
+        whole[draw.randrange(19, len(whole))] = draw.randrange(256)
+        events = spans_of([bytes(whole)])
+        mine = [decoder.decode(events, OwnBuckets(2, frozenset({n}))) for n in range(2)]
+        if decoder.decode(events) is None:
+            assert mine == [None, None]
+        else:
+            assert None not in mine
 
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: of.name)
@@ -242,7 +284,11 @@ def outcome(
     decoder: RowsDecoder | CompiledDecoder, damaged: bytes
 ) -> list[tuple[int, Image, Image]] | str:
     try:
-        found = decoder.decode([damaged])
+        found = (
+            decoder.decode(spans_of([damaged]))
+            if isinstance(decoder, CompiledDecoder)
+            else decoder.decode([damaged])
+        )
         return rows_of(found if isinstance(found, RowBlock) else block_of_images(found))
     except (BinlogError, NoRoomError) as error:
         return f"{type(error).__name__}: {error}"
@@ -253,8 +299,8 @@ def test_events_with_different_columns_are_decoded_too() -> None:
     draw = random.Random(1)
     events = [event(draw, columns, [0, 1], 23), event(draw, columns, [0], 23)]
     given = (tuple(columns), (0,), (0,), (0,), frozenset({1}))
-    assert BlockDecoder(*given).decode(events) is None
-    block = CompiledDecoder(*given).decode(events)
+    assert BlockDecoder(*given).decode(spans_of(events)) is None
+    block = CompiledDecoder(*given).decode(spans_of(events))
     assert rows_of(block) == rows_of(block_of_images(compile_decoder(*given).decode(events)))
     assert set(block.event.tolist()) == {0, 1}
 
@@ -264,12 +310,12 @@ def test_a_column_that_is_missing_is_told() -> None:
     partial = event(random.Random(1), columns, [0], EventType.WRITE_ROWS_V2)
     given = (tuple(columns), (0, 1), (0,), (0,), frozenset[int]())
     with pytest.raises(BinlogError, match=r"lacks b\."):
-        CompiledDecoder(*given).decode([partial])
+        CompiledDecoder(*given).decode(spans_of([partial]))
 
 
 def test_no_events_give_no_rows() -> None:
     given = ((column("a", ColumnType.LONG),), (0,), (0,), (0,), frozenset[int]())
-    assert rows_of(CompiledDecoder(*given).decode([])) == []
+    assert rows_of(CompiledDecoder(*given).decode(spans_of([]))) == []
 
 
 def test_numbers_with_a_point_are_as_python_writes_them() -> None:

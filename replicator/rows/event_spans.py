@@ -1,0 +1,51 @@
+"""Row events where they lie: the bytes of many in one buffer, and where each begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from replicator.rows.compiled import Bytes, Integers
+from replicator.rows.lines import gather
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpans:
+    """Whole events, from their 19-byte headers on, without checksums.
+
+    Event i is ``data[begins[i]:ends[i]]``; there may be other bytes between them.
+    """
+
+    data: Bytes
+    begins: Integers
+    ends: Integers
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def one(self, index: int) -> EventSpans:
+        """One of the events."""
+        return EventSpans(self.data, self.begins[index : index + 1], self.ends[index : index + 1])
+
+    def split(self) -> list[bytes]:
+        """The events one by one."""
+        data = self.data.data
+        spans = zip(self.begins.tolist(), self.ends.tolist(), strict=True)
+        return [bytes(data[begin:end]) for begin, end in spans]
+
+    def gathered(self) -> EventSpans:
+        """The same events with nothing between them."""
+        starts = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.ends - self.begins, out=starts[1:])
+        data = np.empty(starts[-1], np.uint8)
+        gather(self.data, self.begins, starts, data)
+        return EventSpans(data, starts[:-1], starts[1:])
+
+
+def spans_of(events: Sequence[bytes]) -> EventSpans:
+    """Events that were apart."""
+    ends = np.cumsum([len(event) for event in events], dtype=np.int64)
+    begins = ends - np.array([len(event) for event in events], np.int64)
+    return EventSpans(np.frombuffer(b"".join(events), np.uint8), begins, ends)
