@@ -17,6 +17,7 @@ import numpy as np
 from replicator.downstream.writing import NetChanges
 from replicator.mysql.names import Member
 from replicator.pipeline.entries import Entries
+from replicator.pipeline.key_order import key_ranks
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.touches import TouchedKeys, Touches, touched_keys, touches_of
@@ -127,11 +128,16 @@ def _together(
     changed = both[other_columns | entries.lines.differ(before[both], after[both])]
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
-    gone, come = (
-        np.sort(np.concatenate([np.flatnonzero(part), anew]))
-        for part in (existed & ~exists, exists & ~existed)
+    # Random places of a large table cost the target a page each.
+    ranks = key_ranks(entries.keys, key, len(numbers.plans[plans[0]].key))[::-1]
+    gone, over, come = (
+        part[np.lexsort(ranks[:, part])]
+        for part in (
+            np.concatenate([np.flatnonzero(existed & ~exists), anew]),
+            changed[put_over],
+            np.concatenate([np.flatnonzero(exists & ~existed), anew]),
+        )
     )
-    over = changed[put_over]
     return _changes(
         entries,
         numbers,

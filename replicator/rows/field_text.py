@@ -215,6 +215,14 @@ def _put_rare(
 
 
 @inlined
+def _put_null(out: Bytes, at: Number) -> Number:
+    out[at] = _BACKSLASH
+    out[at + 1] = _NULL_MARK
+    out[at + 2] = _TAB
+    return at + 3
+
+
+@inlined
 def _always_fits(how: Number, form: Integers) -> bool:
     """Whether any bytes of the right size are a value."""
     if how == INTEGER:
@@ -241,8 +249,7 @@ def write_lines(
     ``starts`` and ``sizes`` are those of `replicator.rows.image_walk.Walk`, but for columns with
     the format `GIVEN`, whose fields stand in ``given``. ``pieces`` are bytes that fields are made
     of, the n-th from ``piece_ends[n]`` to ``piece_ends[n + 1]``. ``out`` must have room for each
-    field's bytes at most: `LONGEST`, twice a text's, a piece's. ``line_starts`` has an entry more
-    than there are images.
+    field's bytes: `LONGEST`, twice a text's, a piece's; ``line_starts`` for an end, too.
     """
     at = 0
     for image in range(starts.shape[0]):
@@ -262,10 +269,7 @@ def write_lines(
             size = sizes[image, column]
             start = starts[image, column]
             if size < 0:
-                out[at] = _BACKSLASH
-                out[at + 1] = _NULL_MARK
-                out[at + 2] = _TAB
-                at += 3
+                at = _put_null(out, at)
                 continue
             if form[5] >= 0:
                 at = _copy(out, at, pieces, piece_ends[form[5]], piece_ends[form[5] + 1])
