@@ -7,8 +7,8 @@ import random
 import time
 from collections.abc import Iterable, Sequence
 
-from benchmarks.task import BenchmarkError
-from benchmarks.workloads import SCHEMA, TARGET_SCHEMA
+from benchmarks.errors import BenchmarkError
+from benchmarks.estate import SCHEMA, TARGET_SCHEMA
 from replicator.sandbox.server import DatabaseServer
 
 COLUMNS = (

@@ -89,6 +89,22 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
+def cpu_by_kind(root: int) -> dict[str, float]:
+    """The CPU seconds of a tree by kind of process; those that ended since a former look go on
+    in who has waited for them."""
+    cpu = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+    for pid in descendants(root):
+        if fields := _stat(pid):
+            cpu["driver" if pid == root else _kind(pid)] += sum(map(int, fields[11:15])) / _TICKS
+    return cpu
+
+
+def tree_seconds(root: int) -> float:
+    """The CPU time of a process and its descendants, with those that ended and were waited for."""
+    fields = filter(None, map(_stat, descendants(root)))
+    return sum(sum(map(int, f[11:15])) for f in fields) / _TICKS
+
+
 def machine_seconds() -> float:
     """The CPU time that all processes together have used since the machine's start."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()

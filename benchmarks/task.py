@@ -8,116 +8,131 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import yaml
 
 from actors.control.client import NotRunningError, ask
 from actors.control.protocol import Request
-from benchmarks.workloads import SCHEMA, TARGET_SCHEMA, Table
+from benchmarks.errors import BenchmarkError
+from benchmarks.estate import SCHEMA, TARGET_SCHEMA, Estate
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 
+NAME = "bench"
 LOOK_SECONDS = 0.1
-PATIENCE = 1200.0
-STOP_SECONDS = 60.0
+PATIENCE = 3600.0
+STOP_SECONDS = 120.0
 
-
-class BenchmarkError(Exception):
-    """A run can't be measured; the message says why."""
+T = TypeVar("T")
 
 
 class RunningTask:
     """A task that runs; its times are seconds since the epoch."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
-        self.name = name
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.pid = process.pid
         self._process = process
         self._log = log
 
     def await_reading(self) -> float:
-        """Wait until the binlog is being read; when that began."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            for record in self._records():
-                if record["event"] == "source.connected":
-                    return datetime.fromisoformat(record["timestamp"]).timestamp()
-            self._check(deadline)
-            time.sleep(LOOK_SECONDS / 5)
+        """Wait until the task runs and a binlog is being read; when both were so."""
+        return max(self.await_event("source.connected"), self.await_event("task.running"))
 
-    def await_applied(self, end: BinlogPosition) -> TaskStatus:
-        """Wait until all up to ``end`` is applied."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
+    def await_event(self, name: str) -> float:
+        """Wait until the log has an event; when it first came."""
+
+        def found() -> float | None:
+            records = (record for record in self.records() if record["event"] == name)
+            first = next(records, None)
+            return datetime.fromisoformat(first["timestamp"]).timestamp() if first else None
+
+        return self.until(found, f"event {name}", LOOK_SECONDS / 5)
+
+    def await_applied(self, ends: Sequence[BinlogPosition]) -> TaskStatus:
+        """Wait until all up to ``ends``, one for each source, is applied."""
+
+        def applied() -> TaskStatus | None:
             status = self.status()
-            if status is not None:
-                if status.error is not None:
-                    raise BenchmarkError(f"the task reports an error: {status.error.message}")
-                applied = status.sources[0].applied_position if status.sources else ""
-                if applied and _position(applied).key >= end.key:
-                    return status
-            self._check(deadline)
-            time.sleep(LOOK_SECONDS)
+            if status is None:
+                return None
+            places = {source.source: source.applied_position for source in status.sources}
+            behind = [
+                number
+                for number, end in enumerate(ends)
+                if not (place := places.get(source_id(number))) or _position(place).key < end.key
+            ]
+            return None if behind else status
+
+        return self.until(applied, "having caught up")
+
+    def until(self, look: Callable[[], T | None], what: str, pause: float = LOOK_SECONDS) -> T:
+        """Look until there is something. Raises BenchmarkError where the task ends before."""
+        deadline = time.monotonic() + PATIENCE
+        while (found := look()) is None:
+            if self._process.poll() is not None:
+                raise BenchmarkError(f"the task ended before {what}: {self.records()[-3:]}")
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"no {what} in {PATIENCE:.0f} s: {self.records()[-3:]}")
+            time.sleep(pause)
+        return found
 
     def status(self) -> TaskStatus | None:
-        """What it tells about itself; None while it starts."""
+        """What it tells about itself; None while it starts. Raises BenchmarkError for a fault."""
         try:
-            reply = anyio.run(partial(ask, self.name, Request("status")))
+            reply = anyio.run(partial(ask, NAME, Request("status")))
         except NotRunningError:
             return None
-        return TaskStatus.from_dict(dict(reply.body))
+        status = TaskStatus.from_dict(dict(reply.body))
+        faults = [status.error, *(part.error for part in status.blocked)]
+        for fault in faults:
+            if fault is not None:
+                raise BenchmarkError(f"the task reports a fault: {fault.message}")
+        return status
 
-    def _records(self) -> list[dict[str, Any]]:
+    def wait(self) -> int:
+        """Wait for the process to end by itself; its exit code."""
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired as error:
+            raise BenchmarkError(f"the task has not ended in {PATIENCE:.0f} s") from error
+
+    def records(self) -> list[dict[str, Any]]:
+        """The log so far."""
         if not self._log.exists():
             return []
-        return [json.loads(line) for line in self._log.read_text().splitlines() if line]
-
-    def _check(self, deadline: float) -> None:
-        if self._process.poll() is not None:
-            raise BenchmarkError(f"the task ended by itself: {self._records()[-3:]}")
-        if time.monotonic() > deadline:
-            raise BenchmarkError(f"the task has not come to its end in {PATIENCE:.0f} s")
+        lines = self._log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 @contextmanager
 def running_task(
-    table: Table,
-    source: DatabaseServer,
-    start: BinlogPosition,
-    target: DatabaseServer,
-    folder: Path,
-    settings: dict[str, Any],
+    values: dict[str, Any], target: DatabaseServer, folder: Path
 ) -> Iterator[RunningTask]:
-    """Merge a table from ``start`` on, with no memory of an earlier run, until the block ends."""
-    name = f"bench-{table.name}"
+    """Run a task with no memory of an earlier run, until the block ends."""
     target.execute(f"DROP DATABASE IF EXISTS {TARGET_SCHEMA}_meta")
     task_file = folder / "task.yaml"
-    task_file.write_text(yaml.safe_dump(_task(name, table, source, start, target) | settings))
+    task_file.write_text(yaml.safe_dump(values))
     log = folder / "task.log"
     log.unlink(missing_ok=True)
-    runtime = folder / "run"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    # This process asks the task over its socket, and so looks where the task puts it.
-    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
     with (folder / "console.log").open("wb") as console:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "run", str(task_file), "--log-file", str(log)],
+            command("run", str(task_file), "--log-file", str(log)),
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(folder)},
+            env=environment(folder),
             start_new_session=True,
         )
     try:
-        yield RunningTask(name, process, log)
+        yield RunningTask(process, log)
         process.terminate()
         process.wait(STOP_SECONDS)
     finally:
@@ -127,47 +142,69 @@ def running_task(
         process.wait()
 
 
-def end_of(server: DatabaseServer) -> BinlogPosition:
-    """Where the server's binlog ends now."""
-    (row,) = server.execute("SHOW MASTER STATUS")
-    return BinlogPosition(str(row[0]), int(row[1]))
+def command(*arguments: str) -> list[str]:
+    """The command line of `replicator` from this tree."""
+    return [sys.executable, "-m", "cli", *arguments]
 
 
-def _position(text: str) -> BinlogPosition:
-    file, _, offset = text.rpartition(":")
-    return BinlogPosition(file, int(offset))
+def environment(folder: Path) -> dict[str, str]:
+    """That of a task whose socket and temporary files are in the folder."""
+    runtime = folder / "run"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    # This process asks the task over its socket, and so looks where the task puts it.
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+    return {**os.environ, "TMPDIR": str(folder)}
 
 
-def _task(
-    name: str, table: Table, source: DatabaseServer, start: BinlogPosition, target: DatabaseServer
+def source_id(number: int) -> str:
+    """The name that a task has for the server of this number."""
+    return f"source-{number}"
+
+
+def task_values(
+    estate: Estate,
+    target: DatabaseServer,
+    starts: Sequence[BinlogPosition] | None,
+    shard_mode: str = "",
 ) -> dict[str, Any]:
+    """The task file that merges the estate: from ``starts`` on, or, without them, a full copy."""
+    numbers = range(len(estate.servers))
+    instances: list[dict[str, Any]] = [
+        {
+            "source-id": source_id(number),
+            "route-rules": [table.name for table in estate.tables],
+            "block-allow-list": "shards",
+        }
+        for number in numbers
+    ]
+    if starts is not None:
+        for instance, start in zip(instances, starts, strict=True):
+            instance["meta"] = {"binlog-name": start.file, "binlog-pos": start.offset}
     return {
-        "name": name,
-        "task-mode": "incremental",
+        "name": NAME,
+        "task-mode": "full" if starts is None else "incremental",
+        "shard-mode": shard_mode,
         "meta-schema": f"{TARGET_SCHEMA}_meta",
-        "target-database": endpoint(target),
-        "sources": [{"source-id": "source", "from": endpoint(source)}],
-        "mysql-instances": [
-            {
-                "source-id": "source",
-                "meta": {"binlog-name": start.file, "binlog-pos": start.offset},
-                "route-rules": ["merge"],
-                "block-allow-list": "shards",
-            }
+        "target-database": _endpoint(target),
+        "sources": [
+            {"source-id": source_id(number), "from": _endpoint(estate.servers[number])}
+            for number in numbers
         ],
+        "mysql-instances": instances,
         "routes": {
-            "merge": {
+            table.name: {
                 "schema-pattern": SCHEMA,
                 "table-pattern": f"{table.name}_*",
                 "target-schema": TARGET_SCHEMA,
                 "target-table": table.name,
             }
+            for table in estate.tables
         },
         "block-allow-list": {"shards": {"do-dbs": [SCHEMA]}},
     }
 
 
-def endpoint(server: DatabaseServer) -> dict[str, Any]:
+def _endpoint(server: DatabaseServer) -> dict[str, Any]:
     """A server as task files name it."""
     return {
         "host": server.host,
@@ -175,3 +212,8 @@ def endpoint(server: DatabaseServer) -> dict[str, Any]:
         "user": server.user,
         "password": server.password,
     }
+
+
+def _position(text: str) -> BinlogPosition:
+    file, _, offset = text.rpartition(":")
+    return BinlogPosition(file, int(offset))

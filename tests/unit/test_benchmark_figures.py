@@ -3,11 +3,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.latency import percentile
-from benchmarks.processes import ProcessTreeWatch, descendants
+from benchmarks.processes import ProcessTreeWatch, descendants, tree_seconds
+from benchmarks.report import content, costs, of_a_run, table
+from benchmarks.row import Line, Measured, Row
+from benchmarks.rows import ROWS
+from benchmarks.sizes import TINY, changed
 
 
 @pytest.mark.parametrize(
@@ -32,3 +38,60 @@ def test_watch_counts_the_cpu_time_of_children() -> None:
     assert usage.cpu_workers >= 0.25
     assert usage.tree > 0
     assert usage.driver > 0
+
+
+def test_the_time_of_children_that_have_ended_is_counted() -> None:
+    before = tree_seconds(os.getpid())
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    assert tree_seconds(os.getpid()) - before >= 0.25
+
+
+def test_rows_and_their_lines_have_names_of_their_own() -> None:
+    names = [row.name for row in ROWS]
+    keys = [line.key for row in ROWS for line in row.lines]
+    assert len(set(names)) == len(names)
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("line", [line for row in ROWS for line in row.lines], ids=lambda n: n.key)
+def test_a_goal_is_better_than_its_floor(line: Line) -> None:
+    assert line.reaches(line.goal, line.floor)
+    assert not line.reaches(line.floor, line.goal)
+
+
+FAST = Line("fast", "inserts", "loading", 1.0, 0.6)
+LATE = Line("late", "latency", "-", 0.02, 0.06, "s", lower_is_better=True)
+
+
+def figures(fast: list[float], late: list[float], task: dict[str, float]) -> dict[str, object]:
+    row = Row("one", (FAST, LATE), lambda _: nullcontext(lambda: Measured({}, {})))
+    runs = [
+        of_a_run(Measured({"fast": f, "late": n}, {"task": task}), 0.5)
+        for f, n in zip(fast, late, strict=True)
+    ]
+    return content([row], {"one": runs})
+
+
+def test_the_table_shows_medians_beside_goal_and_floor_and_marks_those_below_it() -> None:
+    shown = table(figures([0.7, 0.4, 0.5], [0.01, 0.05, 0.03], {})).splitlines()
+    times = "\N{MULTIPLICATION SIGN}"
+    assert shown[2] == (
+        f"| inserts | loading | **0.50 {times}** | 1.00 {times} | 0.60 {times}"
+        " | 0.70, 0.40, 0.50 | 0.5 |"
+    )
+    assert shown[3] == ("| latency | - | 0.030 s | 0.020 s | 0.060 s | 0.010, 0.050, 0.030 | 0.5 |")
+
+
+def test_costs_are_those_of_a_million_rows() -> None:
+    task = {"rows": 500_000, "rate": 1000.0, "memory": 1 << 30, "memory_driver": 1 << 20}
+    task |= {"cpu_driver": 1.0, "cpu_java": 0.1, "cpu_workers": 2.0, "cpu_target": 3.0}
+    shown = costs(figures([1.0], [1.0], task | {"others": 0.2})).splitlines()
+    assert shown[2] == "| one | 1,000 | 2.0 | 0.2 | 4.0 | 6.0 | 1,024 | 1 | 0.2 |"
+
+
+def test_sizes_are_changed_by_name() -> None:
+    made = changed(TINY, {"order_rows": 5, "targets": [1, 2]})
+    assert (made.order_rows, made.targets, made.blobs) == (5, (1, 2), TINY.blobs)
+    with pytest.raises(BenchmarkError, match="no_such"):
+        changed(TINY, {"no_such": 1})

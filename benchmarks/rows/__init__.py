@@ -1,0 +1,39 @@
+"""The rows of the benchmark's table, in its order."""
+
+from __future__ import annotations
+
+from benchmarks.row import Row
+from benchmarks.rows import (
+    alters,
+    full_copy,
+    growth,
+    hot_keys,
+    idle,
+    inserts,
+    large_rows,
+    latency,
+    memory,
+    small_transactions,
+    start,
+    tidb,
+)
+
+ROWS: tuple[Row, ...] = (
+    inserts.ROW,
+    small_transactions.ROW,
+    tidb.ROW,
+    hot_keys.ROW,
+    large_rows.WIDE,
+    large_rows.BLOBS,
+    full_copy.ROW,
+    latency.ROW,
+    growth.TARGETS,
+    growth.SOURCES,
+    growth.SOURCES_OF_CHANGES,
+    growth.MEMBERS,
+    alters.ROW,
+    memory.TRANSACTION,
+    memory.BACKLOG,
+    start.ROW,
+    idle.ROW,
+)
