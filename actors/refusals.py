@@ -8,8 +8,7 @@ from actors.faults import FatalError, of_source, of_target
 from replicator.checks.connecting import explain
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.errors import (
-    ACCESS_DENIED,
-    HOST_REFUSED,
+    LOGIN_REFUSED,
     MISSING_PRIVILEGE,
     DatabaseUnavailableError,
     error_code,
@@ -28,7 +27,7 @@ def refusal(
         return DatabaseUnavailableError(f"{address}: {error}")
     code = error_code(error)
     finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"
-    if code in ACCESS_DENIED | HOST_REFUSED:
+    if code in LOGIN_REFUSED:
         finding, way = explain(address, error)
     elif code in MISSING_PRIVILEGE:
         way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"

@@ -6,11 +6,12 @@ import zlib
 from dataclasses import dataclass
 
 import config.rules
-from config.endpoints import Endpoint, TargetDatabase
+from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
-from replicator.binlog.connection import SourceAddress, TlsFiles
+from replicator.binlog.connection import SourceAddress
 from replicator.checks.items import ALL, FOREIGN_KEYS
 from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.tls import Pem, Tls
 from replicator.routing.allow_list import AllowList, TableFilter
 from replicator.routing.column_mapping import MappingRule
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
@@ -53,7 +54,6 @@ class SourceSetup:
 
 def address_of(endpoint: Endpoint) -> DatabaseAddress:
     """How to reach a server."""
-    security = endpoint.security
     session: tuple[tuple[str, str], ...] = ()
     if isinstance(endpoint, TargetDatabase):
         session = tuple((name, str(value)) for name, value in endpoint.session.items())
@@ -62,34 +62,30 @@ def address_of(endpoint: Endpoint) -> DatabaseAddress:
         port=endpoint.port,
         user=endpoint.user,
         password=endpoint.password.get_secret_value(),
-        ssl_ca=security.ssl_ca if security else "",
-        ssl_cert=security.ssl_cert if security else "",
-        ssl_key=security.ssl_key if security else "",
+        tls=_tls_of(endpoint.security),
         session=session,
     )
+
+
+def _tls_of(security: Security | None) -> Tls | None:
+    """What the connections of a server must have; None where nothing is asked for."""
+    if security is None:
+        return None
+    ca, cert, key = (Pem(p.file, p.text.get_secret_value()) for p in security.parts())
+    tls = Tls(ca, cert, key, security.cert_allowed_cn)
+    return tls if tls != Tls() else None
 
 
 def source_address(setup: SourceSetup) -> SourceAddress:
     """How the binlog of a source is reached."""
     address = setup.address
-    tls = address.ssl_ca or address.ssl_cert
     return SourceAddress(
         host=address.host,
         port=address.port,
         user=address.user,
         password=address.password,
-        tls=TlsFiles(address.ssl_ca, address.ssl_cert, address.ssl_key) if tls else None,
+        tls=address.tls,
     )
-
-
-def executor_files(task: Task) -> tuple[str, ...]:
-    """The files that the task's executors must be able to read: those of ``security``."""
-    servers: list[Endpoint] = [task.target_database]
-    if task.task_mode != "incremental":
-        servers += [task.source(instance.source_id).connection for instance in task.mysql_instances]
-    addresses = map(address_of, servers)
-    files = {name for a in addresses for name in (a.ssl_ca, a.ssl_cert, a.ssl_key) if name}
-    return tuple(sorted(files))
 
 
 def source_setups(task: Task) -> tuple[SourceSetup, ...]:

@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from config.base import Section
+from config.pem import Certificate, EncodedCertificate, EncodedKey, PrivateKey
 from config.values import Scalar, Whole, parse_whole
+
+_NOTHING = SecretStr("")
+
+
+@dataclass(frozen=True, slots=True)
+class PemPart:
+    """A certificate or key: its file, and the text itself where the task file holds it."""
+
+    file: str
+    text: SecretStr
+
+    def __bool__(self) -> bool:
+        return bool(self.file or self.text)
 
 
 class Security(Section):
-    """TLS of a connection; relative paths start at the folder the process runs in."""
+    """TLS of a connection. It is encrypted without this section, too, where the server has TLS, but
+    then any server is believed. With an authority, the server's certificate must be one that it has
+    signed, and be for `host`; with anything at all here, there is no connection without TLS.
+
+    What is given in several ways counts in this order: bytes, base64, file. Relative paths start at
+    the folder the process runs in. Files are read for each connection, on this host only.
+    """
 
     ssl_ca: str = ""
     """File of the certificate authority that signed the server's certificate."""
     ssl_cert: str = ""
-    """File of the client's certificate; together with `ssl-key`."""
+    """File of the client's certificate, with those that lead to its authority behind it; together
+    with `ssl-key`."""
     ssl_key: str = ""
-    """File of the client's private key; together with `ssl-cert`."""
+    """File of the client's private key, not encrypted; together with `ssl-cert`."""
     cert_allowed_cn: tuple[str, ...] = ()
-    """Names that the server's certificate may have."""
-    ssl_ca_bytes: Any = ""
-    """The content of `ssl-ca`."""
-    ssl_cert_bytes: Any = ""
-    """The content of `ssl-cert`."""
-    ssl_key_bytes: Any = ""
-    """The content of `ssl-key`."""
-    ssl_ca_base64: str = ""
-    """The content of `ssl-ca`, encoded."""
-    ssl_cert_base64: str = ""
-    """The content of `ssl-cert`, encoded."""
-    ssl_key_base64: str = ""
-    """The content of `ssl-key`, encoded."""
+    """Names of which the server's certificate must have one, instead of that of `host`; together
+    with an authority."""
+    ssl_ca_bytes: Certificate = _NOTHING
+    """The content of `ssl-ca`, as text or a list of bytes."""
+    ssl_cert_bytes: Certificate = _NOTHING
+    """The content of `ssl-cert`, likewise."""
+    ssl_key_bytes: PrivateKey = _NOTHING
+    """The content of `ssl-key`, likewise."""
+    ssl_ca_base64: EncodedCertificate = _NOTHING
+    """The content of `ssl-ca`, in base64."""
+    ssl_cert_base64: EncodedCertificate = _NOTHING
+    """The content of `ssl-cert`, in base64."""
+    ssl_key_base64: EncodedKey = _NOTHING
+    """The content of `ssl-key`, in base64."""
+
+    def parts(self) -> tuple[PemPart, PemPart, PemPart]:
+        """The authority, the client's certificate, its key."""
+        return (
+            PemPart(self.ssl_ca, self.ssl_ca_bytes or self.ssl_ca_base64),
+            PemPart(self.ssl_cert, self.ssl_cert_bytes or self.ssl_cert_base64),
+            PemPart(self.ssl_key, self.ssl_key_bytes or self.ssl_key_base64),
+        )
 
     @model_validator(mode="after")
-    def _pair(self) -> Security:
-        if bool(self.ssl_cert) != bool(self.ssl_key):
+    def _belong_together(self) -> Security:
+        authority, certificate, key = self.parts()
+        if bool(certificate) != bool(key):
             raise ValueError("`ssl-cert` and `ssl-key` belong together: give both or neither")
+        if self.cert_allowed_cn and not authority:
+            raise ValueError(
+                "`cert-allowed-cn` says nothing without the authority that vouches for the names:"
+                " give `ssl-ca`, too"
+            )
         return self
 
 

@@ -25,8 +25,6 @@ class Unsupported:
     """The values that are not supported; none: every value that is not empty."""
     modes: tuple[str, ...] = ()
     """The values of ``task-mode`` with which it is not; none: with each."""
-    secret: bool = False
-    """The value is not shown."""
 
     def applies(self, value: object) -> bool:
         """Whether this value of the key is not supported."""
@@ -37,25 +35,6 @@ _COPIES = ("full", "all")
 _WHERE = (
     "copying only the rows that meet a condition",
     "delete the key; rows that changed later would come from the binlog, whatever they hold",
-)
-
-_INLINE_TLS = tuple(
-    Unsupported(
-        f"{place}.security.ssl-{part}-{form}",
-        "a certificate or key within the task file",
-        f"write it to a file of its own and name that in `ssl-{part}`",
-        secret=True,
-    )
-    for place in ("target-database", "sources.*.from")
-    for part in ("ca", "cert", "key")
-    for form in ("bytes", "base64")
-) + tuple(
-    Unsupported(
-        f"{place}.security.cert-allowed-cn",
-        "checking the name in the server's certificate",
-        "name the authority that signed it in `ssl-ca`, and delete the key",
-    )
-    for place in ("target-database", "sources.*.from")
 )
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
@@ -71,7 +50,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         "delete the key, or leave the source out of mysql-instances",
         (False,),
     ),
-    *_INLINE_TLS,
     Unsupported("mydumpers.*.where", *_WHERE, modes=_COPIES),
     Unsupported("mysql-instances.*.mydumper.where", *_WHERE, modes=_COPIES),
 )
@@ -85,6 +63,6 @@ def find_unsupported(data: object) -> Iterator[tuple[Path, str]]:
             continue
         for path, value in select(data, entry.pattern):
             if entry.applies(value):
-                named = f" (`{value}`)" if isinstance(value, str) and not entry.secret else ""
+                named = f" (`{value}`)" if isinstance(value, str) else ""
                 instead = f"; {entry.instead}" if entry.instead else ""
                 yield path, f"not supported yet{named}: {entry.what}{instead}"

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from actors.faults import FatalError, TransientError
 from actors.task.opening import Opening
-from actors.task_setup import executor_files
 from config.models import Task
 from replicator.pipeline.cluster import ClusterError
 from replicator.pipeline.session import close_session, ready_session
@@ -54,7 +53,7 @@ class TaskSpark:
 
     def _open_ready(self) -> SparkSession:
         spark = self._task.spark
-        return ready_session(spark.master, spark.conf, self._task.name, executor_files(self._task))
+        return ready_session(spark.master, spark.conf, self._task.name)
 
     def _opened(self, opening: Opening[SparkSession]) -> SparkSession:
         where = f"spark.master {self._task.spark.master}"

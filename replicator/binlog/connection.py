@@ -31,10 +31,12 @@ from replicator.binlog.failures import StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
-from replicator.mysql.address import CONNECT_TIMEOUT
+from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.session import connect
 from replicator.mysql.session_defaults import session_defaults
+from replicator.mysql.tls import Tls, TlsError
 
 _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12
@@ -49,23 +51,14 @@ _RECEIVE_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """Paths of PEM files: CA to verify the server with, client certificate and its key."""
-
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SourceAddress:
-    """How to reach and log in to a source. Without ``tls`` the client's default applies."""
+    """How to reach and log in to a source. Without ``tls``, TLS is used where there is any."""
 
     host: str
     port: int
     user: str
     password: str = field(default="", repr=False)
-    tls: TlsFiles | None = None
+    tls: Tls | None = None
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -118,8 +111,6 @@ class BinlogConnection:
                 return self._open()
             except pymysql.MySQLError as error:
                 raise self._translated(error) from error
-            except (FileNotFoundError, PermissionError, ssl.SSLError) as error:
-                raise self.failure(ErrorCode.CR_SSL_CONNECTION_ERROR, str(error)) from error
             except OSError as error:
                 raise StreamLostError(f"{self._address}: {error}") from error
 
@@ -213,26 +204,9 @@ class BinlogConnection:
             )
 
     def _connect(self) -> Any:
-        tls: dict[str, Any] = {}
-        if self._address.tls is not None:
-            tls = {
-                "ssl_ca": self._address.tls.ca,
-                "ssl_cert": self._address.tls.cert,
-                "ssl_key": self._address.tls.key,
-                "ssl_verify_cert": self._address.tls.ca is not None,
-            }
-        return pymysql.connect(
-            host=self._address.host,
-            port=self._address.port,
-            user=self._address.user,
-            password=self._address.password,
-            charset="utf8mb4",
-            autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT,
-            read_timeout=self._timeout,
-            write_timeout=self._timeout,
-            **tls,
-        )
+        where = self._address
+        login = DatabaseAddress(where.host, where.port, where.user, where.password, where.tls)
+        return connect(login, timeout=self._timeout)
 
     def _open(self) -> tuple[ServerInfo, str]:
         self._connection = self._connect()
@@ -348,15 +322,12 @@ class BinlogConnection:
             return tuple(cursor.fetchall())
 
     def _translated(self, error: pymysql.MySQLError) -> BinlogError | StreamLostError:
-        """PyMySQL's exception carries (number, text) where the server gave them.
-
-        It tells a certificate that does not hold as a failed connection, with the cause attached.
-        """
+        """PyMySQL's exception carries (number, text) where the server gave them."""
+        if isinstance(error, TlsError):
+            return BinlogError(f"The binlog can't be read: {error.args[-1]}. {error.way_out}.")
         code, message = (
             error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
         )
-        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
-            code = ErrorCode.CR_SSL_CONNECTION_ERROR
         return self.failure(int(code), str(message))
 
     def binlogs(self) -> list[tuple[str, int]]:

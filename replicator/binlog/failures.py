@@ -47,8 +47,6 @@ _ADVICE: dict[int, str] = {
     " ON *.* to the user (MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
     ErrorCode.ER_NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
     ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "Check user and password of the source.",
-    ErrorCode.CR_SSL_CONNECTION_ERROR: "TLS failed: check ssl-ca, ssl-cert and ssl-key of the"
-    " source.",
     ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
     " this client.",
 }

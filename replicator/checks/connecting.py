@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Iterator
 
 import pymysql.err
@@ -12,6 +11,7 @@ from replicator.checks.items import CONNECTION
 from replicator.checks.result import CheckResult, Place
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 from replicator.mysql.errors import ACCESS_DENIED, HOST_REFUSED, ErrorCode
+from replicator.mysql.tls import tls_error
 
 _TOO_MANY = frozenset(
     {
@@ -29,6 +29,11 @@ _SESSION_SETTING = frozenset(
         ErrorCode.ER_INCORRECT_GLOBAL_LOCAL_VAR,
         ErrorCode.ER_UNKNOWN_TIME_ZONE,
     }
+)
+
+
+_OTHER_PLUGIN = (
+    "Give the account one that is: mysql_native_password, caching_sha2_password, sha256_password"
 )
 
 
@@ -59,28 +64,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_tls(address: DatabaseAddress, causes: list[BaseException]) -> tuple[str, str] | None:
-    text = str(causes[0])
-    files = [name for name in (address.ssl_ca, address.ssl_cert, address.ssl_key) if name]
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError):
-            return (
-                f"no TLS connection to {address}: {cause}",
-                "Put the certificate of the authority that signed the server's certificate into "
-                f"security.ssl-ca (now {address.ssl_ca or 'not set'}); look at the server's with: "
-                f"openssl s_client -starttls mysql -connect {address.host}:{address.port}",
-            )
-        if files and isinstance(cause, FileNotFoundError | PermissionError):
-            return (
-                f"a file of 'security:' cannot be read: {cause}",
-                f"Make these readable on this host: ls -l {' '.join(files)}",
-            )
-    if files and ("SSL" in text or "ssl" in text):
-        return (
-            f"{address} does not offer TLS, and 'security:' asks for it: {text}",
-            "Set ssl_cert and ssl_key in the server's my.cnf and restart it, or take 'security:' "
-            "out of the task file",
-        )
-    return None
+    found = tls_error(address.tls, address.host, address.port, causes[0])
+    return (str(found.args[-1]), found.way_out) if found is not None else None
 
 
 def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[str, str] | None:
@@ -96,6 +81,7 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
     )
     if found is None:
         return None
+    account = f"'{address.user}'@'%'"
     code = found.args[0]
     text = str(found.args[1]) if len(found.args) > 1 else str(found)
     if code in ACCESS_DENIED:
@@ -103,6 +89,13 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
             f"{address} refuses the login: {text} ({code})",
             "Correct user and password in the task file, or at the server: "
             f"ALTER USER '{address.user}'@'%' IDENTIFIED BY '…'; try with: {_client(address)}",
+        )
+    if code == ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD:
+        return (
+            f"{address} wants the password to be proved in a way that is not known here: {text}",
+            f"{_OTHER_PLUGIN} (MySQL: ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY"
+            f" '…'; MariaDB: ALTER USER {account} IDENTIFIED VIA mysql_native_password USING"
+            " PASSWORD('…');)",
         )
     if code in HOST_REFUSED:
         return (

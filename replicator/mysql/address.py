@@ -5,9 +5,10 @@ Needs no more than PyMySQL: executors have no asyncio driver.
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
 from typing import Any
+
+from replicator.mysql.tls import Tls
 
 CONNECT_TIMEOUT = 10
 """Seconds until a server must have answered the first packet."""
@@ -15,15 +16,13 @@ CONNECT_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """Where a server is and how to log in. ``ssl_*`` are file names, empty when unused."""
+    """Where a server is and how to log in. Without ``tls``, TLS is used where there is any."""
 
     host: str
     port: int
     user: str
     password: str = field(default="", repr=False)
-    ssl_ca: str = ""
-    ssl_cert: str = ""
-    ssl_key: str = ""
+    tls: Tls | None = None
     session: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
@@ -35,19 +34,9 @@ class DatabaseAddress:
             "host": self.host,
             "port": self.port,
             "user": self.user,
-            "password": self.password,
-            "ssl": self._tls(),
+            # Both send Latin-1; servers have hashed UTF-8. An environment may hold other bytes.
+            "password": self.password.encode("utf-8", "surrogateescape").decode("latin-1"),
             "connect_timeout": CONNECT_TIMEOUT,
             "charset": "utf8mb4",
             "autocommit": True,
         }
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """A context that verifies the server against ``ssl_ca``; None where no file is named."""
-        if not (self.ssl_ca or self.ssl_cert):
-            return None
-        context = ssl.create_default_context(cafile=self.ssl_ca or None)
-        context.check_hostname = False
-        if self.ssl_cert:
-            context.load_cert_chain(self.ssl_cert, self.ssl_key or None)
-        return context

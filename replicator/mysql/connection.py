@@ -18,6 +18,7 @@ import pymysql.err
 import structlog
 
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.client import log_in
 from replicator.mysql.errors import (
     DatabaseUnavailableError,
     ErrorCode,
@@ -113,7 +114,7 @@ class Connection:
             **dict(self.address.session),
             "sql_select_limit": NO_SELECT_LIMIT,
         }
-        connection = await aiomysql.connect(**self.address.options())
+        connection = await log_in(self.address)
         try:
             async with connection.cursor(_Cursor) as cursor:
                 for name, value in session.items():

@@ -189,6 +189,13 @@ ACCESS_DENIED = frozenset(
 HOST_REFUSED = frozenset({ErrorCode.ER_HOST_IS_BLOCKED, ErrorCode.ER_HOST_NOT_PRIVILEGED})
 """The server does not let this host in."""
 
+LOGIN_REFUSED = (
+    ACCESS_DENIED
+    | HOST_REFUSED
+    | {ErrorCode.CR_SSL_CONNECTION_ERROR, ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD}
+)
+"""There is no way to log in, whatever is then asked for."""
+
 MISSING_PRIVILEGE = frozenset(
     {
         ErrorCode.ER_DBACCESS_DENIED_ERROR,

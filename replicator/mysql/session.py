@@ -16,6 +16,8 @@ from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
+from replicator.mysql.tls import context_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +30,28 @@ class Answer:
 
 
 def connect(
-    address: DatabaseAddress, *, timeout: int, local_infile: bool = False
+    address: DatabaseAddress, *, timeout: float, local_infile: bool = False
 ) -> Connection[Cursor]:
     """A new connection, with the server's own settings.
 
     ``timeout``: seconds to wait for the server to answer, or to take more, before the connection
-    counts as lost. Raises the driver's error when the server can't be reached or refuses.
+    counts as lost. Raises the driver's error when the server can't be reached or refuses,
+    TlsError among them.
     """
-    return pymysql.connect(
-        **address.options(),
-        read_timeout=timeout,
-        write_timeout=timeout,
-        local_infile=local_infile,
-    )
+    try:
+        with telling(address):
+            return pymysql.connect(
+                **address.options(),
+                # Without a context PyMySQL makes one that believes any server, if that has TLS.
+                ssl=context_for(address.tls) if address.tls else None,
+                read_timeout=timeout,
+                write_timeout=timeout,
+                local_infile=local_infile,
+            )
+    except MySQLError as error:
+        if may_refuse_certificate(address, error):
+            look_at_refusal(address)
+        raise
 
 
 class BlockingSession:

@@ -57,8 +57,7 @@ class ApplySettings:
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
     which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
-    mode (`replicator.downstream.noted_keys`), empty where none need be. The files that ``address``
-    names for TLS must exist on every executor.
+    mode (`replicator.downstream.noted_keys`), empty where none need be.
     """
 
     address: DatabaseAddress

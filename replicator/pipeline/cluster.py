@@ -6,8 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,14 +94,14 @@ def executor_count(context: SparkContext) -> int:
     return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
-def examine_executors(session: SparkSession, files: Sequence[str]) -> None:
+def examine_executors(session: SparkSession) -> None:
     """Wait for executors and have each tell whether it has what the task needs.
 
-    ``files`` must be readable on each. Raises ClusterError.
+    Raises ClusterError.
     """
     context = session.sparkContext
     _await_executors(context)
-    problems = sorted({problem for finding in _survey(session, files) for problem in finding})
+    problems = sorted({problem for finding in _survey(session) for problem in finding})
     if problems:
         raise ClusterError(
             "executors lack what they need: " + "; ".join(problems),
@@ -110,34 +109,29 @@ def examine_executors(session: SparkSession, files: Sequence[str]) -> None:
             f" ({context.pythonExec}), in versions like those of this host, or name another"
             " Python in spark.conf: spark.pyspark.python",
             "or ship them with the task: spark.conf: spark.archives (docs/cluster.md)",
-            "files that the task file names under security: must be on every machine of the"
-            " cluster, under the same path",
             lasting=True,
         )
 
 
-def _survey(session: SparkSession, files: Sequence[str]) -> list[tuple[str, ...]]:
+def _survey(session: SparkSession) -> list[tuple[str, ...]]:
     """What each executor lacks. Raises ClusterError where no Python function can be run."""
     context = session.sparkContext
-    look = partial(look_around, tuple(files))
     places = max(context.defaultParallelism, 1)
     frame = session.createDataFrame(pa.table({"n": pa.array(range(places), pa.int32())}))
     try:
-        found = frame.mapInArrow(partial(_look_in_arrow, look), "lacks string").toArrow()
+        found = frame.mapInArrow(_look_in_arrow, "lacks string").toArrow()
     except (PySparkException, Py4JJavaError):
         # The way that batches take does not work; this one needs no package at all. It is not
         # the only one, since Spark keeps further processes on the executors for it.
         try:
-            return context.parallelize(range(places), places).map(lambda _: look()).collect()
+            return context.parallelize(range(places), places).map(lambda _: look_around()).collect()
         except (PySparkException, Py4JJavaError) as error:
             raise _of_python(context, str(error)) from error
     return [(lack,) for lack in found.column("lacks").to_pylist()]
 
 
-def _look_in_arrow(
-    look: Callable[[], tuple[str, ...]], _: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    yield pa.record_batch({"lacks": pa.array(look(), pa.string())})
+def _look_in_arrow(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch({"lacks": pa.array(look_around(), pa.string())})
 
 
 def _await_executors(context: SparkContext) -> None:

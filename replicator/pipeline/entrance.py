@@ -8,15 +8,13 @@ password go over them.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import ssl
-import tempfile
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
+from replicator.mysql.tls import load_pair
 from replicator.pipeline.frames import ClosedError
 from replicator.pipeline.handshake import SECONDS, StrangerError, meet_task, new_secret
 from replicator.pipeline.living_task import MeetingPoint, set_options
@@ -122,12 +120,5 @@ def _own_certificate() -> tuple[str, ssl.SSLContext]:
         serialization.NoEncryption(),
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # It can only be loaded from a file; this one nobody else can read, and it is gone at once.
-    handle, path = tempfile.mkstemp(prefix="replicator-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(private + shown)
-        context.load_cert_chain(path)
-    finally:
-        Path(path).unlink()
+    load_pair(context, (private + shown).decode())
     return shown.decode(), context

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 NEEDED = ("pyarrow", "numpy", "numba", "pandas", "pymysql")
 """The modules that executors must have installed; `docs/cluster.md` names the packages."""
@@ -13,12 +12,10 @@ NEEDED = ("pyarrow", "numpy", "numba", "pandas", "pymysql")
 OURS = "replicator.pipeline.job"
 
 
-def look_around(files: Sequence[str]) -> tuple[str, ...]:
-    """Try the modules, and whether ``files`` can be read; what is not there, each with the host."""
+def look_around() -> tuple[str, ...]:
+    """Try the modules; what is not there, each with the host."""
     host = socket.gethostname()
-    lacks = [f"on {host}: {lack}" for lack in _missing_modules()]
-    unreadable = [name for name in files if not os.access(name, os.R_OK)]
-    return (*lacks, *(f"on {host}: no file {name} that can be read" for name in unreadable))
+    return tuple(f"on {host}: {lack}" for lack in _missing_modules())
 
 
 def _missing_modules() -> Iterator[str]:

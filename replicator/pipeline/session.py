@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -123,18 +123,16 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     return session
 
 
-def ready_session(
-    master: str, conf: Mapping[str, str], task_name: str, files: Sequence[str]
-) -> SparkSession:
+def ready_session(master: str, conf: Mapping[str, str], task_name: str) -> SparkSession:
     """A session (`spark_session`) whose executors have what they need and are warm.
 
-    ``files`` are those that executors must be able to read. Raises JavaMissingError,
-    `replicator.pipeline.cluster.ClusterError`, and what Spark raises; no session is left then.
+    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises; no
+    session is left then.
     """
     session = spark_session(master, conf, task_name)
     try:
         if not is_local(master):
-            examine_executors(session, files)
+            examine_executors(session)
         warm_up(session)
     except (PySparkException, Py4JError) as error:
         told = cut_off(error) or _kept(error)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from replicator.checks.cluster import check_cluster
+from replicator.pipeline import probe
 from replicator.pipeline.cluster import cluster_settings, cut_off, is_local
 from replicator.pipeline.probe import look_around
 from replicator.pipeline.shipping import pack
@@ -71,12 +72,11 @@ def test_executors_that_can_not_fetch_batches_are_told_with_the_way_out() -> Non
     assert cut_off(Exception("another one")) is None
 
 
-def test_a_file_that_an_executor_cannot_read_is_named(tmp_path: Path) -> None:
-    there, missing = tmp_path / "ca.pem", tmp_path / "key.pem"
-    there.touch()
-    assert look_around([str(there)]) == ()
-    [lack] = look_around([str(there), str(missing)])
-    assert str(missing) in lack
+def test_a_module_that_an_executor_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert look_around() == ()
+    monkeypatch.setattr(probe, "NEEDED", ("no_such_module",))
+    [lack] = look_around()
+    assert "no_such_module" in lack
     assert socket.gethostname() in lack
 
 

@@ -287,30 +287,6 @@ NOT_SUPPORTED = [
     Case("    from:", "    enable: false\n    from:", 10, "sources[0].enable", "switched off"),
     *(
         Case(
-            "  user: root",
-            f"  user: root\n  security: {{{key}}}",
-            7,
-            f"target-database.security.{key.partition(':')[0]}",
-            what,
-        )
-        for key, what in (
-            ("ssl-ca-bytes: [45, 45]", "in `ssl-ca`"),
-            ("ssl-key-bytes: hidden-word", "in `ssl-key`"),
-            ("ssl-key-base64: hidden-word", "in `ssl-key`"),
-            ("ssl-key-bytes: [1, hidden-word]", "in `ssl-key`"),
-            ("ssl-cert-base64: LS0t", "in `ssl-cert`"),
-            ("cert-allowed-cn: [tidb]", "`ssl-ca`"),
-        )
-    ),
-    Case(
-        "      user: repl",
-        "      user: repl\n      security: {ssl-key-base64: hidden-word}",
-        14,
-        "sources[0].from.security.ssl-key-base64",
-        "in `ssl-key`",
-    ),
-    *(
-        Case(
             "incremental",
             f"{mode}\nmydumpers: {{m: {{where: id > 5}}}}",
             3,

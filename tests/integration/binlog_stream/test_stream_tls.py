@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from replicator.binlog.connection import SourceAddress, TlsFiles
+from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.stream import BinlogStream
+from replicator.mysql.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
 from tests.support.binlog_streams import EVERY_ROW, here, read_to, row_events
@@ -71,7 +72,9 @@ def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
         for number in range(20):
             server.execute(f"INSERT INTO s.t VALUES ({number}, REPEAT('x', {number * 10_000}))")
         end = here(server)
-        address = SourceAddress(server.host, server.port, "tls", tls=TlsFiles(ca=str(certificate)))
+        address = SourceAddress(
+            server.host, server.port, "tls", tls=Tls(Pem(str(certificate)), names=("source",))
+        )
         stream = BinlogStream(
             address, start, server_id=9, route=lambda *_: RouteSlot(1, 1), limits=EVERY_ROW
         )
@@ -80,12 +83,12 @@ def test_only_a_server_that_the_given_authority_vouches_for_is_followed(
         stream.close()
         for wrong in (stranger, folder / "missing.pem", key):
             stream = BinlogStream(
-                replace(address, tls=TlsFiles(ca=str(wrong))),
+                replace(address, tls=Tls(Pem(str(wrong)), names=("source",))),
                 start,
                 server_id=9,
                 route=lambda *_: None,
                 limits=EVERY_ROW,
             )
-            with pytest.raises(BinlogError, match="TLS"):
+            with pytest.raises(BinlogError, match="security"):
                 stream.open()
             stream.close()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from replicator.checks import check_source
 from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.certificates import make_authority
 from tests.support.checking import address, failures, global_setting, one, routed
 
 
@@ -42,11 +45,13 @@ async def test_an_unknown_host_is_named_so() -> None:
     assert "not known" in one(results, "connection", "failed").finding
 
 
-async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer) -> None:
-    where = replace(address(mariadb), ssl_ca=__file__)
+async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer, tmp_path: Path) -> None:
+    certificate = tmp_path / "ca.pem"
+    certificate.write_text(make_authority().certificate)
+    where = replace(address(mariadb), tls=Tls(Pem(str(certificate))))
     results = await check_source(routed(where))
     assert "TLS" in one(results, "connection", "failed").finding
-    missing = replace(address(mariadb), ssl_ca="/nowhere/ca.pem")
+    missing = replace(address(mariadb), tls=Tls(Pem("/nowhere/ca.pem")))
     results = await check_source(routed(missing))
     assert "/nowhere/ca.pem" in one(results, "connection", "failed").ways_out[0]
 

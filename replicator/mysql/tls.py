@@ -1,0 +1,316 @@
+"""TLS to servers: the one place that makes contexts for it and tells what failed.
+
+Without `Tls` a connection is encrypted where the server offers it, and the server is believed, as
+the servers' own clients do (MySQL manual, "--ssl-mode", PREFERRED). Needs no more than PyMySQL:
+executors have no asyncio driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pymysql.err
+
+from replicator.mysql.errors import ErrorCode
+
+_UNDER_WAY = (
+    ssl.SSLWantReadError,
+    ssl.SSLWantWriteError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+    ssl.SSLSyscallError,
+)
+"""What only says that the connection broke, as it does when a server ends."""
+
+_EXPIRED, _NOT_YET_VALID = 10, 9
+_OTHER_HOST = frozenset({62, 64})
+_STRANGERS = frozenset({2, 18, 19, 20, 21})
+"""OpenSSL's X509_V_ERR_… (its manual, "X509_STORE_CTX_get_error"): times, names, authorities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pem:
+    """A PEM file by its path, or the text itself, which counts where there is one.
+
+    It is pickled with its text: executors need no such file.
+    """
+
+    path: str = ""
+    text: str = field(default="", repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.path or self.text)
+
+    def __str__(self) -> str:
+        return self.path or "the text in the task file"
+
+    def read(self) -> str:
+        """The text. Raises OSError, PemError among them."""
+        if self.text:
+            return self.text
+        try:
+            return Path(self.path).read_bytes().decode("ascii")
+        except UnicodeDecodeError:
+            raise PemError(f"{self.path} is not in PEM format") from None
+
+    def __reduce__(self) -> tuple[type[Pem], tuple[str, str]]:
+        try:
+            text = self.read() if self else ""
+        except OSError:
+            # Whoever connects there tells what is wrong with it, as whoever does so here.
+            text = ""
+        return Pem, (self.path, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What a connection must have: a server that ``ca`` vouches for, a certificate to show.
+
+    The server's certificate must be one for its host, or, where there are ``names``, have one of
+    them. Without ``ca`` nothing is asked of it, but there is no connection without TLS.
+    """
+
+    ca: Pem = Pem()
+    cert: Pem = Pem()
+    key: Pem = Pem()
+    names: tuple[str, ...] = ()
+
+
+class PemError(OSError):
+    """What a file or the task file holds is not what it should be."""
+
+
+class TlsError(pymysql.err.OperationalError):
+    """No TLS connection to a server, and trying again won't help; ``way_out`` says what to do."""
+
+    way_out: str = ""
+
+    @classmethod
+    def of(cls, finding: str, way_out: str) -> TlsError:
+        """The error with the code that the servers' own clients give it."""
+        error = cls(ErrorCode.CR_SSL_CONNECTION_ERROR.value, finding)
+        error.way_out = way_out
+        return error
+
+
+class _Context(ssl.SSLContext):
+    """A context that also looks at the names in the server's certificate.
+
+    ``listening``: for how many seconds to let the server say something before we do.
+    """
+
+    names: frozenset[str] = frozenset()
+    listening: float = 0
+
+
+class _Socket(ssl.SSLSocket):
+    def do_handshake(self, block: bool = False) -> None:
+        super().do_handshake(block)
+        _check_names(self)
+        listening = cast(_Context, self.context).listening
+        if listening:
+            self.settimeout(listening)
+            with contextlib.suppress(TimeoutError):
+                self.recv(1)
+
+
+class _Object(ssl.SSLObject):
+    """The same for asyncio."""
+
+    def do_handshake(self) -> None:
+        super().do_handshake()
+        _check_names(self)
+
+
+_Context.sslsocket_class = _Socket
+_Context.sslobject_class = _Object
+
+
+def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
+    """A context for connections; ``listening`` for as many seconds once they are encrypted.
+
+    Raises OSError, PemError among them.
+    """
+    context = _Context(ssl.PROTOCOL_TLS_CLIENT)
+    context.listening = listening
+    if tls is None or not tls.ca:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        context.check_hostname = not tls.names
+        context.names = frozenset(tls.names)
+        _load_authority(context, tls.ca)
+    if tls is not None and tls.cert:
+        _load_own(context, tls.cert, tls.key)
+    return context
+
+
+def load_pair(context: ssl.SSLContext, text: str) -> None:
+    """Give a context a certificate and its key in PEM, without a file that others could read.
+
+    Raises ssl.SSLError, PemError.
+    """
+    # OpenSSL takes them from a file only; this one is in memory and has no name.
+    handle = os.memfd_create("pair")
+    try:
+        with os.fdopen(handle, "wb", closefd=False) as file:
+            file.write(text.encode())
+        context.load_cert_chain(f"/proc/self/fd/{handle}", password=_refuse_encrypted)
+    finally:
+        os.close(handle)
+
+
+def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> TlsError | None:
+    """What a failure to connect has to do with TLS; None: nothing, or nothing for certain."""
+    for cause in _causes(error):
+        if isinstance(cause, TlsError):
+            return cause
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return TlsError.of(*_of_certificate(tls or Tls(), host, port, cause))
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _UNDER_WAY):
+            return TlsError.of(*_of_handshake(tls, host, port, cause))
+        if isinstance(cause, PemError):
+            return TlsError.of(
+                f"'security:' of {host}:{port} can't be used: {cause}",
+                "Look at what it names: openssl x509 -noout -text -in FILE (certificates),"
+                " openssl pkey -noout -in FILE (a key)",
+            )
+        if tls is not None and isinstance(cause, OSError) and cause.filename is not None:
+            files = [str(pem) for pem in (tls.ca, tls.cert, tls.key) if pem]
+            if cause.filename in files:
+                return TlsError.of(
+                    f"a file of 'security:' cannot be read: {cause}",
+                    f"Make these readable on this host: ls -l {' '.join(files)}",
+                )
+        if _is_without_tls(cause):
+            return TlsError.of(
+                f"{host}:{port} does not offer TLS, and 'security:' asks for it",
+                "Set ssl_cert and ssl_key in the server's my.cnf and restart it, or take"
+                " 'security:' out of the task file",
+            )
+    return None
+
+
+def refuse_plain() -> pymysql.err.OperationalError:
+    """The error, as PyMySQL has it, that a server has no TLS and there must be."""
+    return pymysql.err.OperationalError(
+        ErrorCode.CR_SSL_CONNECTION_ERROR.value, "SSL is required but the server doesn't support it"
+    )
+
+
+def _is_without_tls(cause: BaseException) -> bool:
+    return (
+        isinstance(cause, pymysql.err.OperationalError)
+        and bool(cause.args)
+        and cause.args[0] == ErrorCode.CR_SSL_CONNECTION_ERROR
+    )
+
+
+def _of_certificate(
+    tls: Tls, host: str, port: int, error: ssl.SSLCertVerificationError
+) -> tuple[str, str]:
+    code = getattr(error, "verify_code", 0)
+    said = getattr(error, "verify_message", "") or str(error)
+    look = f"openssl s_client -starttls mysql -connect {host}:{port} | openssl x509 -noout -text"
+    if code in (_EXPIRED, _NOT_YET_VALID):
+        which = "has expired" if code == _EXPIRED else "is not valid yet"
+        return (
+            f"the certificate of {host}:{port}, or of its authority, {which}: {said}",
+            "Renew it at the server (ALTER INSTANCE RELOAD TLS; MariaDB: FLUSH SSL), and look at"
+            f" the clock of this host: {look}",
+        )
+    if code in _OTHER_HOST:
+        return (
+            f"the certificate of {host}:{port} is for another host: {said}",
+            "Write the name that it has into 'host:', give the server a certificate that names"
+            f" {host} (subjectAltName), or name what it has in security.cert-allowed-cn: {look}",
+        )
+    if code in _STRANGERS:
+        return (
+            f"the certificate of {host}:{port} was not signed by the authority in"
+            f" security.ssl-ca ({tls.ca}): {said}",
+            "Put the certificate of the authority that signed the server's into security.ssl-ca:"
+            f" {look}",
+        )
+    return (
+        f"the certificate of {host}:{port} does not hold: {said}",
+        f"Look at the server's certificate, security.ssl-ca and security.cert-allowed-cn: {look}",
+    )
+
+
+def _of_handshake(tls: Tls | None, host: str, port: int, error: ssl.SSLError) -> tuple[str, str]:
+    said = str(error)
+    if "ALERT" in said and tls is not None and tls.cert:
+        return (
+            f"{host}:{port} does not take the certificate that it is shown: {said}",
+            f"Put one that the server's ssl_ca has signed into security.ssl-cert ({tls.cert}) and"
+            " its key into security.ssl-key",
+        )
+    if tls is None:
+        return (
+            f"no TLS connection to {host}:{port}, which offers it: {said}",
+            "Let the server speak TLS 1.2 or newer (tls_version), or turn its TLS off (skip_ssl);"
+            f" look with: openssl s_client -starttls mysql -connect {host}:{port}",
+        )
+    return (
+        f"no TLS connection to {host}:{port}: {said}",
+        f"Look at the files of 'security:' (ssl-ca: {tls.ca or 'none'}, ssl-cert:"
+        f" {tls.cert or 'none'}, ssl-key: {tls.key or 'none'}) and at the server: openssl s_client"
+        f" -starttls mysql -connect {host}:{port}",
+    )
+
+
+def _load_authority(context: ssl.SSLContext, ca: Pem) -> None:
+    text = ca.read()
+    try:
+        context.load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        raise PemError(f"ssl-ca ({ca}) holds no certificate in PEM: {error}") from None
+
+
+def _load_own(context: ssl.SSLContext, cert: Pem, key: Pem) -> None:
+    pair = f"{key.read()}\n{cert.read()}"
+    try:
+        load_pair(context, pair)
+    except (ssl.SSLError, PemError) as error:
+        raise PemError(
+            f"ssl-cert ({cert}) and ssl-key ({key}) are not a certificate and its key: {error}"
+        ) from None
+
+
+def _refuse_encrypted() -> str:
+    # Without this, OpenSSL asks on the terminal.
+    raise PemError("the key is encrypted; decrypt it: openssl pkey -in FILE -out FILE")
+
+
+def _check_names(connection: ssl.SSLSocket | ssl.SSLObject) -> None:
+    """Raise ssl.SSLCertVerificationError where the context wants another name."""
+    wanted = cast(_Context, connection.context).names
+    if not wanted:
+        return
+    certificate = cast(dict[str, Any], connection.getpeercert() or {})
+    subject = (pair for parts in certificate.get("subject", ()) for pair in parts)
+    found = {value for name, value in subject if name == "commonName"}
+    found |= {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+    if not found & wanted:
+        raise ssl.SSLCertVerificationError(
+            ssl.SSL_ERROR_SSL,
+            f"its names are {', '.join(sorted(found)) or '(none)'}, and security.cert-allowed-cn"
+            f" allows {', '.join(sorted(wanted))}",
+        )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        # PyMySQL keeps an error of the socket aside.
+        current = (
+            getattr(current, "original_exception", None) or current.__cause__ or current.__context__
+        )
