@@ -38,7 +38,7 @@ CHECKPOINT_TABLE = MetaTable(
     " folds_names BOOLEAN,"
     " landmark_file VARCHAR(255), landmark_offset BIGINT UNSIGNED,"
     " landmark_created BIGINT UNSIGNED, landmark_fingerprint BIGINT UNSIGNED,"
-    " buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+    " key_buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
 )
 MEMBER_TABLE = MetaTable(
@@ -146,7 +146,7 @@ class MetaStore:
         where all buckets stand at the low watermark, as they do after a stop in order.
         """
         stored = await self.connection.fetch(
-            f"SELECT MAX(buckets) FROM {self.table(CHECKPOINT_TABLE)}"
+            f"SELECT MAX(key_buckets) FROM {self.table(CHECKPOINT_TABLE)}"
         )
         watermarks = self.table(WATERMARK_TABLE)
         ahead = await self.connection.fetch(
@@ -163,7 +163,7 @@ class MetaStore:
         # Of all sources, also those that the task no longer has: watermarks of one number only.
         async with self.saving() as transaction:
             await transaction.fetch(
-                f"UPDATE {self.table(CHECKPOINT_TABLE)} SET buckets = %s", (self.buckets,)
+                f"UPDATE {self.table(CHECKPOINT_TABLE)} SET key_buckets = %s", (self.buckets,)
             )
         return self.buckets
 
@@ -298,8 +298,8 @@ class MetaStore:
         await transaction.fetch(
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
             " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
-            " buckets, shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
-            " landmark_fingerprint)"
+            " key_buckets, shard_mode, open_items, landmark_file, landmark_offset,"
+            " landmark_created, landmark_fingerprint)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,

@@ -137,7 +137,8 @@ def _block(
     plan: TablePlan, events: EventSpans, own: frozenset[int] | None = None
 ) -> tuple[RowBlock, int]:
     """The changes that go on, and how many do not."""
-    decoder = _decoder(*_reading(plan), plan.filtering.indexes if plan.filtering else ())
+    noted = plan.filtering.indexes if plan.filtering else ()
+    decoder = _decoder(*_reading(plan), noted=noted, hash_cut=plan.hash_cut)
     if plan.filtering is None:
         buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
         return decoder.decode(events, buckets), 0

@@ -24,7 +24,8 @@ class TablePlan:
     those that are written, and ``target_columns`` their counterparts, in the same order. ``key``
     are indexes into ``columns`` of the row key; empty means that the target has no usable key,
     and the whole row is the key and is counted. ``hashed`` are the indexes into ``columns`` that
-    choose the bucket (empty: bucket 0); ``generated`` are columns that a row image may leave out.
+    choose the bucket (empty: bucket 0), but for ``hash_cut`` bytes at the end of their fields;
+    ``generated`` are columns that a row image may leave out.
     ``member`` is the shard. ``covers`` tells whether the
     target has no ordinary column beyond the written ones, which overwriting would reset. ``until``
     is the index of the column that tells until when a row was the present one, where the shard
@@ -45,6 +46,7 @@ class TablePlan:
     until: int | None = None
     constants: tuple[bytes, ...] = ()
     filtering: RowFilter | None = None
+    hash_cut: int = 0
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

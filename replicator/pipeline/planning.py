@@ -48,6 +48,11 @@ from replicator.schema.structure import Column, Table, UniqueKey
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
 _LABELLED = frozenset({"enum", "set"})
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+LAST_DIGITS = 2
+"""A hundred neighbouring numbers are in one bucket: about a page of rows. Were they in several,
+these would write to it one after the other, and split it again and again as it fills."""
 
 
 class PlanError(Exception):
@@ -109,6 +114,7 @@ def plan_table(
         target_columns=target_columns,
         key=key,
         hashed=hashed,
+        hash_cut=LAST_DIGITS if hashed and pairs[hashed[-1]].base_type in _INTEGERS else 0,
         generated=generated,
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         until=_until(member_name, structure),

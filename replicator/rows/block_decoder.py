@@ -61,6 +61,7 @@ class BlockDecoder:
         generated: frozenset[int],
         constants: tuple[bytes, ...] = (),
         noted: tuple[int, ...] = (),
+        hash_cut: int = 0,
     ) -> None:
         """The arguments are those of `replicator.rows.row_lines.compile_decoder`.
 
@@ -71,6 +72,7 @@ class BlockDecoder:
         self._extents = [extent(column) for column in columns]
         self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, *noted})
         self._key, self._hashed, self._noted = key, hashed, noted
+        self._hash_cut = hash_cut
         pieces = Pieces()
         formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
         formats += [constant_format(constant, pieces) for constant in constants]
@@ -144,7 +146,9 @@ class BlockDecoder:
         hashed = self._write(data, given, walk, self._hash_line, every)
         if hashed is None:
             return None
-        hashes = line_checksums(hashed) if self._hashed else np.zeros(len(every), np.uint32)
+        hashes = np.zeros(len(every), np.uint32)
+        if self._hashed:
+            hashes = line_checksums(hashed, self._hash_cut)
         wanted = every if own is None or own.all else own.holds(hashes)
         given = self._write_given(raw, data, walk, self._then, wanted, given)
         lines = self._write(data, given, walk, self._line, wanted)

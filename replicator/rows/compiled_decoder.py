@@ -23,16 +23,17 @@ class CompiledDecoder:
         until: int | None = None,
         constants: tuple[bytes, ...] = (),
         noted: tuple[int, ...] = (),
+        hash_cut: int = 0,
     ) -> None:
         """The arguments are those of `replicator.rows.row_lines.compile_decoder`.
 
         Raises BinlogError for a column that cannot be read.
         """
         self._careful = compile_decoder(
-            columns, written, key, hashed, generated, until, constants, noted
+            columns, written, key, hashed, generated, until, constants, noted, hash_cut
         )
         self._blocks = (
-            BlockDecoder(columns, written, key, hashed, generated, constants, noted)
+            BlockDecoder(columns, written, key, hashed, generated, constants, noted, hash_cut)
             if until is None
             else None
         )

@@ -23,8 +23,8 @@ class RowBlock:
     ``event``, ``before`` and ``after`` have an entry for each row: the index of its event, and its
     images, -1 for none; an inserted row has none before, a deleted one none after. ``lines``,
     ``keys`` and ``hashes`` have one for each image: the row, its key columns (the row again where
-    there is no key), and the CRC32 of the hashed columns (0 without any). ``noted``: the values of
-    noted columns as they stand in the events, in the order of the rows.
+    there is no key), and the hash that its bucket follows from (0 without any). ``noted``: the
+    values of noted columns as they stand in the events, in the order of the rows.
     """
 
     event: Integers

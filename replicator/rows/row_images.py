@@ -55,7 +55,8 @@ class RowImages:
     ``event`` is the index into the events given; ``change`` a value of `Change`. ``before`` and
     ``after`` are the row as a line without its newline (None: there was, there is no row);
     ``…_key`` the key columns as such a line, or the whole line where there is no key; ``…_hash``
-    the CRC32 of the hashed columns' fields joined by tabs (0 without hashed columns or row).
+    the CRC32 of the hashed columns' fields joined by tabs, but for
+    the bytes that are cut off (0 without hashed columns or row).
     ``noted``: the values of noted columns as they stand in the events.
     """
 

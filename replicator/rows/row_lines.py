@@ -92,6 +92,7 @@ def compile_decoder(
     until: int | None = None,
     constants: tuple[bytes, ...] = (),
     noted: tuple[int, ...] = (),
+    hash_cut: int = 0,
 ) -> RowsDecoder:
     """A decoder for rows of ``columns`` (in the order of the row image).
 
@@ -101,9 +102,10 @@ def compile_decoder(
     and its hash; a row image may leave out those in ``generated``. ``until`` is the index of the
     column with the time until which a row was the present one, in a table that keeps its former
     rows: of those nothing is told. ``noted`` are the indexes of columns of which the bytes are
-    given, too. Raises BinlogError for a column that cannot be read.
+    given, too. ``hash_cut`` bytes at the end of the hashed fields do not count. Raises BinlogError
+    for a column that cannot be read.
     """
-    return _Decoder(columns, written, key, hashed, generated, until, constants, noted)
+    return _Decoder(columns, written, key, hashed, generated, until, constants, noted, hash_cut)
 
 
 class _Decoder:
@@ -117,12 +119,14 @@ class _Decoder:
         until: int | None,
         constants: tuple[bytes, ...],
         noted: tuple[int, ...],
+        hash_cut: int,
     ) -> None:
         self._columns = columns
         self._constants = constants
         self._written = written
         self._key = key
         self._hashed = hashed
+        self._counting = slice(-hash_cut if hash_cut else None)
         self._until = until
         used = {*written, *key, *hashed, *noted, until}
         self._needed = {*range(len(columns))} - (generated - used)
@@ -264,6 +268,7 @@ class _Decoder:
         has_key = bool(self._key)
         has_hash = bool(self._hashed)
         key_is_hashed = self._key == self._hashed
+        counting = self._counting
         names = tuple(self._columns[i].name for i in present)
         until = None if self._until is None else rank[self._until]
         noted = [(1 << rank[i], values) for i, values in self._noted.items()]
@@ -312,7 +317,8 @@ class _Decoder:
             key = key_of(fields) if has_key else line
             if not has_hash:
                 return line, key, 0, at
-            return line, key, crc32(key if key_is_hashed else hash_of(fields)), at
+            hashed = key if key_is_hashed else hash_of(fields)
+            return line, key, crc32(hashed[counting]), at
 
         return read_row
 

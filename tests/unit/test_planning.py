@@ -53,6 +53,15 @@ def plan(source: Table, target: Table, optional: OptionalMetadata | None = None)
 ID = Column("id", "int(11)", nullable=False)
 
 
+def test_neighbouring_numbers_share_a_bucket_whatever_type_a_shard_has() -> None:
+    wide = replace(ID, type="bigint(20)")
+    made = plan(table(ID), table(wide))
+    assert (made.hash_cut, plan(table(wide), table(wide)).hash_cut) == (2, 2)
+    keys = (UniqueKey("PRIMARY", ("id", "b")),)
+    both = table(ID, text("b", "binary(4)"), keys=keys)
+    assert (plan(both, both).hashed, plan(both, both).hash_cut) == ((0, 1), 0)
+
+
 def test_columns_are_matched_by_name_without_case() -> None:
     made = plan(table(ID, text("Name")), table(text("NAME"), ID))
     assert [column.name for column in made.target_columns] == ["id", "NAME"]
