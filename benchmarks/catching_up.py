@@ -54,7 +54,7 @@ class CatchUp:
 
     def raw(self) -> dict[str, Any]:
         """All figures."""
-        return asdict(self) | {"rate": self.rate, "others": self.others}
+        return asdict(self) | {"cpu": self.cpu, "rate": self.rate, "others": self.others}
 
 
 @contextmanager

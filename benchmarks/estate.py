@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
+
+from pymysql.cursors import Cursor
 
 from benchmarks.errors import BenchmarkError
 from replicator.binlog.position import BinlogPosition
@@ -108,6 +111,15 @@ def end_of(server: DatabaseServer) -> BinlogPosition:
     """Where the server's binlog ends now."""
     (row,) = server.execute("SHOW MASTER STATUS")
     return BinlogPosition(str(row[0]), int(row[1]))
+
+
+def cursors_of(servers: tuple[DatabaseServer, ...], resources: ExitStack) -> dict[int, Cursor]:
+    """A cursor at each server, by its port; open as long as ``resources`` is."""
+    found = {}
+    for server in servers:
+        connection = resources.enter_context(server.connect())
+        found[server.port] = resources.enter_context(connection.cursor())
+    return found
 
 
 def _create(server: DatabaseServer, shards: list[Shard]) -> None:

@@ -20,7 +20,12 @@ from benchmarks.row import Line, Measured, Row
 
 MIB = 1 << 20
 HEADS = ("workload", "against, in the same run", "median", "goal", "floor", "runs", "others")
-COSTS = ("task", "rows/s", "driver", "Java", "workers", "target", "memory", "driver's", "others")
+COSTS = (
+    *("task", "rows/s", "CPU in all", "driver", "Java", "workers", "target"),
+    *("memory", "of the driver", "others"),
+)
+BESIDE = ("load_data", "replay", "replica")
+GROUPS = ("cpu_driver", "cpu_java", "cpu_workers", "cpu_target")
 
 
 def content(rows: Sequence[Row], done: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -50,7 +55,10 @@ def table(figures: Mapping[str, Any]) -> str:
 
 
 def costs(figures: Mapping[str, Any]) -> str:
-    """What the tasks used, in Markdown: CPU seconds per million rows, memory in MiB; medians."""
+    """What the tasks used, in Markdown: CPU seconds per million rows, memory in MiB; medians.
+
+    Below each, what it was measured beside: all of the CPU of clients and servers.
+    """
     return _markdown(COSTS, 1, _cost_rows(figures))
 
 
@@ -74,26 +82,32 @@ def _table_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def _cost_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for name, row in figures.items():
-        runs = [dict(_tasks(run["raw"])) for run in row["runs"]]
-        for task in runs[0] if runs else ():
-            taken = [run[task] for run in runs]
+        raws = [run["raw"] for run in row["runs"]]
+        for point in _points(raws[0]):
+            used = _medians([_points(raw)[point] for raw in raws])
+            cpu = [used["cpu"] + used["cpu_target"], *(used[group] for group in GROUPS)]
             yield (
-                f"{name} {task}".strip(),
-                f"{median(t['rate'] for t in taken):,.0f}",
-                *(
-                    f"{median(t[f'cpu_{group}'] * 1e6 / t['rows'] for t in taken):.1f}"
-                    for group in ("driver", "java", "workers", "target")
-                ),
-                *(f"{median(t[m] / MIB for t in taken):,.0f}" for m in ("memory", "memory_driver")),
-                f"{median(t['others'] for t in taken):.1f}",
+                f"{name} {point}".strip(),
+                f"{used['rate']:,.0f}",
+                *(f"{seconds * 1e6 / used['rows']:.1f}" for seconds in cpu),
+                *(f"{used[part] / MIB:,.0f}" for part in ("memory", "memory_driver")),
+                f"{used['others']:.1f}",
             )
+        for beside in (key for key in BESIDE if key in raws[0] and "task" in raws[0]):
+            used = _medians([raw[beside] for raw in raws])
+            rows = raws[0]["task"]["rows"]
+            rate, cpu_in_all = rows / used["seconds"], used["cpu"] * 1e6 / rows
+            yield f"{name}: {beside}", f"{rate:,.0f}", f"{cpu_in_all:.1f}", *[""] * 7
 
 
-def _tasks(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _medians(taken: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {key: median(one[key] for one in taken) for key in taken[0]}
+
+
+def _points(raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """The tasks that caught up in a run, by their point where there are several."""
-    if "task" in raw:
-        yield "", raw["task"]
-    yield from raw.get("points", {}).items()
+    points: Mapping[str, Mapping[str, Any]] = raw.get("points", {})
+    return {"": raw["task"]} if "task" in raw else points
 
 
 def _shown(value: float, line: Line, unit: str | None = None) -> str:

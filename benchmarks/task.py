@@ -28,6 +28,8 @@ from replicator.status import TaskStatus
 
 NAME = "bench"
 LOOK_SECONDS = 0.1
+LOOK_SHARE = 0.005
+"""Between two looks at least this share of the time so far: each takes from what is measured."""
 PATIENCE = 3600.0
 STOP_SECONDS = 120.0
 
@@ -74,14 +76,18 @@ class RunningTask:
         return self.until(applied, "having caught up")
 
     def until(self, look: Callable[[], T | None], what: str, pause: float = LOOK_SECONDS) -> T:
-        """Look until there is something. Raises BenchmarkError where the task ends before."""
-        deadline = time.monotonic() + PATIENCE
+        """Look until there is something. Raises BenchmarkError where the task ends before.
+
+        ``pause``: between the first looks, in seconds.
+        """
+        began = time.monotonic()
         while (found := look()) is None:
             if self._process.poll() is not None:
                 raise BenchmarkError(f"the task ended before {what}: {self.records()[-3:]}")
-            if time.monotonic() > deadline:
+            passed = time.monotonic() - began
+            if passed > PATIENCE:
                 raise BenchmarkError(f"no {what} in {PATIENCE:.0f} s: {self.records()[-3:]}")
-            time.sleep(pause)
+            time.sleep(max(pause, LOOK_SHARE * passed))
         return found
 
     def status(self) -> TaskStatus | None:

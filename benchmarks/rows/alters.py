@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from benchmarks.catching_up import caught_up
-from benchmarks.estate import TARGET_SCHEMA, Estate
+from benchmarks.estate import TARGET_SCHEMA, Estate, cursors_of
 from benchmarks.row import Context, Line, Measure, Measured, Row
 from benchmarks.servers import source_server, target_server
 from benchmarks.task import RunningTask
@@ -56,11 +56,7 @@ def _altered(
     estate.create_targets(target)
     with caught_up(backlog, target, context, "pessimistic") as (task, _):
         began = time.monotonic()
-        for shard in estate.shards():
-            shard.server.execute(
-                f"ALTER TABLE {shard.name} ADD COLUMN more INT",
-                f"UPDATE {shard.name} SET more = id % 7 LIMIT 1",
-            )
+        _alter(estate)
         written = time.monotonic() - began
         _await_columns(task, target, count)
         task.await_applied(estate.ends())
@@ -71,6 +67,16 @@ def _altered(
             "seconds_per_alter": seconds / count,
             "seconds_of_the_statements": written,
         }
+
+
+def _alter(estate: Estate) -> None:
+    """Alter the shards in turn of all targets, and change a row behind each."""
+    with ExitStack() as resources:
+        cursors = cursors_of(estate.servers, resources)
+        for shard in estate.shards():
+            cursor = cursors[shard.server.port]
+            cursor.execute(f"ALTER TABLE {shard.name} ADD COLUMN more INT")
+            cursor.execute(f"UPDATE {shard.name} SET more = id % 7 LIMIT 1")
 
 
 def _await_columns(task: RunningTask, target: DatabaseServer, count: int) -> None:

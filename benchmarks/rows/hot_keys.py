@@ -40,8 +40,8 @@ def _prepare(context: Context) -> Iterator[Measure]:
                 fill_counters(target, shard.table.merged, shard.number, keys // 2)
             done = catch_up(backlog, target, context)
             return Measured(
-                {"hot-keys-replay": replayed / done.seconds},
-                {"task": done.raw(), "replay_seconds": replayed},
+                {"hot-keys-replay": replayed.seconds / done.seconds},
+                {"task": done.raw(), "replay": replayed.raw()},
             )
 
         yield measure

@@ -37,15 +37,15 @@ def _prepare(context: Context) -> Iterator[Measure]:
             done = catch_up(backlog, target, context)
             return Measured(
                 {
-                    "inserts-load-data": loaded / done.seconds,
-                    "inserts-replica": replicated / done.seconds,
+                    "inserts-load-data": loaded.seconds / done.seconds,
+                    "inserts-replica": replicated.seconds / done.seconds,
                 },
                 {
                     "task": done.raw(),
-                    "load_data_seconds": loaded,
-                    "replay_seconds": replayed,
-                    "replica_seconds": replicated,
-                    "ratio_to_replay": replayed / done.seconds,
+                    "load_data": loaded.raw(),
+                    "replay": replayed.raw(),
+                    "replica": replicated.raw(),
+                    "ratio_to_replay": replayed.seconds / done.seconds,
                 },
             )
 

@@ -34,8 +34,8 @@ def _prepare(
             estate.create_targets(target)
             done = catch_up(backlog, target, context)
             return Measured(
-                {key: loaded / done.seconds},
-                {"task": done.raw(), "load_data_seconds": loaded, "bytes": size},
+                {key: loaded.seconds / done.seconds},
+                {"task": done.raw(), "load_data": loaded.raw(), "bytes": size},
             )
 
         yield measure

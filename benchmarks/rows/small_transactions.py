@@ -36,13 +36,13 @@ def _prepare(context: Context) -> Iterator[Measure]:
             done = catch_up(backlog, target, context)
             return Measured(
                 {
-                    "changes-replay": replayed / done.seconds,
-                    "changes-replica": replicated / done.seconds,
+                    "changes-replay": replayed.seconds / done.seconds,
+                    "changes-replica": replicated.seconds / done.seconds,
                 },
                 {
                     "task": done.raw(),
-                    "replay_seconds": replayed,
-                    "replica_seconds": replicated,
+                    "replay": replayed.raw(),
+                    "replica": replicated.raw(),
                 },
             )
 

@@ -37,8 +37,8 @@ def _prepare(context: Context) -> Iterator[Measure]:
             estate.create_targets(target)
             done = catch_up(backlog, target, context)
             return Measured(
-                {"tidb-load-data": loaded / done.seconds},
-                {"task": done.raw(), "load_data_seconds": loaded},
+                {"tidb-load-data": loaded.seconds / done.seconds},
+                {"task": done.raw(), "load_data": loaded.raw()},
             )
 
         yield measure

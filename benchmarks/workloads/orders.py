@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from pymysql.cursors import Cursor
-
-from benchmarks.estate import Backlog, Estate, Table
-from replicator.sandbox.server import DatabaseServer
+from benchmarks.estate import Backlog, Estate, Table, cursors_of
 
 ROWS_PER_INSERT = 100
 _KEYS = 2_000_000_000
@@ -40,7 +36,7 @@ def write_orders(estate: Estate, rows: int, lines: Path | None = None) -> Backlo
     shards = estate.shards()
     inserts = -(-rows // ROWS_PER_INSERT)
     with ExitStack() as resources:
-        cursors = _cursors(estate.servers, resources)
+        cursors = cursors_of(estate.servers, resources)
         file = resources.enter_context(lines.open("w")) if lines else None
         for insert in range(inserts):
             place = insert % len(shards)
@@ -91,14 +87,3 @@ def order(number: int) -> tuple[str, ...]:
         f"Customer é {mixed:x}",
         f"order {number}, to be left at the door of house {mixed % 997}" * (mixed % 3),
     )
-
-
-def _cursors(servers: tuple[DatabaseServer, ...], resources: ExitStack) -> dict[int, Cursor]:
-    """A cursor at each server, by its port."""
-
-    def cursors() -> Iterator[tuple[int, Cursor]]:
-        for server in servers:
-            connection = resources.enter_context(server.connect())
-            yield server.port, resources.enter_context(connection.cursor())
-
-    return dict(cursors())

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from benchmarks.catching_up import CatchUp
 from benchmarks.errors import BenchmarkError
 from benchmarks.latency import percentile
 from benchmarks.processes import ProcessTreeWatch, descendants, tree_seconds
@@ -64,10 +65,10 @@ FAST = Line("fast", "inserts", "loading", 1.0, 0.6)
 LATE = Line("late", "latency", "-", 0.02, 0.06, "s", lower_is_better=True)
 
 
-def figures(fast: list[float], late: list[float], task: dict[str, float]) -> dict[str, object]:
+def figures(fast: list[float], late: list[float], raw: dict[str, object]) -> dict[str, object]:
     row = Row("one", (FAST, LATE), lambda _: nullcontext(lambda: Measured({}, {})))
     runs = [
-        of_a_run(Measured({"fast": f, "late": n}, {"task": task}), 0.5)
+        of_a_run(Measured({"fast": f, "late": n}, raw), 0.5)
         for f, n in zip(fast, late, strict=True)
     ]
     return content([row], {"one": runs})
@@ -83,11 +84,12 @@ def test_the_table_shows_medians_beside_goal_and_floor_and_marks_those_below_it(
     assert shown[3] == ("| latency | - | 0.030 s | 0.020 s | 0.060 s | 0.010, 0.050, 0.030 | 0.5 |")
 
 
-def test_costs_are_those_of_a_million_rows() -> None:
-    task = {"rows": 500_000, "rate": 1000.0, "memory": 1 << 30, "memory_driver": 1 << 20}
-    task |= {"cpu_driver": 1.0, "cpu_java": 0.1, "cpu_workers": 2.0, "cpu_target": 3.0}
-    shown = costs(figures([1.0], [1.0], task | {"others": 0.2})).splitlines()
-    assert shown[2] == "| one | 1,000 | 2.0 | 0.2 | 4.0 | 6.0 | 1,024 | 1 | 0.2 |"
+def test_costs_are_those_of_a_million_rows_beside_what_others_take() -> None:
+    task = CatchUp(500_000, 5.0, 500.0, 9, 1.0, 0.1, 2.0, 3.0, 256.1, 1 << 30, 1 << 20).raw()
+    load_data = {"seconds": 250.0, "cpu": 4.0}
+    shown = costs(figures([1.0], [1.0], {"task": task, "load_data": load_data})).splitlines()
+    assert shown[2] == "| one | 1,000 | 12.2 | 2.0 | 0.2 | 4.0 | 6.0 | 1,024 | 1 | 0.5 |"
+    assert shown[3] == "| one: load_data | 2,000 | 8.0 |  |  |  |  |  |  |  |"
 
 
 def test_sizes_are_changed_by_name() -> None:
