@@ -14,20 +14,18 @@ from pathlib import Path
 import pymysql.err
 import pytest
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import BinlogError
 from replicator.checks.connecting import check_login
 from replicator.checks.result import Place
 from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
-from replicator.mysql.session import BlockingSession
 from replicator.mysql.tls import Pem, Tls, TlsError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer, give_to_server
 from tests.conftest import StartServer
-from tests.support.binlog_streams import here
 from tests.support.certificates import Authority, Pair, make_authority
+from tests.support.connection_kinds import KINDS, look_up, write
 
 ACCOUNT = "CREATE USER tls@'127.0.0.1' IDENTIFIED BY 'pa' REQUIRE SSL"
 RIGHTS = "GRANT ALL ON *.* TO tls@'127.0.0.1'"
@@ -74,40 +72,6 @@ def encrypted(request: pytest.FixtureRequest, start_server: StartServer) -> Iter
         server = start_server(request.param, {**files, "require_secure_transport": "ON"})
         server.execute(ACCOUNT, RIGHTS)
         yield TlsServer(server, authority, folder)
-
-
-async def look_up(address: DatabaseAddress, _: DatabaseServer) -> str:
-    connection = Connection(address)
-    try:
-        return str((await connection.fetch("SHOW STATUS LIKE 'Ssl_version'"))[0][1])
-    finally:
-        connection.close()
-
-
-async def write(address: DatabaseAddress, _: DatabaseServer) -> str:
-    session = BlockingSession(address, settings="SET @a=1", timeout=10)
-    try:
-        return bytes(session.rows(b"SHOW STATUS LIKE 'Ssl_version'")[0][1]).decode()
-    finally:
-        session.close()
-
-
-async def follow(address: DatabaseAddress, server: DatabaseServer) -> str:
-    stream = BinlogConnection(
-        SourceAddress(address.host, address.port, address.user, address.password, address.tls),
-        here(server),
-        server_id=77,
-        heartbeat=1,
-        read_timeout=10,
-    )
-    try:
-        stream.open()
-        return str(stream._socket.version())  # type: ignore[union-attr]
-    finally:
-        stream.close()
-
-
-KINDS = (look_up, write, follow)
 
 
 async def refusals(address: DatabaseAddress, server: DatabaseServer) -> list[str]:

@@ -1,0 +1,43 @@
+"""The kinds of connections that a task has to servers; each tells the version of its TLS."""
+
+from __future__ import annotations
+
+from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.session import BlockingSession
+from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_streams import here
+
+
+async def look_up(address: DatabaseAddress, _: DatabaseServer) -> str:
+    connection = Connection(address)
+    try:
+        return str((await connection.fetch("SHOW STATUS LIKE 'Ssl_version'"))[0][1])
+    finally:
+        connection.close()
+
+
+async def write(address: DatabaseAddress, _: DatabaseServer) -> str:
+    session = BlockingSession(address, settings="SET @a=1", timeout=10)
+    try:
+        return bytes(session.rows(b"SHOW STATUS LIKE 'Ssl_version'")[0][1]).decode()
+    finally:
+        session.close()
+
+
+async def follow(address: DatabaseAddress, server: DatabaseServer) -> str:
+    stream = BinlogConnection(
+        SourceAddress(address.host, address.port, address.user, address.password, address.tls),
+        here(server),
+        server_id=77,
+        heartbeat=1,
+        read_timeout=10,
+    )
+    try:
+        stream.open()
+        return str(getattr(stream._socket, "version", str)() or "")
+    finally:
+        stream.close()
+
+
+KINDS = (look_up, write, follow)
