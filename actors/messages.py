@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import anyio
 
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import Statement
 from replicator.mysql.names import TableName
 from replicator.pipeline.batch import BatchResult
 from replicator.schema.ddl_effects import Effect

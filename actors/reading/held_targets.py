@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from actors.faults import Parts
 from actors.reading.statement_reader import Step
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import Statement
 from replicator.ddl.statement import TableRole
 from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
@@ -83,7 +84,7 @@ class HeldTargets:
         for number, events in rows.items():
             name = self._registry.target_name(number)
             if self.holds(name):
-                self._note(name, Place(events.transaction[0], events.ordinal[0]), len(events))
+                self._note(name, events.first, len(events))
             else:
                 found[number] = events
         return found

@@ -30,7 +30,8 @@ from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.binlog.events import row_event_types
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RouteSlot, RowEvents, Segment, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import RouteSlot, Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.crashpoints import CrashPoint, reach
@@ -335,11 +336,11 @@ class SourceReader(Actor[Never]):
 
     def _note(self, segment: Segment) -> None:
         self._start = segment.end
-        dealt = [(r.transaction[-1], r.ordinal[-1]) for r in segment.rows.values() if r]
+        dealt = [rows.last for rows in segment.rows.values()]
         if segment.complete:
             self._resume_after = self._unfinished = None
         else:
-            self._resume_after = Place(*max(dealt)) if dealt else self._resume_after
+            self._resume_after = max(dealt) if dealt else self._resume_after
             self._unfinished = segment.statement or self._unfinished
         progress = self.progress
         progress.position = segment.end

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
 
+import numpy as np
 import structlog
 
 from actors.actor import Actor
 from actors.mailbox import Mailbox
 from actors.messages import Drain, GroupMessage, Part, TargetRows, WriterMessage
-from replicator.binlog.segment import RowEvents
+from replicator.binlog.row_events import RowEvents
 from replicator.schema.copy_state import CopyState
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
@@ -68,21 +68,28 @@ class GroupActor(Actor[GroupMessage]):
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
         """The rows that the full copy has not written to the target already, and will not."""
-        copied, first = self._copied, rows.transaction[0]
+        copied, first = self._copied, rows.first.transaction
         for member in [member for member, until in copied.items() if until <= first]:
             # Every later row of it was written after its copy.
             del copied[member]
-        left_out = self.registry.leaves_out
-        if not copied and not left_out:
-            return rows
+        if copied:
+            until = np.array([copied.get(member, 0) for member, _ in rows.kinds], np.int64)
+            left = rows.where(rows.transaction >= until[rows.kind])
+            if left is None:
+                return None
+            rows = left
+        return self._not_left_out(rows) if self.registry.leaves_out else rows
+
+    def _not_left_out(self, rows: RowEvents) -> RowEvents | None:
+        """The rows that are not still to be copied."""
         copying = self.registry.copying
-        places = [
-            i
-            for i, (member, at) in enumerate(zip(rows.member, rows.transaction, strict=True))
-            if at >= copied.get(member, 0)
-            and not (left_out and copying(member, at) is CopyState.LEFT_OUT)
-        ]
-        return part_of(rows, places) if places else None
+        chosen = np.ones(len(rows), np.bool_)
+        for number, (member, _) in enumerate(rows.kinds):
+            places = np.flatnonzero(rows.kind == number)
+            transactions, own = np.unique(rows.transaction[places], return_inverse=True)
+            copied = [copying(member, at) is not CopyState.LEFT_OUT for at in transactions.tolist()]
+            chosen[places] = np.array(copied, np.bool_)[own]
+        return rows.where(chosen)
 
     def after_low_watermark(self, rows: RowEvents) -> RowEvents | None:
         """The rows, all of the present version, that the target may not have yet."""
@@ -91,23 +98,7 @@ class GroupActor(Actor[GroupMessage]):
             return rows
         if low_watermark.version > self.version:
             return None
-        applied = bisect_right(
-            range(len(rows)),
-            (low_watermark.transaction, low_watermark.ordinal),
-            key=lambda i: (rows.transaction[i], rows.ordinal[i]),
-        )
+        applied = rows.up_to(low_watermark.place)
         if applied == 0:
             self._low_watermark = None
-            return rows
-        return None if applied == len(rows) else part_of(rows, range(applied, len(rows)))
-
-
-def part_of(rows: RowEvents, places: range | list[int]) -> RowEvents:
-    """The row events at these places, in their order."""
-    return RowEvents(
-        [rows.member[i] for i in places],
-        [rows.table_map[i] for i in places],
-        [rows.transaction[i] for i in places],
-        [rows.ordinal[i] for i in places],
-        [rows.event[i] for i in places],
-    )
+        return rows.between(applied, len(rows)) if applied < len(rows) else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from actors.faults import DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
@@ -11,9 +12,11 @@ from actors.mailbox import Mailbox
 from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
-from actors.sharding.group import GroupActor, part_of
+from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import Statement
+from replicator.compiled import Truths
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.normalise import normalise
 from replicator.mysql.connection import Connection
@@ -110,38 +113,41 @@ class PessimisticGroup(GroupActor):
 
     def _decide_rows(self, rows: RowEvents) -> RowEvents | None:
         """The rows to apply."""
-        group = self.group
-        for member in set(rows.member) - set(self._numbers.values()):
+        for member in rows.members.keys() - set(self._numbers.values()):
             self._add_unknown(member, rows)
+        chosen = np.zeros(len(rows), np.bool_)
+        begin = 0
+        while begin < len(rows):
+            cutover = self.group.next_cutover
+            # The version changes between rows: those up to a cutover are decided together, and by
+            # itself the first one behind it, which passes it.
+            end = len(rows) if cutover is None else max(rows.up_to(cutover), begin + 1)
+            chosen[begin:end] = self._decide_run(rows.between(begin, end))
+            begin = end
+        applied = rows.where(chosen)
+        return self.after_low_watermark(applied) if applied is not None else None
+
+    def _decide_run(self, rows: RowEvents) -> Truths:
+        """Which of these rows to apply; no cutover lies before the last of them."""
         names = {number: name for name, number in self._numbers.items()}
-        last = Place(rows.transaction[-1], rows.ordinal[-1])
-        cutover = group.next_cutover
-        if cutover is not None and cutover < last:
-            # The version changes between these rows: each is decided by itself.
-            places = [
-                i
-                for i in range(len(rows))
-                if group.row(names[rows.member[i]], Place(rows.transaction[i], rows.ordinal[i]))
-                is Decision.APPLY
-            ]
-        else:
-            decisions = {
-                member: group.row(names[member], last, count)
-                for member, count in Counter(rows.member).items()
-            }
-            if all(decision is Decision.APPLY for decision in decisions.values()):
-                return self.after_low_watermark(rows)
-            places = [
-                i for i, member in enumerate(rows.member) if decisions[member] is Decision.APPLY
-            ]
-        return self.after_low_watermark(part_of(rows, places)) if places else None
+        counts = rows.members
+        last = rows.kinds[int(rows.kind[-1])].member
+        decisions = {
+            member: self.group.row(names[member], rows.first, count)
+            for member, count in counts.items()
+            if member != last
+        }
+        # At the end: it passes a cutover that lies at the last row, and all of them are before it.
+        decisions[last] = self.group.row(names[last], rows.last, counts[last])
+        applied = [decisions.get(member) is Decision.APPLY for member, _ in rows.kinds]
+        return np.array(applied, np.bool_)[rows.kind]
 
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
         """Add a table that was dropped before the task first read its source's tables."""
         name = self.registry.member(member).name
         self.log.warning("member.unknown", member=str(name))
         # Its transaction may have begun in an earlier segment, which is decided already.
-        self.group.join(name, Place(rows.transaction[0], rows.ordinal[0] - 1), None)
+        self.group.join(name, rows.first._replace(ordinal=rows.first.ordinal - 1), None)
         self._numbers[name] = member
 
     async def _take(self, effect: Effect, statement: Statement) -> DdlItem | None:

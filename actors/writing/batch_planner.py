@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from actors.faults import FatalError, UnreadRows, of_target
 from actors.member_columns import ColumnsOf
 from actors.messages import Part
@@ -13,7 +15,7 @@ from actors.writing.change_histories import ChangeHistories
 from actors.writing.former_columns import FormerColumns
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
-from replicator.binlog.segment import RowEvents
+from replicator.binlog.row_events import RowEvents
 from replicator.binlog.table_map import TableMap
 from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import retarget
@@ -23,6 +25,7 @@ from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError, plan_table
+from replicator.pipeline.raw_events import RawEvents, joined, of_part
 from replicator.schema.column_rules import as_shards_have_it
 from replicator.schema.inspection import read_target
 from replicator.schema.provenance import Held
@@ -63,38 +66,27 @@ class BatchPlanner:
         """The rows of whole segments as one batch. Raises FatalError where rows have no plan."""
         plans: dict[TablePlan, int] = {}
         sources: dict[str, int] = {}
-        batch = Batch((), ())
+        found: list[RawEvents] = []
         for segment in segments:
             for part in segment.parts.values():
                 if part.rows:
                     source = sources.setdefault(part.source, len(sources))
-                    await self._add(batch, plans, source, part, part.rows)
-        batch.plans = tuple(plans)
-        batch.sources = tuple(sources)
-        return batch
+                    found.append(await self._events(plans, source, part, part.rows))
+        return Batch(tuple(plans), tuple(sources), joined(found))
 
-    async def _add(
-        self, batch: Batch, plans: dict[TablePlan, int], source: int, part: Part, rows: RowEvents
-    ) -> None:
+    async def _events(
+        self, plans: dict[TablePlan, int], source: int, part: Part, rows: RowEvents
+    ) -> RawEvents:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
             name = self._registry.target_name(part.target)
             await self._former.load(part.target, name)
-        # Few table maps are shared by many events: comparing their identity is cheap.
-        kinds = list(zip(rows.member, map(id, rows.table_map), strict=True))
-        maps = dict(zip(kinds, rows.table_map, strict=True))
-        # By kind, where its first row stands.
-        firsts = dict(zip(reversed(kinds), reversed(rows.transaction), strict=True))
-        numbers = {
-            kind: plans.setdefault(self._plan(part, kind[0], firsts[kind], table_map), len(plans))
-            for kind, table_map in maps.items()
-        }
-        batch.plan += [numbers[kind] for kind in kinds]
-        batch.source += [source] * len(rows)
-        batch.version += [part.version] * len(rows)
-        batch.transaction += rows.transaction
-        batch.ordinal += rows.ordinal
-        batch.event += rows.event
+        numbers = np.zeros(len(rows.kinds), np.int64)
+        for kind, first in rows.firsts.items():
+            member, table_map = rows.kinds[kind]
+            plan = self._plan(part, member, int(rows.transaction[first]), table_map)
+            numbers[kind] = plans.setdefault(plan, len(plans))
+        return of_part(rows, numbers, source, part.version)
 
     def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         # A segment ends at a statement, so a member's structure is the same for all its rows; but
@@ -183,7 +175,7 @@ class BatchPlanner:
             refuse_engine(name, table)
             return table
         assert part.rows is not None
-        at = part.rows.transaction[0]
+        at = part.rows.first.transaction
         members = self._registry.members_of(part.target)
         known = [s for m in members if (s := self._registry.held(m, at).structure)]
         raise FatalError(

@@ -55,7 +55,7 @@ class PendingSegment:
     def ends(self) -> dict[int, Watermark]:
         """The watermarks of its last rows, by target."""
         return {
-            part.target: Watermark(part.version, part.rows.transaction[-1], part.rows.ordinal[-1])
+            part.target: Watermark(part.version, *part.rows.last)
             for part in self.parts.values()
             if part.rows
         }

@@ -43,7 +43,7 @@ from replicator.binlog.query_event import (
 )
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
-from replicator.binlog.table_routes import TABLE_ID, Route, TableRoutes
+from replicator.binlog.table_routes import NOT_REPLICATED, TABLE_ID, Route, TableRoutes
 from replicator.watermark import Place
 
 _EVERY_ROW = 1 << 62
@@ -146,7 +146,7 @@ class SegmentAssembler:
 
     def take(self) -> Segment:
         """The segment read since the last call."""
-        return self._segment.take(self._files.boundary, complete=not self._open)
+        return self._segment.take(self._files.boundary, self._tables, complete=not self._open)
 
     def _consume(self) -> bool:
         """The loop over events: the only code that runs for each of them."""
@@ -205,12 +205,12 @@ class SegmentAssembler:
             table = self._tables.by_id[event[TABLE_ID]]
         except KeyError:
             self._refuse(refusals.NOT_A_BOUNDARY)
-        if table is None or self._ordinal <= self._skip or event[4] in table.slot.left_out:
+        if self._ordinal <= self._skip or not self._tables.takes(table, event[4]):
             return False
         if not self._open:
             self._refuse(refusals.NOT_A_BOUNDARY)
         self._routed += 1
-        whole = event[: self._files.cut]
+        whole = memoryview(event)[: self._files.cut]
         if self._segment.add(table, self._transaction, self._ordinal, whole):
             self._segment.timestamp = TIMESTAMP.unpack_from(event)[0]
             return True
@@ -218,7 +218,7 @@ class SegmentAssembler:
 
     def _on_partial_rows(self, event: bytes) -> bool:
         self._ordinal += 1
-        if self._tables.by_id.get(event[TABLE_ID]) is not None:
+        if self._tables.by_id.get(event[TABLE_ID], NOT_REPLICATED) != NOT_REPLICATED:
             self._refuse(refusals.PARTIAL_JSON)
         return False
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.table_map import TableMap
+from replicator.binlog.row_events import RowEvents
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 
 
@@ -19,26 +19,6 @@ class RouteSlot:
     target: int
     member: int
     left_out: frozenset[int] = frozenset()
-
-
-@dataclass(slots=True)
-class RowEvents:
-    """Row events for one target as parallel lists, in binlog order.
-
-    ``event`` holds whole events as the server sent them, from the 19-byte header on, without
-    their checksum; compressed row events are left compressed. ``transaction`` and ``ordinal``
-    are those of `replicator.watermark.Watermark`. The lists are filled by the reader and read
-    only after that.
-    """
-
-    member: list[int] = field(default_factory=list)
-    table_map: list[TableMap] = field(default_factory=list)
-    transaction: list[int] = field(default_factory=list)
-    ordinal: list[int] = field(default_factory=list)
-    event: list[bytes] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.event)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RowEvents, Segment, Statement
-from replicator.binlog.table_routes import RoutedTable
+from replicator.binlog.row_columns import RowColumns
+from replicator.binlog.segment import Segment, Statement
+from replicator.binlog.table_routes import TableRoutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,66 +29,43 @@ class SegmentBuilder:
     ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary.
     """
 
-    __slots__ = (
-        "_limits",
-        "_row_events",
-        "_rows",
-        "bytes",
-        "caught_up",
-        "moved",
-        "statement",
-        "timestamp",
-    )
+    __slots__ = ("_limits", "bytes", "caught_up", "moved", "rows", "statement", "timestamp")
 
     def __init__(self, limits: SegmentLimits) -> None:
         self._limits = limits
+        self.rows = RowColumns()
         self._clear()
 
     def _clear(self) -> None:
-        self._rows: dict[int, RowEvents] = {}
-        self._row_events = 0
         self.bytes = 0
         self.timestamp = 0
         self.moved = False
         self.statement: Statement | None = None
         self.caught_up = False
 
-    def add(self, table: RoutedTable, transaction: int, ordinal: int, event: bytes) -> bool:
-        """Take a row event; True when the segment must end even inside a transaction."""
-        slot = table.slot
-        rows = self._rows.get(slot.target)
-        if rows is None:
-            rows = self._rows[slot.target] = RowEvents()
-        rows.member.append(slot.member)
-        rows.table_map.append(table.table_map)
-        rows.transaction.append(transaction)
-        rows.ordinal.append(ordinal)
-        rows.event.append(event)
+    def add(self, table: int, transaction: int, ordinal: int, event: memoryview) -> bool:
+        """Take a row event; True when the segment must end even inside a transaction.
+
+        ``table`` is its number in the tables that are given to `take`.
+        """
+        self.rows.add(event, table, transaction, ordinal)
         self.moved = True
-        self._row_events += 1
-        return self.bytes >= self._limits.max_bytes or self._row_events >= self._limits.max_events
+        limits = self._limits
+        return self.bytes >= limits.max_bytes or self.rows.count >= limits.max_events
 
     def is_full(self) -> bool:
         """Whether the segment should end at the boundary that was just reached."""
         limits = self._limits
-        return self.bytes >= limits.target_bytes or self._row_events >= limits.target_events
+        return self.bytes >= limits.target_bytes or self.rows.count >= limits.target_events
 
     def discard(self, transaction: int) -> int:
         """Take back the row events of the last transaction; returns how many there were."""
-        dropped = 0
-        for rows in self._rows.values():
-            while rows.transaction and rows.transaction[-1] == transaction:
-                for column in (rows.member, rows.table_map, rows.transaction, rows.ordinal):
-                    column.pop()
-                rows.event.pop()
-                dropped += 1
-        self._row_events -= dropped
-        return dropped
+        return self.rows.discard(transaction)
 
-    def take(self, end: SourcePosition, *, complete: bool) -> Segment:
+    def take(self, end: SourcePosition, tables: TableRoutes, *, complete: bool) -> Segment:
         """The finished segment; the next one begins empty."""
         segment = Segment(
-            rows={target: rows for target, rows in self._rows.items() if rows.event},
+            rows=self.rows.take(tables.tables),
             end=end,
             complete=complete,
             timestamp=self.timestamp,
@@ -96,4 +74,5 @@ class SegmentBuilder:
             caught_up=self.caught_up,
         )
         self._clear()
+        tables.number_anew()
         return segment

@@ -20,6 +20,7 @@ _BODY = 19
 _NAMES = 27
 """After the table id 6 and flags 2: the names, each a length byte, text, a zero byte."""
 _MOST_IDS = 10_000
+_MOST_TABLES = 20_000
 
 Route = Callable[[str, str, bytes], RouteSlot | None]
 """Where the rows of a table go, by its schema, its name and the type codes of its columns as they
@@ -34,13 +35,20 @@ class RoutedTable:
     slot: RouteSlot
 
 
+NOT_REPLICATED = -1
+"""In place of the number of a table."""
+
+
 class TableRoutes:
-    """The open table maps. ``by_id`` has None for tables that are not replicated."""
+    """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
+    ``tables``, or NOT_REPLICATED."""
 
     def __init__(self, route: Route) -> None:
-        self.by_id: dict[bytes, RoutedTable | None] = {NO_TABLE: None}
+        self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
+        self.tables: list[RoutedTable] = []
         self._route = route
-        self._by_body: dict[bytes, RoutedTable | None] = {}
+        self._by_body: dict[bytes, int] = {}
+        self._most_tables = _MOST_TABLES
 
     def open(self, event: bytes, cut: int | None) -> None:
         """Take in a table map event; ``cut`` ends it before its checksum.
@@ -49,11 +57,14 @@ class TableRoutes:
         can't be read, if the table is replicated.
         """
         body = event[25:cut]
-        try:
-            table = self._by_body[body]
-        except KeyError:
-            table = self._by_body[body] = self._resolve(event[:cut])
-        self.by_id[event[TABLE_ID]] = table
+        number = self._by_body.get(body)
+        if number is None:
+            number = self._by_body[body] = self._resolve(event[:cut])
+        self.by_id[event[TABLE_ID]] = number
+
+    def takes(self, number: int, kind: int) -> bool:
+        """Whether row events of this type go anywhere, of the table with this number."""
+        return number != NOT_REPLICATED and kind not in self.tables[number].slot.left_out
 
     def forget(self) -> None:
         """Ask for every route again: after a statement the answers may differ."""
@@ -63,9 +74,27 @@ class TableRoutes:
         """Drop the table ids if they have become many; table maps precede their rows again."""
         if len(self.by_id) > _MOST_IDS:
             self.by_id.clear()
-            self.by_id[NO_TABLE] = None
+            self.by_id[NO_TABLE] = NOT_REPLICATED
 
-    def _resolve(self, event: bytes) -> RoutedTable | None:
+    def number_anew(self) -> None:
+        """Drop tables that no id and no table map stands for any more, if they have become many.
+
+        Their numbers change.
+        """
+        if len(self.tables) < self._most_tables:
+            return
+        tables = self.tables
+        used = {*self.by_id.values(), *self._by_body.values()} - {NOT_REPLICATED}
+        numbers = {old: new for new, old in enumerate(sorted(used))} | {
+            NOT_REPLICATED: NOT_REPLICATED
+        }
+        self.tables = [tables[old] for old in sorted(used)]
+        self._most_tables = max(_MOST_TABLES, 2 * len(self.tables))
+        for known in (self.by_id, self._by_body):
+            for key, old in known.items():
+                known[key] = numbers[old]
+
+    def _resolve(self, event: bytes) -> int:
         try:
             at = _NAMES + 1 + event[_NAMES]
             schema = event[_NAMES + 1 : at]
@@ -75,4 +104,7 @@ class TableRoutes:
         except IndexError as error:
             raise BinlogError("A table map event ends inside its names.") from error
         slot = self._route(schema.decode(), table.decode(), event[types : types + columns])
-        return None if slot is None else RoutedTable(parse_table_map(event[_BODY:]), slot)
+        if slot is None:
+            return NOT_REPLICATED
+        self.tables.append(RoutedTable(parse_table_map(event[_BODY:]), slot))
+        return len(self.tables) - 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import numpy as np
 from pyspark.sql import SparkSession
 
+from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach
 from replicator.pipeline.batch import (
     ApplySettings,
@@ -19,8 +21,8 @@ from replicator.pipeline.frames import Frame, frame_of
 from replicator.pipeline.job import Job, Part, apply_part
 from replicator.pipeline.living_job import living_job
 from replicator.pipeline.placement import Share, spread
-from replicator.pipeline.raw_events import RawEvents, raw_events
-from replicator.watermark import NOTHING_APPLIED, Watermark
+from replicator.pipeline.raw_events import RawEvents
+from replicator.watermark import Watermark
 
 SMALL_BYTES = 256 * 1024
 SMALL_EVENTS = 500
@@ -67,42 +69,51 @@ def job_of(batch: Batch, settings: ApplySettings) -> Job:
 
 def _sizes(batch: Batch) -> dict[int, int]:
     """The bytes of each target's events."""
-    sizes = [0] * len(batch.plans)
-    for plan, event in zip(batch.plan, batch.event, strict=True):
-        sizes[plan] += len(event)
-    targets: dict[int, int] = {}
-    for table, size in zip(batch.plans, sizes, strict=True):
-        targets[table.target.number] = targets.get(table.target.number, 0) + size
-    return targets
+    events = batch.events
+    targets = _targets(batch)
+    sizes = np.bincount(targets[events.plan], np.diff(events.start)).tolist()
+    return {target: int(sizes[target]) for target in np.unique(targets).tolist()}
+
+
+def _targets(batch: Batch) -> Integers:
+    """The number of each plan's target."""
+    return np.array([plan.target.number for plan in batch.plans], np.int64)
 
 
 def _frames(job: Job, batch: Batch, shares: Sequence[Share]) -> list[Frame | None]:
     """What each task is sent: nothing where it has no share."""
-    everything = {plan.target.number for plan in batch.plans}
-    whole: RawEvents | None = None
+    targets = _targets(batch)
     frames: list[Frame | None] = []
     for share in shares:
         if not share:
             frames.append(None)
-        elif share.keys() == everything:
-            whole = whole or raw_events(batch)
-            frames.append(frame_of(Part(job, whole, share)))
-        else:
-            plans = (i for i, plan in enumerate(batch.plans) if plan.target.number in share)
-            frames.append(frame_of(Part(job, raw_events(batch, frozenset(plans)), share)))
+            continue
+        taken = np.isin(targets, list(share))
+        events = batch.events if taken.all() else batch.events.where(taken[batch.events.plan])
+        frames.append(frame_of(Part(job, events, share)))
     return frames
 
 
 def _ends(batch: Batch) -> dict[tuple[int, int], Watermark]:
-    ends: dict[tuple[int, int], Watermark] = {}
-    heads = zip(
-        batch.source,
-        batch.plan,
-        map(Watermark, batch.version, batch.transaction, batch.ordinal),
-        strict=True,
-    )
-    for source, plan, watermark in heads:
-        of = (source, batch.plans[plan].target.number)
-        if watermark > ends.get(of, NOTHING_APPLIED):
-            ends[of] = watermark
+    """The highest watermark of each source's events for each target."""
+    events = batch.events
+    targets, of_plan = np.unique(_targets(batch), return_inverse=True)
+    group = events.source * len(targets) + of_plan[events.plan]
+    # Numbers of 16 bits are sorted by their digits.
+    small = np.min_scalar_type(len(batch.sources) * len(targets))
+    order = np.argsort(group.astype(small), kind="stable")
+    groups, begins = np.unique(group[order], return_index=True)
+    ends = {}
+    for number, places in zip(groups.tolist(), np.split(order, begins[1:]), strict=True):
+        source, target = divmod(number, len(targets))
+        ends[source, int(targets[target])] = _highest(events, places)
     return ends
+
+
+def _highest(events: RawEvents, places: Integers) -> Watermark:
+    highest = []
+    for column in (events.version, events.transaction, events.ordinal):
+        values = column[places]
+        highest.append(int(values.max()))
+        places = places[values == highest[-1]]
+    return Watermark(*highest)

@@ -11,39 +11,34 @@ from replicator.downstream.watermarks import BucketKey
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.raw_events import RawEvents
 from replicator.watermark import Watermark
 
 
 @dataclass(slots=True)
 class Batch:
-    """Row events as parallel lists, in the order of arrival; each source's in binlog order.
+    """Row events in the order of arrival, each source's in binlog order.
 
-    ``plan`` and ``source`` are indexes into ``plans`` and ``sources``. The other lists are those
-    of `replicator.binlog.segment.RowEvents`, with the version of the target that each event is for.
-    ``left``: the watermarks that must be found in the buckets, or later ones; ``revision``: the
-    number of the last save, or a later one. ``shared``: the numbers of the targets that have
-    several members.
+    Their ``plan`` and ``source`` are indexes into ``plans`` and ``sources``; their ``version`` is
+    that of the target that each is for. ``left``: the watermarks that must be found in the
+    buckets, or later ones; ``revision``: the number of the last save, or a later one. ``shared``:
+    the numbers of the targets that have several members.
     """
 
     plans: tuple[TablePlan, ...]
     sources: tuple[str, ...]
-    plan: list[int] = field(default_factory=list)
-    source: list[int] = field(default_factory=list)
-    version: list[int] = field(default_factory=list)
-    transaction: list[int] = field(default_factory=list)
-    ordinal: list[int] = field(default_factory=list)
-    event: list[bytes] = field(default_factory=list)
+    events: RawEvents
     left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
     revision: int = 0
     shared: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
-        return len(self.event)
+        return len(self.events)
 
     @property
     def bytes(self) -> int:
         """The size of all events together."""
-        return sum(map(len, self.event))
+        return len(self.events.data)
 
 
 @dataclass(frozen=True, slots=True)

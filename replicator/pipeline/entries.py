@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.rows.compiled import Integers, Truths
+from replicator.compiled import Integers, Truths
 from replicator.rows.lines import Lines, joined
 from replicator.rows.row_block import RowBlock
 

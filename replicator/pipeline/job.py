@@ -14,6 +14,7 @@ import numpy as np
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
+from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.watermarks import BucketKey, Expected
 from replicator.pipeline.batch import ApplySettings, BucketOutcome, LeftOut, Outcome
@@ -25,7 +26,6 @@ from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled import Integers
 from replicator.rows.compiled_decoder import CompiledDecoder
 from replicator.rows.event_spans import EventSpans
 from replicator.rows.own_buckets import OwnBuckets

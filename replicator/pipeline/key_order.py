@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.rows.compiled import (
+from replicator.compiled import (
     INPUT,
     INTEGERS,
     NOTHING,

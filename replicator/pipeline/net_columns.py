@@ -14,6 +14,7 @@ from typing import overload
 
 import numpy as np
 
+from replicator.compiled import Integers, Truths
 from replicator.downstream.writing import NetChanges
 from replicator.mysql.names import Member
 from replicator.pipeline.entries import Entries
@@ -21,7 +22,6 @@ from replicator.pipeline.key_order import key_ranks
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.touches import TouchedKeys, Touches, touched_keys, touches_of
-from replicator.rows.compiled import Integers, Truths
 from replicator.rows.row_images import Change
 
 UPDATE = int(Change.UPDATE)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.pipeline.batch import Batch
-from replicator.rows.compiled import Bytes, Integers, Truths
+from replicator.binlog.gather import gather
+from replicator.binlog.row_events import RowEvents
+from replicator.compiled import Bytes, Integers, Truths
 from replicator.rows.event_spans import EventSpans
 from replicator.watermark import Watermark
 
@@ -53,31 +54,42 @@ class RawEvents:
         """Which events are of a transaction before the one given for their source."""
         return self.transaction < np.array(transactions, np.int64)[self.source]
 
+    def where(self, chosen: Truths) -> RawEvents:
+        """The events that are chosen, in their order."""
+        places = np.flatnonzero(chosen)
+        data, start = gather(self.data, self.start, places)
+        columns = (self.plan, self.source, self.version, self.transaction, self.ordinal)
+        return RawEvents(data, start, *(column[places] for column in columns))
+
     def spans(self, indexes: Integers) -> EventSpans:
         """Where some of the events are."""
         return EventSpans(self.data, self.start[indexes], self.start[indexes + 1])
 
 
-def raw_events(batch: Batch, plans: frozenset[int] | None = None) -> RawEvents:
-    """The events of a batch, or those of some of its plans."""
-    if plans is None:
-        at: Sequence[int] = range(len(batch))
-        events = batch.event
-    else:
-        at = [index for index, plan in enumerate(batch.plan) if plan in plans]
-        events = [batch.event[index] for index in at]
-    start = np.zeros(len(at) + 1, np.int64)
-    np.cumsum([len(event) for event in events], out=start[1:])
-
-    def of_these(values: list[int]) -> list[int]:
-        return values if plans is None else [values[index] for index in at]
-
+def joined(parts: Sequence[RawEvents]) -> RawEvents:
+    """The events of several parts, one part behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    begins = np.cumsum([0, *(len(part.data) for part in parts)]).tolist()
+    starts = [part.start[:-1] + begin for part, begin in zip(parts, begins, strict=False)]
     return RawEvents(
-        np.frombuffer(b"".join(events), np.uint8),
-        start,
-        np.array(of_these(batch.plan), np.int64),
-        np.array(of_these(batch.source), np.int64),
-        np.array(of_these(batch.version), np.int64),
-        np.array(of_these(batch.transaction), np.int64),
-        np.array(of_these(batch.ordinal), np.int64),
+        np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)]),
+        np.concatenate([*starts, np.array(begins[-1:], np.int64)]),
+        *(
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, column) for part in parts)])
+            for column in ("plan", "source", "version", "transaction", "ordinal")
+        ),
+    )
+
+
+def of_part(rows: RowEvents, plans: Integers, source: int, version: int) -> RawEvents:
+    """Row events of one source and one version; ``plans`` has the plan of each of their kinds."""
+    return RawEvents(
+        rows.data,
+        rows.start,
+        plans[rows.kind],
+        np.full(len(rows), source, np.int64),
+        np.full(len(rows), version, np.int64),
+        rows.transaction,
+        rows.ordinal,
     )

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.pipeline.entries import Entries
-from replicator.rows.compiled import (
+from replicator.compiled import (
     INPUT,
     INTEGER,
     INTEGERS,
@@ -22,6 +21,7 @@ from replicator.rows.compiled import (
     compiled,
     inlined,
 )
+from replicator.pipeline.entries import Entries
 from replicator.rows.lines import Lines
 
 

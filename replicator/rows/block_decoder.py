@@ -18,9 +18,9 @@ import numpy as np
 from replicator.binlog.compression import expand_rows
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.types import ColumnType
+from replicator.compiled import Bytes, Integers, Truths
 from replicator.rows import field_text
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled import Bytes, Integers, Truths
 from replicator.rows.crc import line_checksums
 from replicator.rows.event_heads import COMPRESSED, EXTRA, EventHeads, alike, read_heads
 from replicator.rows.event_spans import EventSpans

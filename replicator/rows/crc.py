@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.rows.compiled import (
+from replicator.compiled import (
     CHECKSUMS,
     INTEGER,
     INTEGERS,

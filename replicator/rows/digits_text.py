@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from replicator.rows.compiled import Bytes, Number, inlined
+from replicator.compiled import Bytes, Number, inlined
 
 ZERO, MINUS, POINT = 48, 45, 46
 

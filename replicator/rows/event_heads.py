@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replicator.binlog.events import HEADER_SIZE
-from replicator.rows.compiled import (
+from replicator.compiled import (
     INPUT,
     INTEGER,
     INTEGERS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.rows.compiled import Bytes, Integers
+from replicator.compiled import Bytes, Integers
 from replicator.rows.lines import gather
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.rows.compiled import (
+from replicator.compiled import (
     INPUT,
     INTEGER,
     INTEGERS,

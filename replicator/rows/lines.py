@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from replicator.rows.compiled import (
+from replicator.compiled import (
     INPUT,
     INTEGERS,
     NOTHING,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.rows.compiled import Truths
+from replicator.compiled import Truths
 from replicator.rows.crc import Checksums
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.rows.compiled import Integers
+from replicator.compiled import Integers
 from replicator.rows.crc import Checksums
 from replicator.rows.lines import Lines, lines_of
 from replicator.rows.row_images import NotedColumn, RowImages

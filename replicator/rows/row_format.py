@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from replicator.binlog.types import BLOB_TYPES, ColumnType
+from replicator.compiled import Bytes, Integers
 from replicator.rows import field_text
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled import Bytes, Integers
 from replicator.rows.decimals import decimal_bytes
 from replicator.rows.fields import escape
 

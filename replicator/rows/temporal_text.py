@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from replicator.rows.compiled import Bytes, Number, inlined
+from replicator.compiled import Bytes, Number, inlined
 from replicator.rows.digits_text import MINUS, POINT, big_endian, put_digits
 
 LONGEST = 30

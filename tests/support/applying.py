@@ -27,6 +27,7 @@ from replicator.pipeline.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table, read_target
 from replicator.schema.structure import Table
+from tests.support.row_columns import raw_events
 
 BUCKETS = 4
 TOKEN = 7
@@ -113,7 +114,8 @@ class Merge:
 
     def _batch(self, file: str, at: int, data: bytes) -> Batch:
         plans: dict[TableMap, tuple[int, TablePlan]] = {}
-        batch = Batch((), (f"{self.name}_a", f"{self.name}_b", f"{self.name}_c"))
+        sources = (f"{self.name}_a", f"{self.name}_b", f"{self.name}_c")
+        plan, source, places, events = [], [], [], []
         maps: dict[bytes, TableMap] = {}
         transaction = ordinal = 0
         while at < len(data):
@@ -128,15 +130,14 @@ class Merge:
                 table_map = maps[event[19:25]]
                 if table_map not in plans:
                     plans[table_map] = (len(plans), self.plan(table_map))
-                batch.plan.append(plans[table_map][0])
-                batch.source.append(batch.sources.index(table_map.schema))
-                batch.version.append(0)
-                batch.transaction.append(transaction)
-                batch.ordinal.append(ordinal)
-                batch.event.append(event)
+                plan.append(plans[table_map][0])
+                source.append(sources.index(table_map.schema))
+                places.append((transaction, ordinal))
+                events.append(event)
             at += size
-        batch.plans = tuple(plan for _, plan in plans.values())
-        return batch
+        transactions, ordinals = zip(*places, strict=True) if places else ((), ())
+        columns = (plan, source, [0] * len(plan), transactions, ordinals, events)
+        return Batch(tuple(plan for _, plan in plans.values()), sources, raw_events(*columns))
 
     def plan(self, table_map: TableMap) -> TablePlan:
         return plan_table(

@@ -19,6 +19,7 @@ from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
+from tests.support.row_columns import places, single, table_maps
 
 INSERTS = {
     EventType.WRITE_ROWS_V1,
@@ -112,8 +113,8 @@ def row_events(segments: list[Segment]) -> list[tuple[str, int, int, int]]:
         (table.table, event[4], transaction, ordinal)
         for segment in segments
         for rows in segment.rows.values()
-        for table, event, transaction, ordinal in zip(
-            rows.table_map, rows.event, rows.transaction, rows.ordinal, strict=True
+        for table, event, (transaction, ordinal) in zip(
+            table_maps(rows), single(rows), places(rows), strict=True
         )
     ]
 

@@ -19,6 +19,7 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.watermark import Place
+from tests.support.row_columns import places, single, table_maps
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 NO_LIMITS = SegmentLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
@@ -108,10 +109,7 @@ def read(reader: SegmentAssembler, events: Iterable[bytes]) -> list[Segment]:
 
 def rows(segments: Iterable[Segment]) -> list[tuple[int, int]]:
     return [
-        pair
-        for segment in segments
-        for found in segment.rows.values()
-        for pair in zip(found.transaction, found.ordinal, strict=True)
+        pair for segment in segments for found in segment.rows.values() for pair in places(found)
     ]
 
 
@@ -120,9 +118,9 @@ def test_rows_of_a_transaction_are_numbered() -> None:
     (segment,) = read(assembler(), log.events)
     assert rows([segment]) == [(START.binlog.key, 1), (START.binlog.key, 2)]
     found = segment.rows[1]
-    assert found.member == [2, 2]
-    assert found.table_map[0] is found.table_map[1]
-    assert found.event == [event[:-4] for event in log.events[2:4]]
+    assert [kind.member for kind in found.kinds] == [2]
+    assert found.kind.tolist() == [0, 0]
+    assert single(found) == [event[:-4] for event in log.events[2:4]]
     assert segment.complete
     assert segment.end.binlog.offset == log.offset
     assert segment.timestamp == 1_700_000_000
@@ -179,7 +177,7 @@ def test_a_statement_ends_its_segment() -> None:
     assert first.statement.sql == "ALTER TABLE t ADD a INT"
     assert first.end.binlog.offset == after
     assert len(rows([first])) == len(rows([second])) == 1
-    assert first.rows[1].table_map[0] is not second.rows[1].table_map[0]
+    assert table_maps(first.rows[1])[0] is not table_maps(second.rows[1])[0]
 
 
 def test_mariadb_groups() -> None:
@@ -272,7 +270,7 @@ def test_a_changed_byte_is_found() -> None:
 def test_without_checksums_nothing_is_cut_off() -> None:
     log = Binlog(checksums=False).transaction(1)
     (segment,) = read(assembler(checksums=False), log.events)
-    assert segment.rows[1].event == [log.events[2]]
+    assert single(segment.rows[1]) == [log.events[2]]
 
 
 def payload(events: list[bytes]) -> bytes:

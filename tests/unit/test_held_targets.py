@@ -7,13 +7,14 @@ import pytest
 from actors.faults import of_source, of_target
 from actors.reading.held_targets import HeldTargets
 from actors.reading.statement_reader import Step
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import effects_of
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Place
+from tests.support.row_columns import row_events
 
 X, Y, Z = (TableName("m", name) for name in "xyz")
 TABLE_MAP = TableMap("s", "x1", (3,), (0,), (False,), OptionalMetadata())
@@ -38,7 +39,7 @@ class Bench:
 
     def rows(self, at: int, *targets: TableName) -> set[TableName]:
         """The targets that rows at a place pass to."""
-        events = RowEvents([0], [TABLE_MAP], [at], [1], [b""])
+        events = row_events([(0, TABLE_MAP)], [at], [1], [b""])
         given = {self.registry.target(name): events for name in targets}
         return {self.registry.target_name(n) for n in self.held.without_held_rows(given)}
 

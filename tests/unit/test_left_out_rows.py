@@ -20,7 +20,6 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.batch import ApplySettings, Batch, LeftOut
 from replicator.pipeline.job import Job, Part, apply_part
 from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.raw_events import raw_events
 from replicator.pipeline.row_filter import row_filter, rules_for
 from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.rows.columns import ColumnFormat
@@ -28,6 +27,7 @@ from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
+from tests.support.row_columns import raw_events
 from tests.unit.test_binlog_rows import event
 
 TARGET = TableName("d", "t")
@@ -68,10 +68,11 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
 ) -> None:
     # Without a row that passes nothing is written, and the executor needs no target.
     events = [inserted(4, 5), inserted(6)]
-    batch = Batch((filtered_plan(),), ("a",), [0, 0], [0, 0], [0, 0], [1, 1], [1, 2], events)
+    columns = raw_events([0, 0], [0, 0], [0, 0], [1, 1], [1, 2], events)
+    batch = Batch((filtered_plan(),), ("a",), columns)
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
     job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), settings, ("", ""))
-    found = apply_part(Part(job, raw_events(batch), {3: buckets}))
+    found = apply_part(Part(job, batch.events, {3: buckets}))
     assert found == ((LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 

@@ -13,16 +13,18 @@ from actors.messages import Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, effects_of
 from replicator.schema.registry import SchemaRegistry
-from replicator.sharding.items import GroupState, MemberState
+from replicator.sharding.group import Group
+from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, boundary
+from tests.support.row_columns import places, row_events
 
 TARGET = TableName("m", "t")
 SHARD = TableName("s", "t1")
@@ -62,7 +64,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
     message = TargetRows(
         0,
         7,
-        RowEvents([number], [table_map], [5], [1], [b"event"]),
+        row_events([(number, table_map)], [5], [1]),
         effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, []),
         Statement("s", sql, 9, 0),
     )
@@ -97,8 +99,39 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
-    await actor.on_message(TargetRows(0, 0, RowEvents([known], [table_map], [5], [1], [b"e"])))
+    await actor.on_message(TargetRows(0, 0, row_events([(known, table_map)], [5], [1])))
     met = registry.join(Member("a", TableName("s", "gone")), TARGET)
-    await actor.on_message(TargetRows(0, 1, RowEvents([met], [table_map], [5], [2], [b"e"])))
+    await actor.on_message(TargetRows(0, 1, row_events([(met, table_map)], [5], [2])))
     parts = [await writer.get() for _ in range(2)]
     assert [len(part.rows or ()) for part in parts if isinstance(part, Part)] == [1, 1]
+
+
+async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -> None:
+    registry = SchemaRegistry()
+    names = [SHARD, TableName("s", "t2")]
+    first, second = (registry.join(Member("a", name), TARGET) for name in names)
+    group: Group[TableName, ShardStatement] = Group(
+        "a",
+        TARGET,
+        GroupState(0, tuple((name, MemberState(0, Place(0, 0))) for name in names)),
+        boundary(1),
+        0,
+        [ResolvedItem("", unlocked=True)],
+        [Cutover(1, Place(5, 2), forced=True)],
+    )
+    writer: Mailbox[WriterMessage] = Mailbox(10)
+    tools = GroupTools(
+        registry,
+        columns_of({}),
+        writer,
+        Mailbox(1),
+        cast(SchemaTracker, SlowTracker()),
+        cast(Connection, None),
+    )
+    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
+    table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
+    kinds = [(first, table_map), (second, table_map)]
+    await actor.on_message(TargetRows(0, 0, row_events(kinds, [5, 5], [1, 2])))
+    await actor.on_message(TargetRows(0, 1, row_events(kinds, [8, 8], [1, 2])))
+    parts = [await writer.get() for _ in range(2)]
+    assert [places(part.rows) for part in parts if isinstance(part, Part)] == [[(5, 1), (5, 2)], []]

@@ -7,12 +7,14 @@ import pytest
 from actors.messages import DdlItem, GroupSaved, Part, SegmentEnd
 from actors.writing.segment_tracker import SegmentTracker, SourceState
 from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
 from replicator.mysql.names import TableName
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.watermark import Watermark
+from tests.support.row_columns import row_events
 
 TABLE_MAP = TableMap("s", "t", (3,), (0,), (False,), OptionalMetadata())
 
@@ -23,9 +25,7 @@ def position(offset: int) -> SourcePosition:
 
 def rows(*transactions: int) -> RowEvents:
     count = len(transactions)
-    return RowEvents(
-        [0] * count, [TABLE_MAP] * count, list(transactions), [1] * count, [b"event"] * count
-    )
+    return row_events([(0, TABLE_MAP)] * count, transactions, [1] * count)
 
 
 def end(segment: int, *targets: int, size: int = 100) -> SegmentEnd:

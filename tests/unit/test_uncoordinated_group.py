@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, NoReturn, cast
 
+import numpy as np
 import pytest
 
 from actors.faults import FatalError
@@ -16,7 +17,8 @@ from actors.sharding.coordination import Uncoordinated, Unit
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
 from actors.writing.change_entries import plain_entry
 from actors.writing.segment_tracker import SourceState
-from replicator.binlog.segment import RowEvents, Statement
+from replicator.binlog.row_events import RowEvents
+from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
 from replicator.mysql.names import Member, TableName
@@ -24,6 +26,7 @@ from replicator.schema.ddl_effects import Effect, EffectKind, effects_of
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
+from tests.support.row_columns import places, row_events
 
 TARGET = TableName("m", "t")
 TABLE_MAP = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -63,13 +66,10 @@ class Bench:
         )
 
     async def rows(self, *places: tuple[int, int], members: Sequence[int] = ()) -> Part:
-        count = len(places)
-        events = RowEvents(
-            list(members) or [0] * count,
-            [TABLE_MAP] * count,
+        events = row_events(
+            [(member, TABLE_MAP) for member in list(members) or [0] * len(places)],
             [transaction for transaction, _ in places],
             [ordinal for _, ordinal in places],
-            [b"event"] * count,
         )
         return await self._send(TargetRows(0, 0, events))
 
@@ -116,8 +116,7 @@ async def test_rows_up_to_the_low_watermark_are_left_out(
     low_watermark: Watermark | None, left: list[tuple[int, int]]
 ) -> None:
     part = await Bench(low_watermark).rows((5, 1), (5, 2), (8, 1))
-    found = part.rows
-    assert list(zip(found.transaction, found.ordinal, strict=True) if found else []) == left
+    assert places(part.rows) == left
 
 
 async def test_a_low_watermark_of_an_older_version_leaves_nothing_out() -> None:
@@ -131,16 +130,18 @@ async def test_rows_that_were_copied_are_left_out_of_each_member_up_to_its_own_p
     assert (await bench.rows((5, 1), (6, 1), members=[0, 1])).rows is None
     part = await bench.rows((8, 1), (10, 1), (12, 1), (20, 1), members=[0, 0, 1, 1])
     assert part.rows is not None
-    assert list(zip(part.rows.member, part.rows.transaction, strict=True)) == [(0, 10), (1, 20)]
+    members = [part.rows.kinds[kind].member for kind in part.rows.kind]
+    assert list(zip(members, part.rows.transaction, strict=True)) == [(0, 10), (1, 20)]
 
 
 async def test_behind_the_places_of_the_copy_no_row_is_looked_at_any_more() -> None:
-    class Unread(list[int]):
-        def __iter__(self) -> Iterator[int]:
+    class Unread(np.ndarray[Any, Any]):
+        def __array_ufunc__(self, *_: Any, **__: Any) -> NoReturn:
             raise AssertionError("each row was looked at")
 
     def unread(at: int) -> RowEvents:
-        return RowEvents(Unread([0]), [TABLE_MAP], Unread([at]), [1], [b"event"])
+        rows = row_events([(0, TABLE_MAP)], [at], [1])
+        return replace(rows, transaction=rows.transaction.view(Unread))
 
     bench = Bench(others=True, copied={0: 10, 1: 20})
     for at in (9, 15):

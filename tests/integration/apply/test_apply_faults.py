@@ -10,20 +10,21 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
 from replicator.pipeline.apply import job_of
-from replicator.pipeline.batch import Batch, BatchResult, Outcome
+from replicator.pipeline.batch import BatchResult, Outcome
 from replicator.pipeline.frames import frame_of
 from replicator.pipeline.job import Part, apply_part
 from replicator.pipeline.living_job import living_job
-from replicator.pipeline.raw_events import raw_events
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.applying import Merge, address_of
+from tests.support.row_columns import single
 
 
 def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:
@@ -40,18 +41,6 @@ def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:
     assert merge.rows() == merge.shards()
 
 
-def part_of(batch: Batch, events: list[int]) -> Batch:
-    return replace(
-        batch,
-        plan=[batch.plan[i] for i in events],
-        source=[batch.source[i] for i in events],
-        version=[batch.version[i] for i in events],
-        transaction=[batch.transaction[i] for i in events],
-        ordinal=[batch.ordinal[i] for i in events],
-        event=[batch.event[i] for i in events],
-    )
-
-
 def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
     merge.create("id INT, v INT")
     batch = merge.record(
@@ -60,7 +49,7 @@ def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
         "UPDATE a.t SET v = 2 WHERE id = 4 LIMIT 3",
     )
     # The buckets of these events go ahead of the others.
-    first = part_of(batch, list(range(25)))
+    first = replace(batch, events=batch.events.where(np.arange(len(batch)) < 25))
     merge.apply(first)
     merge.apply(batch)
     merge.apply(batch)
@@ -83,7 +72,7 @@ def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
         "DELETE FROM a.t WHERE id = 3",
     )
     share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in batch.plans}
-    whole = frame_of(Part(job_of(batch, merge.settings), raw_events(batch), share))
+    whole = frame_of(Part(job_of(batch, merge.settings), batch.events, share))
     # Each of two tasks is given all of it, as when one that was given up still writes.
     answers = living_job(merge.spark, apply_part).ask(
         lambda tasks: [whole] * tasks, 2, sent=lambda: None
@@ -100,7 +89,7 @@ def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     merge.target.execute(
         f"INSERT INTO {merge.settings.watermark_table} VALUES"
         f" ('{merge.name}_a', '{merge.name}', 't', {LOW_WATERMARK_BUCKET}, 0,"
-        f" {batch.transaction[0]}, 1, 0)"
+        f" {batch.events.transaction[0]}, 1, 0)"
     )
     assert merge.apply(batch).total("skipped") == 1
     assert merge.rows() == [(2,)]
@@ -124,7 +113,12 @@ def test_safe_mode_bears_rows_that_are_there_or_not(merge: Merge) -> None:
 def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str) -> None:
     merge.create("id INT PRIMARY KEY, v VARCHAR(20)")
     batch = merge.record("INSERT INTO a.t VALUES (1, 'x')", "INSERT INTO a.t VALUES (2, 'yy')")
-    batch.event[1] = batch.event[1][:-2]
+    first, second = single(batch.events)
+    batch.events = replace(
+        batch.events,
+        data=np.frombuffer(first + second[:-2], np.uint8),
+        start=batch.events.start - np.array([0, 0, 2]),
+    )
     (failure,) = merge.apply(batch).failures
     assert failure.outcome is Outcome.UNDECODABLE
     assert f"{merge.name}_a.t" in failure.message

@@ -1,8 +1,9 @@
 """Compiling loops over bytes with numba.
 
 A kernel is compiled when its module is imported, for one signature, and kept beside the module. It
-is kept by a name that has a checksum of all modules here: numba looks whether the module of a
-kernel has changed, and not whether those have that the kernel calls.
+is kept by a name that has a checksum of all modules that it may call, those of its own folder and
+those of `replicator/rows/`: numba looks whether the module of a kernel has changed, and not whether
+those have that the kernel calls.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ TABLE_OF_BITS = types.uint64[:, ::1]
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
+_SHARED = (Path(__file__), *sorted(Path(__file__).with_name("rows").glob("*.py")))
+"""What kernels of all folders may call, and what compiles them."""
+
+
 @cache
 def sources_checksum(folder: Path) -> str:
-    """A checksum of the modules in a folder, as hexadecimal digits."""
+    """A checksum of the modules that kernels in a folder may call, as hexadecimal digits."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in (*_SHARED, *sorted(folder.glob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -53,7 +58,8 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     signature = cast("Any", result)(*arguments)
 
     def compile_function(function: Kernel) -> Kernel:
-        function.__qualname__ += f"_{sources_checksum(Path(__file__).parent)}"
+        folder = Path(cast("Any", function).__code__.co_filename).parent
+        function.__qualname__ += f"_{sources_checksum(folder)}"
         try:
             found: Any = numba.njit(signature, nogil=True, cache=True)(function)
         except RuntimeError:
