@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import anyio
 
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import TableRole
+from replicator.ddl.statement import Recognised, TableRole
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server_traits import server_traits
 from replicator.mysql.statement_context import StatementContext
 from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.learned_structures import LearnedStructures, Outcome, Question, question
 from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_table import ScratchTableError, is_like, named, structure_after
+from replicator.schema.scratch_statements import named
+from replicator.schema.scratch_table import is_like, name_after, outcome_of
 from replicator.schema.structure import Table
+
+LOOK_SECONDS = 10.0
+"""Between two looks whether the target's server is the one, with the settings, that was learned
+on."""
 
 
 class SchemaTracker:
-    """Learns structures from a scratch table on the target, and notes them in the registry."""
+    """Learns structures from a scratch table on the target, and notes them in the registry.
+
+    What was ``learned`` before, on the same server, is not learned again.
+    """
 
     def __init__(
-        self, registry: SchemaRegistry, connection: Connection, scratch: TableName
+        self,
+        registry: SchemaRegistry,
+        connection: Connection,
+        scratch: TableName,
+        learned: LearnedStructures,
     ) -> None:
         self._registry = registry
         self._connection = connection
         self._scratch = scratch
+        self._learned = learned
+        self._look_at = 0.0
         self._lock = anyio.Lock()
 
     async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
@@ -79,29 +96,48 @@ class SchemaTracker:
         self, effect: Effect, before: Table | None, context: StatementContext
     ) -> Held:
         # What it comes to on a server that refuses the shard's own statement.
-        given = effect.instead or ()
-        try:
+        instead = tuple(
+            recognise(
+                sql,
+                default_schema=effect.target.schema,
+                ansi_quotes=context.ansi_quotes,
+                no_backslash_escapes=context.no_backslash_escapes,
+            )
+            for sql in effect.instead or ()
+        )
+        asked = question(before, effect.statement, instead, context)
+        outcome = None if self._looks else self._learned.outcome(asked)
+        if outcome is None:
             async with self._lock:
-                after = await structure_after(
-                    self._connection,
-                    self._scratch,
-                    before,
-                    effect.statement,
-                    [
-                        recognise(
-                            sql,
-                            default_schema=effect.target.schema,
-                            ansi_quotes=context.ansi_quotes,
-                            no_backslash_escapes=context.no_backslash_escapes,
-                        )
-                        for sql in given
-                    ],
-                    context,
-                )
-        except ScratchTableError as error:
+                outcome = await self._outcome(asked, before, effect.statement, instead, context)
+        if outcome.structure is None:
             return guess(
                 None,
                 f"what a statement does to it could not be found out on the target's server"
-                f" ({error}): {effect.statement.sql[:500]}",
+                f" ({outcome.refusal}): {effect.statement.sql[:500]}",
             )
+        after = named(outcome.structure, name_after(before, effect.statement))
         return Held(after, Provenance.LEARNED)
+
+    @property
+    def _looks(self) -> bool:
+        return time.monotonic() >= self._look_at
+
+    async def _outcome(
+        self,
+        asked: Question,
+        before: Table | None,
+        statement: Recognised,
+        instead: tuple[Recognised, ...],
+        context: StatementContext,
+    ) -> Outcome:
+        if self._looks:
+            self._learned.follow(await server_traits(self._connection, self._scratch.schema))
+            self._look_at = time.monotonic() + LOOK_SECONDS
+        outcome = self._learned.outcome(asked)
+        if outcome is None:
+            outcome = await outcome_of(
+                self._connection, self._scratch, before, statement, instead, context
+            )
+            self._learned.note(asked, outcome)
+        return outcome

@@ -36,6 +36,7 @@ from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.downstream.session import Session
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.names import TableName
+from replicator.schema.learned_structures import LearnedStructures
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -49,8 +50,8 @@ class Generation:
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
     followed, unless shards are copied once more; both stay as they were in the end. What is done is
-    added to ``counts``. ``blocked`` parts of the task do not go on in it, nor do ``away`` sources,
-    to which it adds.
+    added to ``counts``, what is learned to ``learned``. ``blocked`` parts of the task do not go on
+    in it, nor do ``away`` sources, to which it adds.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Generation:
         lease: Lease,
         blocked: Parts,
         away: AwaySources,
+        learned: LearnedStructures,
     ) -> None:
         self.copy: FullCopy | None = None
         self._running: RunningTask | None = None
@@ -70,6 +72,7 @@ class Generation:
         self._lease = lease
         self.blocked = blocked
         self._away = away
+        self._learned = learned
         self._log = structlog.get_logger()
 
     @property
@@ -117,7 +120,13 @@ class Generation:
         task = self._task
         await self._look_at_sources()
         async with resources_of(
-            task, self._session, self.counts, self._lease, self.blocked, self._away.reasons
+            task,
+            self._session,
+            self.counts,
+            self._lease,
+            self.blocked,
+            self._away.reasons,
+            self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
             await refuse_leftovers(resources.meta.connection, task)

@@ -1,9 +1,10 @@
-"""How one run of a task ends, and what of its errors to act on."""
+"""Where a task is in its life, how one run of it ends, and what of its errors to act on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from pymysql.err import MySQLError
 
@@ -13,6 +14,16 @@ from actors.task.lease_keeper import lease_lost
 from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.lease import LeaseLostError
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
+from replicator.status import Fault, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Where a task is in its life, since when, and what keeps it there."""
+
+    state: TaskState
+    since: datetime
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)

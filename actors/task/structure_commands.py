@@ -32,7 +32,8 @@ from replicator.pipeline.planning import PlanError, misfit
 from replicator.schema.charsets import available_collations
 from replicator.schema.inspection import read_table
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_table import ScratchTableError, is_like, named, structure_after
+from replicator.schema.scratch_statements import named
+from replicator.schema.scratch_table import ScratchTableError, is_like, structure_after
 from replicator.schema.structure import Table
 
 

@@ -23,7 +23,7 @@ from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.past_changes import Past, PastChange
 from replicator.schema.provenance import Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_table import named
+from replicator.schema.scratch_statements import named
 from replicator.schema.structure import Table
 
 log = structlog.get_logger()

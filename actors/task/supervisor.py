@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -26,7 +25,7 @@ from actors.task.generation import Generation
 from actors.task.giving_up import done_unless
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.leftovers import forget_saved, refuse_removed
-from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, weightiest
+from actors.task.outcome import Failed, Outcome, Pause, Phase, Retry, Stop, weightiest
 from actors.task.prechecks import Prechecks
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.spark import TaskSpark
@@ -38,6 +37,7 @@ from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease, LeaseLostError
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
+from replicator.schema.learned_structures import LearnedStructures
 from replicator.status import Fault, TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
@@ -48,15 +48,6 @@ RELEASE_SECONDS = 5.0
 
 RATE_INTERVAL = 1.0
 """Seconds between two looks at the counters that rates are made from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Where a task is in its life, since when, and what keeps it there."""
-
-    state: TaskState
-    since: datetime
-    fault: Fault | None = None
 
 
 class TaskSupervisor:
@@ -85,6 +76,7 @@ class TaskSupervisor:
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
         self._spark = TaskSpark(task)
+        self._learned = LearnedStructures()
         self._recurrence = Recurrence()
         self._lease = Lease(task.meta_schema, task.name, this_process())
         self._keeper = LeaseKeeper(
@@ -269,7 +261,13 @@ class TaskSupervisor:
     async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
-            self._task, session, self._counts, self._lease, self._parts.blocked, self._away
+            self._task,
+            session,
+            self._counts,
+            self._lease,
+            self._parts.blocked,
+            self._away,
+            self._learned,
         )
         try:
             async with anyio.create_task_group() as tasks:

@@ -62,6 +62,7 @@ from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.name_case import folds_names
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
+from replicator.schema.learned_structures import LearnedStructures
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Place
 
@@ -76,7 +77,7 @@ class Resources:
 
     ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
     empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
-    are ``away`` (with the reason) among them.
+    are ``away`` (with the reason) among them. ``learned``: by this generation and those before it.
     """
 
     task: Task
@@ -89,6 +90,7 @@ class Resources:
     scratch: Connection
     blocked: Parts
     away: Mapping[str, str]
+    learned: LearnedStructures
 
 
 @asynccontextmanager
@@ -99,6 +101,7 @@ async def resources_of(
     lease: Lease,
     blocked: Parts,
     away: Mapping[str, str],
+    learned: LearnedStructures,
 ) -> AsyncIterator[Resources]:
     """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
     address = address_of(task.target_database)
@@ -115,6 +118,7 @@ async def resources_of(
             scratch,
             Parts(blocked.targets, blocked.sources | away.keys()),
             dict(away),
+            learned,
         )
     finally:
         for connection in (meta, ddl, scratch):
@@ -156,7 +160,8 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     columns = columns_of(resources.setups)
-    tracker = SchemaTracker(registry, resources.scratch, scratch_table(task.meta_schema, task.name))
+    scratch = scratch_table(task.meta_schema, task.name)
+    tracker = SchemaTracker(registry, resources.scratch, scratch, resources.learned)
     histories = ChangeHistories(registry, meta, resources.ddl)
     runner = DdlRunner(
         registry, DdlExecutor(resources.ddl, meta), tracker, histories, columns, task.timezone

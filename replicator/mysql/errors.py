@@ -2,7 +2,8 @@
 
 The names are the servers' own: MySQL manual, "Server Error Message Reference" and "Client Error
 Message Reference"; MariaDB KB, "MariaDB Error Code Reference"; for TiDB its page "Error Codes and
-Troubleshooting" and its ``pkg/errno/errcode.go``, where TIDB_TXN_TOO_LARGE is ErrTxnTooLarge.
+Troubleshooting" and its ``pkg/errno/errcode.go``, where TIDB_TXN_TOO_LARGE is ErrTxnTooLarge and
+TIDB_UNSUPPORTED_DDL ErrUnsupportedDDLOperation.
 Needs no more than PyMySQL: executors have no asyncio driver.
 """
 
@@ -32,11 +33,13 @@ class ErrorCode(IntEnum):
     ER_DUP_ENTRY = 1062
     ER_PARSE_ERROR = 1064
     ER_NONUNIQ_TABLE = 1066
+    ER_KEY_COLUMN_DOES_NOT_EXITS = 1072
     ER_NORMAL_SHUTDOWN = 1077
     ER_SHUTDOWN_COMPLETE = 1079
     ER_CANT_DROP_FIELD_OR_KEY = 1091
     ER_UNKNOWN_ERROR = 1105
     ER_UNKNOWN_TABLE = 1109
+    ER_UNKNOWN_CHARACTER_SET = 1115
     ER_HOST_IS_BLOCKED = 1129
     ER_HOST_NOT_PRIVILEGED = 1130
     ER_TABLEACCESS_DENIED_ERROR = 1142
@@ -58,6 +61,7 @@ class ErrorCode(IntEnum):
     ER_SPECIFIC_ACCESS_DENIED_ERROR = 1227
     ER_WRONG_VALUE_FOR_VAR = 1231
     ER_WRONG_TYPE_FOR_VAR = 1232
+    ER_NOT_SUPPORTED_YET = 1235
     ER_MASTER_FATAL_ERROR_READING_BINLOG = 1236
     ER_INCORRECT_GLOBAL_LOCAL_VAR = 1238
     ER_WARN_NULL_TO_NOTNULL = 1263
@@ -117,6 +121,7 @@ class ErrorCode(IntEnum):
     TIDB_INFO_SCHEMA_CHANGED = 8028
     TIDB_SCHEMA_CHANGED = 8113
     TIDB_MEMORY_EXCEED_FOR_QUERY = 8175
+    TIDB_UNSUPPORTED_DDL = 8200
     TIDB_PD_SERVER_TIMEOUT = 9001
     TIDB_TIKV_SERVER_TIMEOUT = 9002
     TIDB_TIKV_SERVER_BUSY = 9003
@@ -175,6 +180,22 @@ CONTENTION = frozenset(
     }
 )
 """The transaction was broken off for another one's sake, or by somebody."""
+
+NOT_UNDERSTOOD = frozenset(
+    {
+        ErrorCode.ER_PARSE_ERROR,
+        ErrorCode.ER_NOT_SUPPORTED_YET,
+        ErrorCode.ER_UNKNOWN_CHARACTER_SET,
+        ErrorCode.ER_UNKNOWN_COLLATION,
+        ErrorCode.ER_BAD_FIELD_ERROR,
+        ErrorCode.ER_DUP_FIELDNAME,
+        ErrorCode.ER_DUP_KEYNAME,
+        ErrorCode.ER_KEY_COLUMN_DOES_NOT_EXITS,
+        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
+        ErrorCode.TIDB_UNSUPPORTED_DDL,
+    }
+)
+"""A schema change that the server would refuse at any moment, for a table of this structure."""
 
 ACCESS_DENIED = frozenset(
     {

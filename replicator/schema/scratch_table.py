@@ -8,33 +8,37 @@ back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pymysql.err
 
 from replicator.ddl.recognise import recognise
-from replicator.ddl.retarget import TableMapping, retarget
 from replicator.ddl.single_changes import single_changes
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.errors import NOT_UNDERSTOOD, error_code
+from replicator.mysql.names import TableName
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
 from replicator.schema.inspection import read_table
+from replicator.schema.learned_structures import Outcome, timeless
+from replicator.schema.scratch_statements import as_run, named, renamed, uncounted
 from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
 from replicator.schema.structure import Table
-
-_CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
-
-_PARENT = "parent of a scratch table"
-"""A table that is never there."""
 
 
 class ScratchTableError(Exception):
     """The server refused the structure or the statement on the scratch table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A server's error. ``lasting``: it is about the statement, and would come again."""
+
+    text: str
+    lasting: bool
 
 
 async def structure_after(
@@ -45,12 +49,38 @@ async def structure_after(
     instead: Sequence[Recognised] = (),
     context: StatementContext = NO_CONTEXT,
 ) -> Table:
-    """The structure of a table after ``statement``, which alters or creates it.
+    """The structure of a table after ``statement``, as `outcome_of` learns it.
 
-    ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped.
-    Where the server refuses the statement its single changes are tried (TiDB takes some no other
-    way), then ``instead``, the operator's override. All run in ``context``, that of the statement.
     Raises ScratchTableError with the server's error.
+    """
+    outcome = await outcome_of(connection, scratch, before, statement, instead, context)
+    if outcome.structure is None:
+        raise ScratchTableError(outcome.refusal)
+    return named(outcome.structure, name_after(before, statement))
+
+
+def name_after(before: Table | None, statement: Recognised) -> TableName:
+    """What a table that had this structure is called behind a statement, which may create it."""
+    if before is not None:
+        return TableName(before.schema, before.name)
+    subject = statement.tables[0]
+    return TableName(subject.schema, subject.table)
+
+
+async def outcome_of(
+    connection: Connection,
+    scratch: TableName,
+    before: Table | None,
+    statement: Recognised,
+    instead: Sequence[Recognised] = (),
+    context: StatementContext = NO_CONTEXT,
+) -> Outcome:
+    """What comes of ``statement``, which alters a table or creates it, on an empty one.
+
+    ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped;
+    the structure is under its name. Where the server refuses the statement its single changes are
+    tried (TiDB takes some no other way), then ``instead``, the operator's override. All run in
+    ``context``, that of the statement. Raises DatabaseUnavailableError.
     """
     singles = [
         recognise(
@@ -61,23 +91,26 @@ async def structure_after(
         )
         for sql in single_changes(statement)
     ]
-    refusals: list[str] = []
+    lasting = all(map(timeless, (statement, *instead)))
+    refusals: list[_Refusal] = []
     for statements in ([statement], singles, instead):
         if not statements:
             continue
         try:
-            after = await _tried(connection, scratch, before, statements, context)
-            break
+            after, alike = await _tried(connection, scratch, before, statements, context)
+        except ScratchTableError as error:
+            return Outcome(None, str(error), lasting=False)
         except pymysql.err.MySQLError as error:
-            refusals.append(f"{error.args[-1]} ({error.args[0]})")
-    else:
-        raise ScratchTableError(refusals[-1 if instead else 0])
-    if before is None:
-        subject = statement.tables[0]
-        name = TableName(subject.schema, subject.table)
-    else:
-        name = TableName(before.schema, before.name)
-    return named(after, name)
+            refusals.append(_refusal(error))
+        else:
+            lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
+            return Outcome(after, "", lasts)
+    lasts = lasting and all(refusal.lasting for refusal in refusals)
+    return Outcome(None, refusals[-1 if instead else 0].text, lasts)
+
+
+def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
+    return _Refusal(f"{error.args[-1]} ({error.args[0]})", error_code(error) in NOT_UNDERSTOOD)
 
 
 async def _tried(
@@ -86,23 +119,21 @@ async def _tried(
     before: Table | None,
     statements: Sequence[Recognised],
     context: StatementContext,
-) -> Table:
-    """The structure after the statements, under the scratch table's name. Raises the server's
-    error."""
-    qualified = scratch.quoted
-    text = "; ".join(statement.sql for statement in statements)
-    await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+) -> tuple[Table, bool]:
+    """The structure after the statements, under the scratch table's name, and whether it would be
+    learned alike at any moment. Raises the server's error."""
+    run = [as_run(statement, scratch, creates=before is None) for statement in statements]
+    text = "; ".join(run)
+    await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
     try:
-        standing, base = None, None
+        standing, base, lasting = None, None, True
         if before is not None:
-            standing = await _made(connection, qualified, before, text)
+            standing, lasting = await _made(connection, scratch, before, text)
             base = await read_table(connection, scratch)
         try:
             # The table has no rows: what the source's mode lets pass is to pass here, too.
             await set_up_session(connection, context, text, always_strict=False)
-            for statement in statements:
-                # Not every server knows OR REPLACE.
-                sql = retarget(statement, _mapping(statement, scratch), guarded=before is None)
+            for sql in run:
                 await connection.execute(sql)
         except UnknownModeError as error:
             raise ScratchTableError(str(error)) from error
@@ -111,50 +142,31 @@ async def _tried(
             connection.close()
         after = await read_table(connection, scratch)
     finally:
-        await connection.execute(f"DROP TABLE IF EXISTS {qualified}")
+        await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
     if after is None:
         raise ScratchTableError(f"no table after {text[:200]!r}")
     if before is None or base is None:
-        return replace(after, columns=tuple(replace(c, learned=True) for c in after.columns))
-    return taken_over(before, base, after, text, standing)
+        learned = tuple(replace(column, learned=True) for column in after.columns)
+        return replace(after, columns=learned), lasting
+    return taken_over(before, base, after, text, standing), lasting
 
 
-def _mapping(statement: Recognised, scratch: TableName) -> TableMapping:
-    """The scratch table for all that the statement names but the parents of foreign keys.
-
-    These may be missing, as the session does not check them, but where they are there they need
-    the columns that are referenced.
-    """
-    own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
-    return lambda schema, table: (
-        scratch.schema,
-        scratch.table if (schema, table) in own else _PARENT,
-    )
-
-
-async def _made(connection: Connection, qualified: str, before: Table, text: str) -> StandIn | None:
-    """Create the scratch table, or a stand-in where the server refuses its structure."""
+async def _made(
+    connection: Connection, scratch: TableName, before: Table, text: str
+) -> tuple[StandIn | None, bool]:
+    """Create the scratch table, or a stand-in where the server refuses its structure, and tell
+    whether it would refuse it at any moment."""
+    create = uncounted(before.create_sql)
     try:
-        await connection.execute(_renamed(before.create_sql, qualified))
+        await connection.execute(renamed(create, scratch))
     except pymysql.err.MySQLError as error:
         try:
             standing = stand_in(before, text)
         except NoStandInError:
             raise error from None
-        await connection.execute(_renamed(standing.create_sql, qualified))
-        return standing
-    return None
-
-
-def _renamed(create_sql: str, name: str) -> str:
-    # Not by a template: a name may hold what means something there.
-    return _CREATE_NAME.sub(lambda match: f"{match[1]} {name}", create_sql, count=1)
-
-
-def named(table: Table, name: TableName) -> Table:
-    """The same structure under another name."""
-    create = _renamed(table.create_sql, quote(name.table))
-    return replace(table, schema=name.schema, name=name.table, create_sql=create)
+        await connection.execute(renamed(standing.create_sql, scratch))
+        return standing, _refusal(error).lasting
+    return None, True
 
 
 def is_like(statement: Recognised) -> bool:

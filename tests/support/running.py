@@ -19,6 +19,7 @@ from replicator.binlog.position import BinlogPosition
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.learned_structures import LearnedStructures
 from tests.support.task_files import binlog_status
 
 LOOK_SECONDS = 0.02
@@ -30,7 +31,8 @@ def generation_of(task: config.Task, session: SparkSession, blocked: Parts = NOT
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
     away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
-    return Generation(task, session, TaskCounts(), lease, blocked, away)
+    learned = LearnedStructures()
+    return Generation(task, session, TaskCounts(), lease, blocked, away, learned)
 
 
 @asynccontextmanager
