@@ -7,21 +7,24 @@ import numpy as np
 from replicator.compiled import INPUT, INTEGERS, NOTHING, OUTPUT, Bytes, Integers, compiled
 
 
-@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT, INTEGERS)
-def _gather(data: Bytes, start: Integers, places: Integers, out: Bytes, begins: Integers) -> None:
-    for index in range(places.shape[0]):
-        begin, at = start[places[index]], begins[index]
-        for byte in range(begins[index + 1] - at):
-            out[at + byte] = data[begin + byte]
+@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT)
+def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+    for piece in range(begins.shape[0]):
+        size = starts[piece + 1] - starts[piece]
+        # A loop over slices is one over whole vectors.
+        source = data[begins[piece] : begins[piece] + size]
+        copy = out[starts[piece] : starts[piece] + size]
+        for index in range(size):
+            copy[index] = source[index]
 
 
-def gather(data: Bytes, start: Integers, places: Integers) -> tuple[Bytes, Integers]:
-    """The pieces at some places, in a buffer of their own, and where each begins in it.
+def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes, Integers]:
+    """The pieces ``data[begins[i]:ends[i]]`` in a buffer of their own.
 
-    Piece i is ``data[start[i]:start[i + 1]]``; the last number of ``start`` ends the last piece.
+    With the place where each begins in it, and the end of the last.
     """
-    begins = np.zeros(len(places) + 1, np.int64)
-    np.cumsum(np.diff(start)[places], out=begins[1:])
-    out = np.empty(int(begins[-1]), np.uint8)
-    _gather(data, start, places, out, begins)
-    return out, begins
+    starts = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(ends - begins, out=starts[1:])
+    out = np.empty(starts[-1], np.uint8)
+    _copy(data, np.ascontiguousarray(begins), starts, out)
+    return out, starts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from replicator.binlog.gather import gather
+from replicator.binlog.gather import gather_pieces
 from replicator.binlog.row_events import RowEvents, RowKind
 from replicator.binlog.table_routes import RoutedTable
 from replicator.compiled import Bytes, Integers
@@ -120,7 +120,7 @@ class RowColumns:
             own[numbers] = np.arange(len(numbers))
             end = begin + int(counts[numbers].sum())
             places = order[begin:end]
-            data, start = gather(self.data, self.start, places)
+            data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
             found[target] = RowEvents(
                 data,
                 start,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from replicator.binlog.gather import gather
+from replicator.binlog.gather import gather_pieces
 from replicator.binlog.table_map import TableMap
 from replicator.compiled import Bytes, Integers, Truths
 from replicator.watermark import Place
@@ -98,7 +98,7 @@ class RowEvents:
             return self
         if not len(places):
             return None
-        data, start = gather(self.data, self.start, places)
+        data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
         return RowEvents(
             data,
             start,

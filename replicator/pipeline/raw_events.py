@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.binlog.gather import gather
+from replicator.binlog.gather import gather_pieces
 from replicator.binlog.row_events import RowEvents
 from replicator.compiled import Bytes, Integers, Truths
 from replicator.rows.event_spans import EventSpans
@@ -57,7 +57,7 @@ class RawEvents:
     def where(self, chosen: Truths) -> RawEvents:
         """The events that are chosen, in their order."""
         places = np.flatnonzero(chosen)
-        data, start = gather(self.data, self.start, places)
+        data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
         columns = (self.plan, self.source, self.version, self.transaction, self.ordinal)
         return RawEvents(data, start, *(column[places] for column in columns))
 

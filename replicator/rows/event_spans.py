@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from replicator.binlog.gather import gather_pieces
 from replicator.compiled import Bytes, Integers
-from replicator.rows.lines import gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,7 @@ class EventSpans:
 
     def gathered(self) -> EventSpans:
         """The same events with nothing between them."""
-        starts = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(self.ends - self.begins, out=starts[1:])
-        data = np.empty(starts[-1], np.uint8)
-        gather(self.data, self.begins, starts, data)
+        data, starts = gather_pieces(self.data, self.begins, self.ends)
         return EventSpans(data, starts[:-1], starts[1:])
 
 

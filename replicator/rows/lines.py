@@ -8,11 +8,11 @@ from typing import overload
 
 import numpy as np
 
+from replicator.binlog.gather import gather_pieces
 from replicator.compiled import (
     INPUT,
     INTEGERS,
     NOTHING,
-    OUTPUT,
     TRUTHS,
     Bytes,
     Integers,
@@ -62,12 +62,7 @@ class Lines(Sequence[bytes]):
         """Some of the lines, in this order."""
         if len(indexes) == len(self) and np.array_equal(indexes, np.arange(len(self))):
             return self
-        sizes = self.starts[indexes + 1] - self.starts[indexes]
-        starts = np.zeros(len(indexes) + 1, np.int64)
-        np.cumsum(sizes, out=starts[1:])
-        text = np.empty(starts[-1], np.uint8)
-        gather(self.text, np.ascontiguousarray(self.starts[indexes]), starts, text)
-        return Lines(text, starts)
+        return Lines(*gather_pieces(self.text, self.starts[indexes], self.starts[indexes + 1]))
 
     def differ(self, these: Integers, those: Integers) -> Truths:
         """Whether the lines with the indexes ``these`` are others than those beside them."""
@@ -106,17 +101,6 @@ def bytes_of(lines: Sequence[bytes]) -> int:
     if isinstance(lines, Lines):
         return int(lines.starts[-1] - lines.starts[0])
     return sum(map(len, lines))
-
-
-@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT)
-def gather(text: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
-    """Copy runs of bytes: from ``begins[i]`` of ``text`` to ``out[starts[i]:starts[i + 1]]``."""
-    for line in range(begins.shape[0]):
-        size = starts[line + 1] - starts[line]
-        source = text[begins[line] : begins[line] + size]
-        copy = out[starts[line] : starts[line] + size]
-        for index in range(size):
-            copy[index] = source[index]
 
 
 @compiled(NOTHING, INPUT, INTEGERS, INTEGERS, INTEGERS, TRUTHS)
