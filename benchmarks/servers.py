@@ -11,8 +11,8 @@ from replicator.sandbox.server import DatabaseServer
 
 _ROOM = {
     # So that no server waits for the disk, nor closes tables to open others.
-    "innodb_buffer_pool_size": "1G",
-    "innodb_log_file_size": "512M",
+    "innodb_buffer_pool_size": "2G",
+    "innodb_log_file_size": "1G",
     "table_open_cache": "12000",
     "table_definition_cache": "12000",
     "innodb_open_files": "12000",
