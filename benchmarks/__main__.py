@@ -6,7 +6,6 @@ It needs nothing but the installed servers; see docs/performance.md.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ import yaml
 from rich.console import Console
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.processes import machine_seconds, tree_seconds
+from benchmarks.processes import OthersWatch
 from benchmarks.report import content, of_a_run, table
 from benchmarks.row import Context, Measure, Row
 from benchmarks.rows import ROWS
@@ -78,12 +77,10 @@ def _chosen(names: list[str]) -> list[Row]:
 
 def _run(measure: Measure) -> dict[str, Any]:
     """Measure once, and see how many cores others took meanwhile."""
-    own = os.getpid()
-    began, machine, tree = time.monotonic(), machine_seconds(), tree_seconds(own)
-    measured = measure()
-    seconds = time.monotonic() - began
-    taken = machine_seconds() - machine - (tree_seconds(own) - tree)
-    return of_a_run(measured, max(0.0, taken) / seconds)
+    began = time.monotonic()
+    with OthersWatch() as others:
+        measured = measure()
+    return of_a_run(measured, others.cpu / (time.monotonic() - began))
 
 
 if __name__ == "__main__":

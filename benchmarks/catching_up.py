@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.estate import Backlog
-from benchmarks.processes import ProcessTreeWatch, cpu_seconds, machine_seconds
+from benchmarks.processes import OthersWatch, ProcessTreeWatch, cpu_seconds
 from benchmarks.row import Context
 from benchmarks.servers import pid_of
 from benchmarks.task import RunningTask, running_task, task_values
@@ -21,8 +21,8 @@ class CatchUp:
     """One task that caught up with a backlog.
 
     ``start_seconds``: from the process's start to reading (Java, Spark, Python workers);
-    ``seconds``: from then until all is applied, of which the other figures are. CPU in seconds,
-    memory in bytes.
+    ``seconds``: from then until all is applied, of which the other figures are. CPU in seconds:
+    ``cpu_others`` is that of processes that are none of the benchmark. Memory in bytes.
     """
 
     rows: int
@@ -33,7 +33,7 @@ class CatchUp:
     cpu_java: float
     cpu_workers: float
     cpu_target: float
-    cpu_machine: float
+    cpu_others: float
     memory: int
     memory_driver: int
 
@@ -44,8 +44,8 @@ class CatchUp:
 
     @property
     def others(self) -> float:
-        """Cores that neither our processes nor the target server used, but somebody else."""
-        return max(0.0, self.cpu_machine - self.cpu - self.cpu_target) / self.seconds
+        """Cores that others used meanwhile, on average."""
+        return self.cpu_others / self.seconds
 
     @property
     def rate(self) -> float:
@@ -71,8 +71,8 @@ def caught_up(
     started = time.time()
     with running_task(values | dict(context.settings), target, context.folder) as task:
         reading = task.await_reading()
-        busy, machine = cpu_seconds(pid), machine_seconds()
-        with ProcessTreeWatch(task.pid) as watch:
+        busy = cpu_seconds(pid)
+        with OthersWatch() as others, ProcessTreeWatch(task.pid) as watch:
             status = task.await_applied(backlog.ends)
             seconds = time.time() - reading
         done = CatchUp(
@@ -84,7 +84,7 @@ def caught_up(
             cpu_java=watch.usage.cpu_java,
             cpu_workers=watch.usage.cpu_workers,
             cpu_target=cpu_seconds(pid) - busy,
-            cpu_machine=machine_seconds() - machine,
+            cpu_others=others.cpu,
             memory=watch.usage.tree,
             memory_driver=watch.usage.driver,
         )

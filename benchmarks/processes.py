@@ -83,6 +83,24 @@ class ProcessTreeWatch:
         return found
 
 
+class OthersWatch:
+    """The CPU seconds that processes took which do not descend from this one: ``cpu``, at the end
+    of the block."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+
+    def __enter__(self) -> OthersWatch:
+        self._before = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu = max(0.0, self._now() - self._before)
+
+    def _now(self) -> float:
+        return machine_seconds() - tree_seconds(os.getpid())
+
+
 def cpu_seconds(pid: int) -> float:
     """The CPU time of one process since its start."""
     fields = _stat(pid)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 
 import pytest
@@ -10,7 +11,13 @@ import pytest
 from benchmarks.catching_up import CatchUp
 from benchmarks.errors import BenchmarkError
 from benchmarks.latency import percentile
-from benchmarks.processes import ProcessTreeWatch, descendants, tree_seconds
+from benchmarks.processes import (
+    OthersWatch,
+    ProcessTreeWatch,
+    descendants,
+    machine_seconds,
+    tree_seconds,
+)
 from benchmarks.report import content, costs, of_a_run, table
 from benchmarks.row import Line, Measured, Row
 from benchmarks.rows import ROWS
@@ -46,6 +53,14 @@ def test_the_time_of_children_that_have_ended_is_counted() -> None:
     spin = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", spin], check=True)
     assert tree_seconds(os.getpid()) - before >= 0.25
+
+
+def test_the_time_of_this_process_is_not_that_of_others() -> None:
+    machine, own = machine_seconds(), time.process_time()
+    with OthersWatch() as others:
+        while time.process_time() - own < 0.5:
+            pass
+    assert others.cpu <= machine_seconds() - machine - 0.4
 
 
 def test_rows_and_their_lines_have_names_of_their_own() -> None:
@@ -85,7 +100,7 @@ def test_the_table_shows_medians_beside_goal_and_floor_and_marks_those_below_it(
 
 
 def test_costs_are_those_of_a_million_rows_beside_what_others_take() -> None:
-    task = CatchUp(500_000, 5.0, 500.0, 9, 1.0, 0.1, 2.0, 3.0, 256.1, 1 << 30, 1 << 20).raw()
+    task = CatchUp(500_000, 5.0, 500.0, 9, 1.0, 0.1, 2.0, 3.0, 250.0, 1 << 30, 1 << 20).raw()
     load_data = {"seconds": 250.0, "cpu": 4.0}
     shown = costs(figures([1.0], [1.0], {"task": task, "load_data": load_data})).splitlines()
     assert shown[2] == "| one | 1,000 | 12.2 | 2.0 | 0.2 | 4.0 | 6.0 | 1,024 | 1 | 0.5 |"
