@@ -25,7 +25,7 @@ def test_the_benchmark_measures_rows_of_each_kind(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
