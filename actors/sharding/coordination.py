@@ -69,6 +69,12 @@ class Coordination(Protocol):
     def began(self, unit: Unit) -> None:
         """An incarnation starts; nothing has been read yet."""
 
+    async def before_restart(self) -> None:
+        """Wait for what is about to make sources restart, too, so that one restart serves it all.
+
+        Not for long: what a source is to read again for waits as well.
+        """
+
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
 
@@ -126,6 +132,9 @@ class Uncoordinated:
 
     def began(self, unit: Unit) -> None:
         """Groups start when they are first needed."""
+
+    async def before_restart(self) -> None:
+        """No source is ever restarted."""
 
     def ended(self, unit: Unit) -> None:
         """Nothing is kept."""

@@ -31,6 +31,9 @@ from replicator.watermark import Place, boundary
 COORDINATOR_CAPACITY = 1
 """The coordinator has no row lane: all of its messages are control."""
 
+GATHERING_SECONDS = 1.0
+"""For how long a source that is to restart waits for locks that are being resolved."""
+
 
 class LockCoordinator(Actor[LockMessage]):
     """Evaluates a target's lock whenever one of its groups changes.
@@ -73,6 +76,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._executing: set[int] = set()
         self._conflicts: dict[int, Conflict[TableName, ShardStatement]] = {}
         self._jobs: anyio.abc.TaskGroup | None = None
+        self._resolved = anyio.Event()
         self._log = structlog.get_logger()
 
     # The strategy, as the units of the sources use it.
@@ -124,6 +128,21 @@ class LockCoordinator(Actor[LockMessage]):
             if target in self.locks:
                 self.mailbox.tell(GroupChanged(target))
 
+    async def before_restart(self) -> None:
+        """Wait for the locks that are being resolved: sources may have held rows of these, too."""
+        with anyio.move_on_after(GATHERING_SECONDS):
+            while self._resolving:
+                await self._resolved.wait()
+
+    @property
+    def _resolving(self) -> bool:
+        """Whether locks are decided or executed now, or there are changes not yet looked at."""
+        return len(self.mailbox) > 0 or any(
+            lock.agreed or lock.may_execute
+            for lock in self.locks.values()
+            if lock.target not in self._blocked
+        )
+
     def ended(self, unit: Unit) -> None:
         """An incarnation has ended; all that it read is applied and saved."""
         for target, lock in self.locks.items():
@@ -168,6 +187,12 @@ class LockCoordinator(Actor[LockMessage]):
             await self._unlock(message)
         else:
             await self._advance(message.target)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        # An anyio event cannot be cleared: each change wakes who waits and starts a new one.
+        self._resolved.set()
+        self._resolved = anyio.Event()
 
     async def _advance(self, target: int) -> None:
         """Decide what is agreed and execute what is decided, as far as that is possible now."""
@@ -232,6 +257,7 @@ class LockCoordinator(Actor[LockMessage]):
         self._log.info("lock.resolved", target=str(name), version=resolution.version)
         for unit in self._units.values():
             self._update(unit, target)
+        # Looked at behind this, it lets go on who waits for the lock, too.
         self.mailbox.tell(GroupChanged(target))
 
     async def _older_rows_applied(

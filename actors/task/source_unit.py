@@ -64,6 +64,7 @@ class SourceUnit:
                 self._coordination.began(self)
                 tasks.start_soon(self._read)
                 await self._restart.wait()
+                await self._coordination.before_restart()
                 await self._finish()
                 tasks.cancel_scope.cancel()
                 self._tasks = None
