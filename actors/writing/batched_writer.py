@@ -104,6 +104,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._flushes: list[Flush] = []
         self._barriers: list[Passed] = []
         self._saved: dict[str, Mapping[int, GroupSaved]] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
         self._log = structlog.get_logger()
 
     @property
@@ -170,12 +171,15 @@ class BatchedWriter(Actor[WriterMessage]):
     async def _submit(self, jobs: anyio.abc.TaskGroup) -> None:
         waiting = [item for tracker in self._trackers.values() for item in tracker.barriers()]
         self._ddl_waiting = {item.target for item in waiting}
+        starting = []
         for item in waiting:
-            if item.target in self.ddl_running or item.target in self._batch_targets:
-                continue
-            self.ddl_running[item.target] = item
+            if item.target not in self.ddl_running and item.target not in self._batch_targets:
+                self.ddl_running[item.target] = item
+                starting.append(item)
+        if starting:
             await self.save()
-            jobs.start_soon(self._run_ddl, item)
+            for item in starting:
+                jobs.start_soon(self._run_ddl, item)
         if self._running:
             return
         taken = self._take()
@@ -338,22 +342,42 @@ class BatchedWriter(Actor[WriterMessage]):
         """
         states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
-        checkpoints = [
-            self._checkpoint(source, state.position, state.groups)
+        checkpoints = {
+            source: self._checkpoint(source, state.position, state.groups)
             for source, state in states.items()
             if state.position is not None
-        ]
+        }
         moved = self._watermarks.moved
-        await self._meta.save(checkpoints, members=frozenset(changed), left=moved)
+        await self._meta.save(
+            checkpoints.values(),
+            members=frozenset(changed),
+            former=self._checkpoints,
+            left=moved,
+        )
         self._watermarks.verified(moved)
-        self._saved |= {c.source: states[c.source].groups for c in checkpoints}
-        self.progress.saved |= {c.source: f"{c.file}:{c.offset}" for c in checkpoints}
+        self._saved |= {source: states[source].groups for source in checkpoints}
+        self._checkpoints |= checkpoints
+        self.progress.saved |= {s: f"{c.file}:{c.offset}" for s, c in checkpoints.items()}
         self.progress.saved_at = time.monotonic()
 
     def _checkpoint(
         self, source: str, position: SourcePosition, groups: Mapping[int, GroupSaved]
     ) -> Checkpoint:
         name_of = self._registry.target_name
+        former = self._checkpoints.get(source)
+        if former is not None and groups is self._saved[source]:
+            members, states = former.members, former.groups
+        else:
+            members = tuple(
+                self._registry.record(member, version, position.binlog.key - 1)
+                for group in groups.values()
+                for member, version in group.members
+            )
+            states = tuple(
+                (name_of(target), dump_group(group.state))
+                for target, group in groups.items()
+                if group.state is not None
+            )
         return Checkpoint(
             source=source,
             file=position.binlog.file,
@@ -361,16 +385,8 @@ class BatchedWriter(Actor[WriterMessage]):
             gtid=position.gtid,
             server=self._servers[source],
             landmark=position.landmark,
-            members=tuple(
-                self._registry.record(member, version, position.binlog.key - 1)
-                for group in groups.values()
-                for member, version in group.members
-            ),
-            groups=tuple(
-                (name_of(target), dump_group(group.state))
-                for target, group in groups.items()
-                if group.state is not None
-            ),
+            members=members,
+            groups=states,
             open_items=self._trackers[source].open_items,
             low_watermarks=tuple(
                 (name_of(target), watermark)

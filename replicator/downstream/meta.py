@@ -16,6 +16,12 @@ from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.fence import Mismatch, OutOfStepError
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.saved_members import (
+    SavedState,
+    SavedTables,
+    write_low_watermarks,
+    write_members,
+)
 from replicator.downstream.watermarks import (
     LOW_WATERMARK_BUCKET,
     WATERMARK_TABLE,
@@ -27,7 +33,7 @@ from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.schema.copy_state import CopyState
 from replicator.schema.provenance import Held, Provenance
-from replicator.schema.registry import MemberRecord, dump_structure, load_structure
+from replicator.schema.registry import MemberRecord, load_structure
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
 CHECKPOINT_TABLE = MetaTable(
@@ -56,9 +62,6 @@ GROUP_TABLE = MetaTable(
     " target_table VARCHAR(64) NOT NULL, state LONGTEXT NOT NULL,"
     " PRIMARY KEY (source, target_schema, target_table)",
 )
-
-_LONGEST_DOUBT = 5_000
-"""Characters: four bytes each fit into TEXT."""
 
 _ROWS = 500
 """Rows that one statement reads or makes by their keys."""
@@ -90,6 +93,13 @@ class Checkpoint:
     landmark: Landmark | None = None
     high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
 
+    @property
+    def state(self) -> SavedState:
+        """What is saved beside the position."""
+        members = {record.member.name: record for record in self.members}
+        assert len(members) == len(self.members), f"{self.source}: a member of two groups"
+        return SavedState(members, dict(self.groups), dict(self.low_watermarks))
+
 
 class MetaStore:
     """Reads and writes the checkpoints over one connection, for a task with this shard-mode.
@@ -113,6 +123,9 @@ class MetaStore:
         self.lease = lease
         self.shard_mode = shard_mode
         self.buckets = 0
+        self._tables = SavedTables(
+            self.table(MEMBER_TABLE), self.table(GROUP_TABLE), self.table(WATERMARK_TABLE)
+        )
 
     def saving(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that saves something: see `replicator.downstream.lease.Lease.saving`."""
@@ -255,18 +268,23 @@ class MetaStore:
         checkpoints: Iterable[Checkpoint],
         *,
         members: frozenset[str],
+        former: Mapping[str, Checkpoint] | None = None,
         left: Mapping[BucketKey, Watermark] | None = None,
     ) -> None:
         """Write checkpoints, all in one transaction.
 
         ``members`` names the sources whose members and groups have changed since they were
-        saved; those of the others are left as they are. ``left``: watermarks that buckets have at
-        least, as the checkpoints rely on them. Raises OutOfStepError where one has less.
+        saved; those of the others are left as they are. ``former``: by source, the checkpoint that
+        was saved last, with its members, where that is known: what is the same is not written.
+        ``left``: watermarks that buckets have at least, as the checkpoints rely on them. Raises
+        OutOfStepError where one has less.
         """
         async with self.saving() as transaction:
             await self._verify(transaction, left or {})
             for checkpoint in checkpoints:
-                await self._save_one(transaction, checkpoint, checkpoint.source in members)
+                source = checkpoint.source
+                before = (former or {}).get(source)
+                await self._save_one(transaction, checkpoint, before, members=source in members)
             reach(CrashPoint.CHECKPOINT_OPEN)
         reach(CrashPoint.CHECKPOINT_SAVED)
 
@@ -293,7 +311,12 @@ class MetaStore:
                 )
 
     async def _save_one(
-        self, transaction: Transaction, checkpoint: Checkpoint, members: bool
+        self,
+        transaction: Transaction,
+        checkpoint: Checkpoint,
+        before: Checkpoint | None,
+        *,
+        members: bool,
     ) -> None:
         await transaction.fetch(
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
@@ -315,42 +338,11 @@ class MetaStore:
                 *(astuple(checkpoint.landmark) if checkpoint.landmark else (None,) * 4),
             ),
         )
-        for target, (version, transaction_key, ordinal) in checkpoint.low_watermarks:
-            await transaction.fetch(
-                f"REPLACE INTO {self.table(WATERMARK_TABLE)}"
-                " (source, target_schema, target_table, bucket, version, transaction_key, ordinal)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                (
-                    checkpoint.source,
-                    target.schema,
-                    target.table,
-                    LOW_WATERMARK_BUCKET,
-                    version,
-                    transaction_key,
-                    ordinal,
-                ),
-            )
-        if not members:
-            return
-        await transaction.fetch(
-            f"DELETE FROM {self.table(MEMBER_TABLE)} WHERE source = %s", (checkpoint.source,)
-        )
-        await transaction.fetch(
-            f"DELETE FROM {self.table(GROUP_TABLE)} WHERE source = %s", (checkpoint.source,)
-        )
-        for target, state in checkpoint.groups:
-            await transaction.fetch(
-                f"INSERT INTO {self.table(GROUP_TABLE)} (source, target_schema, target_table,"
-                " state) VALUES (%s, %s, %s, %s)",
-                (checkpoint.source, target.schema, target.table, state),
-            )
-        for record in checkpoint.members:
-            await transaction.fetch(
-                f"INSERT INTO {self.table(MEMBER_TABLE)} (source, schema_name, table_name,"
-                " target_schema, target_table, version, since, structure, provenance, doubt,"
-                " copy_state) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                _values(record),
-            )
+        now = checkpoint.state
+        former = None if before is None else before.state
+        await write_low_watermarks(transaction, self._tables, checkpoint.source, former, now)
+        if members:
+            await write_members(transaction, self._tables, checkpoint.source, former, now)
 
 
 def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
@@ -363,22 +355,6 @@ def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
         since,
         Held(load_structure(structure), Provenance(provenance), doubt),
         CopyState(copy_state),
-    )
-
-
-def _values(record: MemberRecord) -> tuple[object, ...]:
-    return (
-        record.member.source,
-        record.member.name.schema,
-        record.member.name.table,
-        record.target.schema,
-        record.target.table,
-        record.version,
-        record.since,
-        dump_structure(record.held.structure),
-        record.held.provenance.value,
-        record.held.doubt[:_LONGEST_DOUBT],
-        record.copying.value,
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
-from replicator.downstream.meta import Checkpoint, MetaStore
+from replicator.downstream.meta import MEMBER_TABLE, Checkpoint, MetaStore
 from replicator.downstream.meta_tables import create_tables, drop_tables
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection, DatabaseAddress
@@ -93,6 +95,66 @@ async def test_members_are_saved_only_where_they_changed(meta: MetaStore) -> Non
     found = await meta.load("a")
     assert found is not None
     assert (found.offset, found.members) == (200, checkpoint(100).members)
+
+
+async def test_what_was_saved_before_is_left_alone_and_the_rest_is_as_if_saved_anew(
+    meta: MetaStore,
+) -> None:
+    chance = random.Random(5)
+    former: dict[str, Checkpoint] = {}
+    for number in range(1, 12):
+        now = drawn(chance, number)
+        await meta.save([now], members=frozenset({"a"}), former=former)
+        found = await meta.load("a")
+        assert found is not None
+        assert sorted(found.members, key=str) == sorted(now.members, key=str)
+        assert (dict(found.groups), dict(found.low_watermarks)) == (
+            dict(now.groups),
+            dict(now.low_watermarks),
+        )
+        # What is put there by others shows what is written.
+        kept = chance.choice(now.members)
+        place = (kept.member.name.schema, kept.member.name.table)
+        changed = "UPDATE {} SET doubt = %s WHERE schema_name = %s AND table_name = %s"
+        sql = changed.format(meta.table(MEMBER_TABLE))
+        await meta.connection.execute(sql, ("mark", *place))
+        await meta.save([now], members=frozenset({"a"}), former={"a": now})
+        found = await meta.load("a")
+        assert found is not None
+        assert [r.member for r in found.members if r.held.doubt == "mark"] == [kept.member]
+        await meta.connection.execute(sql, ("", *place))
+        former = {"a": now}
+    # Nothing is known of what is there.
+    await meta.save([checkpoint(5)], members=frozenset({"a"}))
+    found = await meta.load("a")
+    assert found is not None
+    assert (found.members, found.groups) == (checkpoint(5).members, checkpoint(5).groups)
+
+
+def drawn(chance: random.Random, number: int) -> Checkpoint:
+    """A checkpoint with some of many members, each with one of some structures."""
+    kinds = [replace(STRUCTURE, create_sql=f"CREATE {n} {'x' * 200_000 * n}") for n in range(3)]
+    names = [TableName("s", f"t{n}") for n in range(8)]
+    targets = [TableName("m", f"u{n}") for n in range(4)]
+    members = tuple(
+        MemberRecord(
+            Member("a", name),
+            chance.choice(targets),
+            chance.randrange(3),
+            chance.randrange(3),
+            Held(chance.choice(kinds), Provenance.LEARNED),
+        )
+        for name in chance.sample(names, chance.randrange(1, 8))
+    )
+    some = chance.sample(targets, chance.randrange(4))
+    return replace(
+        checkpoint(number * 100),
+        members=members,
+        groups=tuple((target, f"state {chance.randrange(3)}") for target in some),
+        # They stay: a target that was there has one for ever.
+        low_watermarks=tuple((t, Watermark(0, number // 2 + 1, n)) for n, t in enumerate(targets)),
+        high_watermarks=(),
+    )
 
 
 async def test_removing_the_meta_tables_forgets_the_task(meta: MetaStore) -> None:
