@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from replicator.ddl import tables
 from replicator.ddl.cursor import Cursor, NotUnderstoodError
@@ -57,6 +58,10 @@ _ADMINISTRATION = {
 _MAINTENANCE = ("ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM")
 
 
+_LONGEST_KEPT = 5_000
+"""Characters: a statement is looked at several times, and again when its source is read again."""
+
+
 def recognise(
     sql: str,
     *,
@@ -73,6 +78,18 @@ def recognise(
     given in lower case. Whatever is not understood wholly is `StatementKind.UNKNOWN` with the
     reason in ``detail``.
     """
+    known = _recognised if len(sql) <= _LONGEST_KEPT else _recognised.__wrapped__
+    return known(sql, default_schema, ansi_quotes, no_backslash_escapes, folds_names)
+
+
+@lru_cache(maxsize=1000)
+def _recognised(
+    sql: str,
+    default_schema: str,
+    ansi_quotes: bool,
+    no_backslash_escapes: bool,
+    folds_names: bool,
+) -> Recognised:
     tokens = tokenise(sql, ansi_quotes=ansi_quotes, no_backslash_escapes=no_backslash_escapes)
     base = Recognised(StatementKind.UNKNOWN, sql, tokens)
     if tokens and tokens[-1].kind is TokenKind.INVALID:

@@ -20,6 +20,9 @@ from replicator.schema.structure import Column, Table
 _HASHING = frozenset({"MEMORY", "HEAP"})
 """Engines that have indexes which are hashes: they need no column for them."""
 
+_VERSIONED, _HASH = "VERSIONING", "HASH"
+"""Without these words there is nothing hidden: most texts need not be taken apart."""
+
 _TIME = "timestamp(6)"
 
 
@@ -36,6 +39,8 @@ def system_period(create_sql: str) -> Period | None:
 
     From the text of SHOW CREATE TABLE.
     """
+    if _VERSIONED not in create_sql.upper():
+        return None
     items, options = _parts(create_sql)
     if not _has(options, "WITH", "SYSTEM", "VERSIONING"):
         return None
@@ -52,6 +57,9 @@ def hidden_columns(table: Table) -> tuple[Column, ...]:
     Another server's events have none of it, nor do those from before a key or the versioning was
     added: the number of columns in the events tells.
     """
+    text = table.create_sql.upper()
+    if _VERSIONED not in text and _HASH not in text:
+        return ()
     items, options = _parts(table.create_sql)
     found = []
     period = system_period(table.create_sql)

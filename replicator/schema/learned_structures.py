@@ -10,7 +10,7 @@ more: the moment, other tables, or what a server lacked for a moment only.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 from replicator.ddl.statement import Recognised
 from replicator.mysql.names import TableName
@@ -111,7 +111,7 @@ def question(
     structure: tuple[object, ...] = ()
     if before is not None:
         # A column's provenance is part of the outcome, and no part of what makes columns equal.
-        columns = tuple(map(astuple, before.columns))
+        columns = tuple((column, column.learned) for column in before.columns)
         structure = (uncounted(renamed(before.create_sql, _ANY)), columns, before.keys)
     creates = before is None
     return Question(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -51,6 +52,6 @@ class Resume(Generic[State]):
 
 def _before(boundaries: list[Boundary[State]], at: Place) -> int:
     """The index of the last boundary before a place."""
-    earlier = [index for index, found in enumerate(boundaries) if boundary(found.key) <= at]
+    earlier = bisect_right(boundaries, at, key=lambda found: boundary(found.key))
     assert earlier, f"saved behind the open item at {at}"
-    return earlier[-1]
+    return earlier - 1
