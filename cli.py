@@ -11,11 +11,13 @@ from typing import Annotated, ParamSpec
 
 import typer
 
+from actors.commands import encrypt
 from actors.control.commands import pause, resume, status, stop
 from actors.control.exit_codes import (
     ASKING_CODES,
     CHECK_CODES,
     DEMO_CODES,
+    ENCRYPT_CODES,
     REMOVE_CODES,
     RUN_CODES,
     WRONG_USAGE,
@@ -93,6 +95,7 @@ app.command(epilog=CHECK_CODES)(with_messages(check))
 for _command in (status, pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
+app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))
 # The demo has a terminal of its own, and messages of its own.
 app.command(epilog=DEMO_CODES)(demo)
 

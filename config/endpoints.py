@@ -88,7 +88,11 @@ class Endpoint(Section):
     user: Annotated[str, Field(min_length=1)]
     """Account."""
     password: SecretStr = SecretStr("")
-    """Password in plain text, or `${NAME}` to take it from the environment variable NAME."""
+    """Password in plain text; `${NAME}` to take it from the environment variable NAME; `ENC(…)`, as
+    `replicator encrypt` prints it."""
+    password_file: str = ""
+    """File that holds the password alone, instead of `password`; relative paths start at the folder
+    of the task file."""
     security: Security | None = None
     """TLS files."""
     max_allowed_packet: Whole | None = None

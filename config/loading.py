@@ -36,13 +36,14 @@ def load_task(path: FilePath) -> Task:
         raise TaskFileError(str(path), [problem])
     files_read = _add_source_files(document, document.data, path.parent)
     replace_old_spellings(document)
-    fill_in_passwords(document, os.environ)
+    variables = fill_in_passwords(document, os.environ, path.parent)
     task = _validate(document)
     for find in (find_wrong_references, find_unsupported) if files_read else (find_unsupported,):
         document.problems.extend(document.problem(at, said) for at, said in find(document.data))
     if document.problems or task is None:
         raise TaskFileError(str(path), document.problems)
-    return task.with_warnings(tuple(str(warning) for warning in _warnings(document)))
+    warnings = tuple(str(warning) for warning in _warnings(document))
+    return task.with_notes(warnings, variables)
 
 
 def json_schema() -> dict[str, Any]:

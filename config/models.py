@@ -114,6 +114,10 @@ class Task(Section):
         tuple[TableRule, ...], AfterValidator(lambda rules: rules or _TRASH_TABLES)
     ] = _TRASH_TABLES
     """Names of trash tables; one group, the real table. An empty list is the default."""
+    secret_key_file: str = ""
+    """File with the key of encrypted passwords (`replicator encrypt`), which nobody else may
+    read; relative paths start at the folder of the task file. Default: the one that the environment
+    variable REPLICATOR_SECRET_KEY_FILE names."""
     ignore_checking_items: tuple[str, ...] = ()
     """Prechecks that are left out."""
     target_database: TargetDatabase
@@ -166,16 +170,23 @@ class Task(Section):
     """What DM tries out."""
 
     _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _variables: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the file says without effect, each with its file, line and key."""
         return self._warnings
 
-    def with_warnings(self, warnings: tuple[str, ...]) -> Task:
-        """This task, with the warnings of its file."""
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that passwords were taken from."""
+        return self._variables
+
+    def with_notes(self, warnings: tuple[str, ...], variables: tuple[str, ...]) -> Task:
+        """This task, with the warnings of its file, and the variables with its passwords."""
         task = self.model_copy()
         task._warnings = warnings
+        task._variables = variables
         return task
 
     @property

@@ -1,13 +1,15 @@
-"""Passwords: taken exactly as written, or from the environment."""
+"""Passwords: as written, encrypted, from the environment or from a file of their own."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
 
-from config.paths import select
+from config.paths import Path, select
+from config.secret_key import KEY_FILE_VARIABLE, SecretKeyError, decrypt, encrypted_part
 from config.yaml_lines import Document
 
 PATTERNS = ("target-database", "sources.*.from")
@@ -16,44 +18,104 @@ PATTERNS = ("target-database", "sources.*.from")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 _INSTEAD = (
-    "write the password itself, or take it from the environment (`password: ${NAME}`), which is "
-    "also how a password is given that only looks like this"
+    "write the password itself, take it from a file (`password-file: FILE`) or from the environment"
+    " (`password: ${NAME}`), or encrypt it (`replicator encrypt`); from a file or the environment"
+    " it is taken as it is, even if it looks like this"
 )
 _MASKED = f"is a row of asterisks, which DM prints in place of a password; {_INSTEAD}"
 _ENCRYPTED = f"is encrypted by DM, and only DM has the key; {_INSTEAD}"
 _IV_BYTES = 16
 
 
-def fill_in_passwords(document: Document, environment: Mapping[str, str]) -> None:
-    """Put the values of environment variables in place of ``${NAME}``.
+class WrongPasswordError(Exception):
+    """A password that can't be had; the message says why and what to do."""
 
-    A password that looks like a number to YAML is taken as written: ``0123`` is not 83. A
-    variable that is not set is added to the document's problems, and so is a password that is
-    none, as DM prints it.
+
+def fill_in_passwords(
+    document: Document, environment: Mapping[str, str], folder: FilePath
+) -> tuple[str, ...]:
+    """Put passwords in place of what says where they are; the variables that they were taken from.
+
+    ``folder`` is that of the task file, where relative paths start. A password that looks like a
+    number to YAML is taken as written: ``0123`` is not 83. What can't be had is added to the
+    document's problems, and so is a password that is none, as DM prints it.
     """
+    variables = []
+    for key, section in _sections(document):
+        named = document.texts.get((*key, "password-file"), "")
+        written = document.texts.get((*key, "password"), "")
+        at = (*key, "password-file" if named else "password")
+        try:
+            if named:
+                if written:
+                    raise WrongPasswordError("stands beside `password`; keep one of the two")
+                password = _from_file(folder / named)
+            elif match := _VARIABLE.fullmatch(written):
+                password = _from_environment(match[1], environment)
+                variables.append(match[1])
+            else:
+                password = _as_written(document, written, environment, folder)
+        except (WrongPasswordError, SecretKeyError) as error:
+            document.problems.append(document.problem(at, str(error)))
+            continue
+        if named or (*key, "password") in document.texts:
+            section["password"] = document.texts[(*key, "password")] = password
+    return tuple(variables)
+
+
+def _sections(document: Document) -> Iterator[tuple[Path, dict[str, object]]]:
     for pattern in PATTERNS:
         for path, section in select(document.data, pattern):
-            if not isinstance(section, dict) or "password" not in section:
-                continue
-            key = (*path, "password")
-            written = document.texts.get(key)
-            if written is None:
-                continue
-            section["password"] = written
-            match = _VARIABLE.fullmatch(written)
-            if match is None:
-                if _is_masked(written):
-                    document.problems.append(document.problem(key, _MASKED))
-                elif _is_encrypted(written):
-                    document.problems.append(document.problem(key, _ENCRYPTED))
-                continue
-            value = environment.get(match[1])
-            if value is None:
-                message = f"the environment variable {match[1]} is not set; export it first"
-                document.problems.append(document.problem(key, message))
-            else:
-                section["password"] = value
-                document.texts[key] = value
+            if isinstance(section, dict):
+                yield path, section
+
+
+def _from_environment(name: str, environment: Mapping[str, str]) -> str:
+    value = environment.get(name)
+    if value is None:
+        raise WrongPasswordError(f"the environment variable {name} is not set; export it first")
+    return value
+
+
+def _from_file(path: FilePath) -> str:
+    """The content, without the line's end that editors add."""
+    try:
+        content = path.read_bytes().decode()
+    except OSError as error:
+        raise WrongPasswordError(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise WrongPasswordError(f"{path} is not text in UTF-8") from None
+    password = content.removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise WrongPasswordError(f"{path} is empty; write the password into it")
+    if "\n" in password:
+        raise WrongPasswordError(f"{path} has several lines; it must hold the password alone")
+    return password
+
+
+def _as_written(
+    document: Document, written: str, environment: Mapping[str, str], folder: FilePath
+) -> str:
+    token = encrypted_part(written)
+    if token is not None:
+        return decrypt(token, _key_file(document, environment, folder))
+    if _is_masked(written):
+        raise WrongPasswordError(_MASKED)
+    if _is_encrypted(written):
+        raise WrongPasswordError(_ENCRYPTED)
+    return written
+
+
+def _key_file(document: Document, environment: Mapping[str, str], folder: FilePath) -> FilePath:
+    named = document.texts.get(("secret-key-file",), "")
+    if named:
+        return folder / named
+    if environment.get(KEY_FILE_VARIABLE):
+        return FilePath(environment[KEY_FILE_VARIABLE])
+    raise WrongPasswordError(
+        "is encrypted: name the file with the key in `secret-key-file` of the task file, or in the"
+        f" environment variable {KEY_FILE_VARIABLE}"
+    )
 
 
 def _is_masked(password: str) -> bool:

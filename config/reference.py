@@ -36,9 +36,9 @@ This page is made from the program (`python -m config.reference`); don't edit it
   names, or both. Each has the form of a DM source file.
 * **Named parts** (`routes`, `block-allow-list`, `syncers`, …): an instance refers to them by name.
   A name that is not defined and a part that is not used are errors.
-* **Passwords** are plain text. `password: ${NAME}` takes the password from the environment variable
-  NAME, and it is an error if that is not set. Only `password` is expanded, and only where the
-  variable is the whole value.
+* **Passwords** are plain text, `${NAME}` for the environment variable NAME, `ENC(…)` as
+  `replicator encrypt` prints it, or stand in a `password-file`. One that can't be had is an error.
+  Only `password` is expanded, and only where the variable is the whole value.
 * **Sizes** are bytes, or like `64KiB`, `16MiB`, `1GiB`. **Durations** are like `60s` or `1h30m`.
 * **Old spellings** are read: `is-sharding: true` is `shard-mode: pessimistic`, `black-white-list`
   is `block-allow-list`, `on-duplicate` is `on-duplicate-logical`.
@@ -60,7 +60,7 @@ files, 155 (92 %) load, nearly all of them with warnings about the keys below. T
 
 | task files | why |
 |---|---|
-| 9 | a password is encrypted by DM, or `******`: write it plainly, or as `${NAME}` |
+| 9 | a password is encrypted by DM, or `******`: write it plainly, or as one of the forms above |
 | 1 | that, and a `meta` without a place, which DM refuses as well |
 | 3 | filters name events that a statement does not tell, or that are none |
 

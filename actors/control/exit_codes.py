@@ -16,6 +16,7 @@ REMOVE_CODES = (
     "Exit codes: 0 it is removed, or there was nothing; 1 it runs, or the target can't be used;"
     f" {_USAGE}."
 )
+ENCRYPT_CODES = "Exit codes: 0 done; 2 the key file or the command is wrong."
 DEMO_CODES = "Exit codes: 0 source and target are equal; 1 they are not, or something is missing."
 
 

@@ -6,6 +6,7 @@ What runs and checks is imported when it is used, so that the other commands are
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from enum import StrEnum
@@ -61,6 +62,7 @@ def run(
     from replicator import logs
 
     task = load_task(task_file)
+    _keep_from_children(task)
     logs.configure(log_level.value, log_file, task=task.name)
     for warning in task.warnings:
         structlog.get_logger().warning("task-file.no-effect", finding=warning)
@@ -89,6 +91,7 @@ def check(
 
     size = _sample_size(keys)
     task = load_task(task_file)
+    _keep_from_children(task)
     # The standard output is for the results alone.
     logs.configure("warning", task=task.name)
     results = anyio.run(_check, task, keys, size)
@@ -132,6 +135,12 @@ def remove(
         typer.confirm("Remove it?", abort=True)
     anyio.run(remove_task, task)
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
+
+
+def _keep_from_children(task: Task) -> None:
+    """Forget the variables with passwords: the JVM and its workers would get them."""
+    for name in task.variables:
+        os.environ.pop(name, None)
 
 
 def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:

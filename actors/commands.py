@@ -1,0 +1,52 @@
+"""The command that makes what stands in a task file: encrypt."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def encrypt(
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="REPLICATOR_SECRET_KEY_FILE",
+            help="The file with the key; else the one that the environment variable"
+            " REPLICATOR_SECRET_KEY_FILE names.",
+        ),
+    ] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option(help="Make a key in this file, which must not be there yet, and end."),
+    ] = None,
+) -> None:
+    """Encrypt a password for the task file. It is asked for, or read from the standard input."""
+    from config import secret_key
+
+    try:
+        if new_key is not None:
+            secret_key.make_key(new_key)
+            typer.echo(f"{new_key} holds a new key: name it in `secret-key-file` of the task file")
+            return
+        if key_file is None:
+            raise typer.BadParameter(
+                "name the file with the key: --key-file FILE; --new-key FILE makes one"
+            )
+        # A key that is of no use is told before anybody types a password.
+        secret_key.encrypt("", key_file)
+        typer.echo(secret_key.encrypt(_password(), key_file))
+    except secret_key.SecretKeyError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    password = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    password = password.removesuffix("\n").removesuffix("\r")
+    if not password or "\n" in password:
+        raise typer.BadParameter("the standard input must hold one line, the password")
+    return password
