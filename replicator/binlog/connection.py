@@ -47,7 +47,6 @@ _REPORTED_NAME: Final = b"replicator"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _ZERO_POSITIONS_SINCE = (11, 4)
 """From this MariaDB version on, events inside transactions may carry no end position."""
-_RECEIVE_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,10 @@ class BinlogConnection:
             except OSError as error:
                 raise StreamLostError(f"{self._address}: {error}") from error
 
-    def receive(self, *, wait: bool) -> bytes | None:
-        """The next bytes of the stream; None when there are none yet and ``wait`` is off.
+    def receive(self, room: memoryview, *, wait: bool) -> int:
+        """Put the next bytes of the stream into ``room``; returns how many.
+
+        0 when there are none yet and ``wait`` is off.
 
         Raises StreamLostError when the connection ended, nothing came within the read timeout,
         or `close` was called.
@@ -125,17 +126,17 @@ class BinlogConnection:
                 raise StreamLostError(f"{self._address}: the binlog stream is not open.")
             while True:
                 try:
-                    data = self._socket.recv(_RECEIVE_BYTES)
+                    count = self._socket.recv_into(room)
                 except (BlockingIOError, ssl.SSLWantReadError):
                     if not wait:
-                        return None
+                        return 0
                     self._wait(self._socket)
                     continue
                 except OSError as error:
                     raise StreamLostError(f"{self._address}: {error}") from error
-                if not data:
+                if not count:
                     raise StreamLostError(f"{self._address} closed the binlog stream.")
-                return data
+                return count
 
     def failure(self, code: int, message: str) -> BinlogError | StreamLostError:
         """The exception for an error packet in the stream."""

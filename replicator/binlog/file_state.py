@@ -74,6 +74,11 @@ class FileState:
         if gtid is not None and self._gtids is not None:
             self._gtids.add(gtid)
 
+    def executed_run(self, source: bytes, first: int, end: int) -> None:
+        """Record finished transactions of a MySQL server, from ``first`` to before ``end``."""
+        if isinstance(self._gtids, MySQLGtids):
+            self._gtids.add_run(source, first, end)
+
     def content(self, event: bytes) -> bytes:
         """The event without its header and its checksum."""
         return event[HEADER_SIZE : self.cut]

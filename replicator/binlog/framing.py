@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from replicator.binlog.errors import BinlogError
+from replicator.compiled import Bytes
 
 PACKET_HEADER = 4
 FULL_PACKET = 0xFFFFFF
 """A payload of this length goes on in the next packet."""
+_ROOM = 1 << 20
+"""Bytes that are received at once, at most; more where a packet is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,71 +29,76 @@ class ServerFailure:
     message: str
 
 
-class EventSplitter:
-    """Takes bytes as they arrive and returns the events that are complete.
+class PacketBuffer:
+    """Takes bytes as they arrive and gives the events that are complete.
 
-    ``failure`` is set when the server ended the stream; nothing comes after it.
+    What is not consumed yet is ``data[at:end]``; a packet begins at ``at``. ``failure`` is set when
+    the server ended the stream; nothing comes after it.
     """
 
     def __init__(self) -> None:
         self.failure: ServerFailure | None = None
-        self._rest: list[bytes] = []
-        self._held = 0
-        self._wanted = PACKET_HEADER
+        self.data: Bytes = np.empty(_ROOM, np.uint8)
+        self.at = self.end = 0
         self._pieces: list[bytes] = []
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The events that ``data`` completes, each from its header on, with its checksum.
+    @property
+    def continued(self) -> bool:
+        """Whether the next packet goes on with the event of the one before."""
+        return bool(self._pieces)
+
+    def room(self) -> memoryview:
+        """Where to receive the next bytes to; tell with `received` how many there are."""
+        rest = self.data[self.at : self.end]
+        needed = PACKET_HEADER if len(rest) < PACKET_HEADER else PACKET_HEADER + self._length()
+        size = max(_ROOM, needed, len(rest) + 1)
+        if size != len(self.data):
+            self.data = np.empty(size, np.uint8)
+        self.data[: len(rest)] = rest
+        self.at, self.end = 0, len(rest)
+        return self.data.data[self.end :]
+
+    def received(self, count: int) -> None:
+        """Take in so many bytes that were received."""
+        self.end += count
+
+    def feed(self, data: bytes | memoryview) -> int:
+        """Take in the beginning of some bytes; returns how many there was room for."""
+        room = self.room()
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        self.received(count)
+        return count
+
+    def next_event(self) -> bytes | None:
+        """The next event, from its header on, with its checksum; None where it is not whole yet.
 
         Raises BinlogError when a payload begins with a byte that the protocol does not know.
         """
-        self._held += len(data)
-        if self._rest:
-            self._rest.append(data)
-            if self._held < self._wanted:
-                return []
-            data = b"".join(self._rest)
-            self._rest.clear()
-        events: list[bytes] = []
-        at = 0
-        limit = len(data)
-        while limit - at >= PACKET_HEADER:
-            length = data[at] | data[at + 1] << 8 | data[at + 2] << 16
-            end = at + PACKET_HEADER + length
-            if end > limit:
-                break
+        while not self.failure and self.end - self.at >= PACKET_HEADER:
+            length = self._length()
+            begin = self.at + PACKET_HEADER
+            if begin + length > self.end:
+                return None
+            self.at = begin + length
+            payload = self.data[begin : self.at]
             if length == FULL_PACKET or self._pieces:
-                self._continue(data[at + PACKET_HEADER : end], events)
-            elif length and not data[at + PACKET_HEADER]:
-                events.append(data[at + PACKET_HEADER + 1 : end])
+                self._pieces.append(payload.tobytes())
+                if length == FULL_PACKET:
+                    continue
+                whole = b"".join(self._pieces)
+                self._pieces.clear()
+                if not whole[0]:
+                    return whole[1:]
+                self._end(whole)
+            elif length and not payload[0]:
+                return payload[1:].tobytes()
             else:
-                self._end(data[at + PACKET_HEADER : end])
-            at = end
-            if self.failure:
-                break
-        self._keep(data, at)
-        return events
+                self._end(payload.tobytes())
+        return None
 
-    def _keep(self, data: bytes, at: int) -> None:
-        """Remember an incomplete packet, and how many bytes it needs."""
-        self._held = len(data) - at
-        self._wanted = PACKET_HEADER
-        if self._held:
-            self._rest.append(data[at:])
-        if self._held >= PACKET_HEADER:
-            self._wanted += data[at] | data[at + 1] << 8 | data[at + 2] << 16
-
-    def _continue(self, payload: bytes, events: list[bytes]) -> None:
-        """Join a payload that spans packets; the shorter packet is its last."""
-        self._pieces.append(payload)
-        if len(payload) == FULL_PACKET:
-            return
-        whole = b"".join(self._pieces)
-        self._pieces.clear()
-        if whole[0]:
-            self._end(whole)
-        else:
-            events.append(whole[1:])
+    def _length(self) -> int:
+        return int.from_bytes(self.data[self.at : self.at + 3].tobytes(), "little")
 
     def _end(self, payload: bytes) -> None:
         """Read an error or end-of-file packet."""

@@ -157,11 +157,15 @@ class MySQLGtids:
         """Record an executed transaction."""
         if not isinstance(gtid, MySQLGtid):
             raise TypeError(gtid)
-        intervals = self._intervals.get(gtid.source)
-        if intervals and intervals[-1][1] == gtid.number:
-            intervals[-1] = (intervals[-1][0], gtid.number + 1)
+        self.add_run(gtid.source, gtid.number, gtid.number + 1)
+
+    def add_run(self, source: bytes, first: int, end: int) -> None:
+        """Record the transactions of a server from the first number to before the end."""
+        intervals = self._intervals.get(source)
+        if intervals and intervals[-1][1] == first:
+            intervals[-1] = (intervals[-1][0], end)
         else:
-            self._insert(gtid.source, gtid.number, gtid.number + 1)
+            self._insert(source, first, end)
 
     def _insert(self, source: bytes, first: int, end: int) -> None:
         """Unite the half-open interval with those that are there."""

@@ -8,7 +8,7 @@ import pymysql
 
 from replicator.binlog.connection import BinlogConnection
 from replicator.binlog.errors import OtherBinlogError, PurgedError, StreamLostError
-from replicator.binlog.framing import EventSplitter
+from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.landmark import LandmarkSearch, landmark_of
 from replicator.mysql.identity import Landmark
 
@@ -79,8 +79,10 @@ def first_landmark(connection: BinlogConnection, file: str) -> Landmark:
 def _events(connection: BinlogConnection) -> Iterator[bytes]:
     """The events from where a connection starts; waits for those to come."""
     connection.open()
-    splitter = EventSplitter()
+    packets = PacketBuffer()
     while True:
-        yield from splitter.feed(connection.receive(wait=True) or b"")
-        if splitter.failure is not None:
-            raise connection.failure(splitter.failure.code, splitter.failure.message)
+        packets.received(connection.receive(packets.room(), wait=True))
+        while (event := packets.next_event()) is not None:
+            yield event
+        if packets.failure is not None:
+            raise connection.failure(packets.failure.code, packets.failure.message)

@@ -29,10 +29,10 @@ class SegmentBuilder:
     ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary.
     """
 
-    __slots__ = ("_limits", "bytes", "caught_up", "moved", "rows", "statement", "timestamp")
+    __slots__ = ("bytes", "caught_up", "limits", "moved", "rows", "statement", "timestamp")
 
     def __init__(self, limits: SegmentLimits) -> None:
-        self._limits = limits
+        self.limits = limits
         self.rows = RowColumns()
         self._clear()
 
@@ -50,12 +50,12 @@ class SegmentBuilder:
         """
         self.rows.add(event, table, transaction, ordinal)
         self.moved = True
-        limits = self._limits
+        limits = self.limits
         return self.bytes >= limits.max_bytes or self.rows.count >= limits.max_events
 
     def is_full(self) -> bool:
         """Whether the segment should end at the boundary that was just reached."""
-        limits = self._limits
+        limits = self.limits
         return self.bytes >= limits.target_bytes or self.rows.count >= limits.target_events
 
     def discard(self, transaction: int) -> int:

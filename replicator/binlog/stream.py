@@ -7,7 +7,7 @@ from functools import partial
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.framing import EventSplitter
+from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.landmark_check import LandmarkCheck
 from replicator.binlog.position import BinlogPosition, SourcePosition
@@ -54,7 +54,7 @@ class BinlogStream:
         self._route = route
         self._limits = limits
         self._resume = resume_after
-        self._splitter = EventSplitter()
+        self._packets = PacketBuffer()
         self._assembler: SegmentAssembler | None = None
         self._failure: BinlogError | None = None
         connect = partial(
@@ -84,6 +84,7 @@ class BinlogStream:
             self._look_back.run()
         info, gtid = self._connection.open()
         self._assembler = SegmentAssembler(
+            self._packets,
             self._start if isinstance(self._start, SourcePosition) else None,
             gtids=self._known_gtids(info, gtid),
             route=self._route,
@@ -123,14 +124,14 @@ class BinlogStream:
 
     def _read(self, assembler: SegmentAssembler) -> Segment:
         while not assembler.run():
-            failure = self._splitter.failure
+            failure = self._packets.failure
             if failure is not None:
                 raise self._connection.failure(failure.code, failure.message)
             may_end = assembler.moved and not assembler.in_transaction
-            data = self._connection.receive(wait=not may_end)
-            if data is None:
+            received = self._connection.receive(self._packets.room(), wait=not may_end)
+            if not received:
                 break
-            assembler.push(self._splitter.feed(data))
+            self._packets.received(received)
         return assembler.take()
 
     def close(self) -> None:

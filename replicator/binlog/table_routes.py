@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.known_tables import KnownTables
 from replicator.binlog.lengths import packed_integer
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.table_map import TableMap, parse_table_map
@@ -41,14 +42,16 @@ NOT_REPLICATED = -1
 
 class TableRoutes:
     """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
-    ``tables``, or NOT_REPLICATED."""
+    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop."""
 
     def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
         self.tables: list[RoutedTable] = []
+        self.known = KnownTables()
         self._route = route
         self._by_body: dict[bytes, int] = {}
         self._most_tables = _MOST_TABLES
+        self.known.set_ids(self.by_id)
 
     def open(self, event: bytes, cut: int | None) -> None:
         """Take in a table map event; ``cut`` ends it before its checksum.
@@ -61,6 +64,7 @@ class TableRoutes:
         if number is None:
             number = self._by_body[body] = self._resolve(event[:cut])
         self.by_id[event[TABLE_ID]] = number
+        self.known.open(event[TABLE_ID], number, body)
 
     def takes(self, number: int, kind: int) -> bool:
         """Whether row events of this type go anywhere, of the table with this number."""
@@ -69,12 +73,14 @@ class TableRoutes:
     def forget(self) -> None:
         """Ask for every route again: after a statement the answers may differ."""
         self._by_body.clear()
+        self.known.forget_bodies()
 
     def forget_ids(self) -> None:
         """Drop the table ids if they have become many; table maps precede their rows again."""
         if len(self.by_id) > _MOST_IDS:
             self.by_id.clear()
             self.by_id[NO_TABLE] = NOT_REPLICATED
+            self.known.set_ids(self.by_id)
 
     def number_anew(self) -> None:
         """Drop tables that no id and no table map stands for any more, if they have become many.
@@ -93,6 +99,11 @@ class TableRoutes:
         for known in (self.by_id, self._by_body):
             for key, old in known.items():
                 known[key] = numbers[old]
+        self.known.set_ids(self.by_id)
+        self._tell_slots()
+
+    def _tell_slots(self) -> None:
+        self.known.set_tables(table.slot for table in self.tables)
 
     def _resolve(self, event: bytes) -> int:
         try:
@@ -107,4 +118,5 @@ class TableRoutes:
         if slot is None:
             return NOT_REPLICATED
         self.tables.append(RoutedTable(parse_table_map(event[_BODY:]), slot))
+        self._tell_slots()
         return len(self.tables) - 1

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
 from replicator.binlog.events import EventType
+from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.watermark import Place
+from tests.support.packets import packets_of, segments_of
 from tests.support.row_columns import places, single, table_maps
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
@@ -89,6 +91,7 @@ def assembler(
         return RouteSlot(1, 2) if table == "t" else None
 
     return SegmentAssembler(
+        PacketBuffer(),
         start,
         gtids=gtids,
         route=route,
@@ -100,11 +103,7 @@ def assembler(
 
 def read(reader: SegmentAssembler, events: Iterable[bytes]) -> list[Segment]:
     """All segments, the last one being what is left when the events are used up."""
-    reader.push(list(events))
-    segments = []
-    while reader.run():
-        segments.append(reader.take())
-    return [*segments, reader.take()]
+    return segments_of(reader, reader.packets, packets_of(events))
 
 
 def rows(segments: Iterable[Segment]) -> list[tuple[int, int]]:

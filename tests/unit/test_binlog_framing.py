@@ -5,24 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.framing import FULL_PACKET, EventSplitter, ServerFailure
+from replicator.binlog.framing import FULL_PACKET, PacketBuffer, ServerFailure
 
 
 def packet(payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "little") + b"\x07" + payload
 
 
+def fed(packets: PacketBuffer, data: bytes) -> list[bytes]:
+    """The events that these bytes complete."""
+    found = []
+    while data:
+        data = data[packets.feed(data) :]
+        while (event := packets.next_event()) is not None:
+            found.append(event)
+    return found
+
+
 @given(st.lists(st.binary(max_size=300), max_size=20), st.data())
 def test_any_pieces_give_the_same_events(events: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(packet(b"\x00" + event) for event in events)
-    splitter = EventSplitter()
+    packets = PacketBuffer()
     found = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
-        found += splitter.feed(stream[:size])
+        found += fed(packets, stream[:size])
         stream = stream[size:]
     assert found == events
-    assert splitter.failure is None
+    assert packets.failure is None
 
 
 @pytest.mark.parametrize("size", [FULL_PACKET - 1, FULL_PACKET, 2 * FULL_PACKET + 5])
@@ -32,29 +42,29 @@ def test_an_event_that_spans_packets(size: int) -> None:
     if len(parts[-1]) == FULL_PACKET:
         parts.append(b"")
     stream = b"".join(map(packet, parts)) + packet(b"\x00next")
-    splitter = EventSplitter()
+    packets = PacketBuffer()
     found = []
     for at in range(0, len(stream), 5_000_000):
-        found += splitter.feed(stream[at : at + 5_000_000])
+        found += fed(packets, stream[at : at + 5_000_000])
     assert [len(event) for event in found] == [size - 1, 4]
     assert found[0] == payload[1:]
     assert found[1] == b"next"
 
 
 def test_an_error_packet_ends_the_stream_after_the_events_before_it() -> None:
-    splitter = EventSplitter()
+    packets = PacketBuffer()
     error = packet(b"\xff\xd4\x04#HY000Could not find first log file name")
-    assert splitter.feed(packet(b"\x00one") + error) == [b"one"]
-    assert splitter.failure == ServerFailure(1236, "Could not find first log file name")
+    assert fed(packets, packet(b"\x00one") + error) == [b"one"]
+    assert packets.failure == ServerFailure(1236, "Could not find first log file name")
 
 
 def test_an_end_of_file_packet_ends_the_stream() -> None:
-    splitter = EventSplitter()
-    assert splitter.feed(packet(b"\xfe\x00\x00\x02\x00")) == []
-    assert splitter.failure
-    assert splitter.failure.code == 0
+    packets = PacketBuffer()
+    assert fed(packets, packet(b"\xfe\x00\x00\x02\x00")) == []
+    assert packets.failure
+    assert packets.failure.code == 0
 
 
 def test_anything_else_is_no_binlog() -> None:
     with pytest.raises(BinlogError, match="no binlog event"):
-        EventSplitter().feed(packet(b"\x05HTTP"))
+        fed(PacketBuffer(), packet(b"\x05HTTP"))

@@ -1,0 +1,339 @@
+"""The ordinary course of a binlog as a compiled loop: row events of tables that are known, and what
+begins and ends their transactions.
+
+It follows packets (`replicator.binlog.framing`) and stops *before* an event that is not of the
+ordinary course, with everything as it was before that event: `replicator.binlog.event_handlers`
+takes it. What is done here is done there for the same events, with the reasons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replicator.binlog.crc32 import crc32
+from replicator.binlog.events import ROW_EVENTS, EventType
+from replicator.compiled import (
+    CHECKSUMS,
+    INPUT,
+    INTEGER,
+    INTEGERS,
+    OUTPUT,
+    TABLE,
+    Bytes,
+    Integers,
+    Number,
+    compiled,
+    inlined,
+)
+
+# The places of the loop's numbers in their array. Where the next packet begins in the buffer, and
+# where what was received ends:
+PACKET, LIMIT = 0, 1
+# In the file: where the newest event begins and ends, the last boundary, the file's position key.
+BEFORE, OFFSET, BOUNDARY, FILE_KEY = 2, 3, 4, 5
+CHECKSUM = 6
+"""The bytes of an event's checksum: 4, or 0 where there is none."""
+# The group, as in `replicator.binlog.reading_state`; RESUMING: rows may have to be left out.
+OPEN, BEGUN, WITHOUT_EFFECT, LOCATED, RESUMING = 7, 8, 9, 10, 11
+TRANSACTION, ORDINAL, SKIP, ROUTED = 12, 13, 14, 15
+# The segment: bytes of events, row events and their bytes.
+BYTES, COUNT, KEPT, TIMESTAMP, MOVED = 16, 17, 18, 19, 20
+TARGET_BYTES, MAX_BYTES, TARGET_EVENTS, MAX_EVENTS = 21, 22, 23, 24
+# The first event of the newest group: where it stands in the buffer (-1: not there), in the file.
+NEWEST, NEWEST_SIZE, NEWEST_OFFSET = 25, 26, 27
+# Whose GTIDs they are (0: none came yet), and whether the newest one's group is open.
+FAMILY, PENDING = 28, 29
+# The newest: domain, server and sequence, or both halves of the UUID, and the number.
+GTID, GTID_SERVER, GTID_NUMBER = 30, 31, 32
+# Those executed: none, or the last one's server and sequence; or the first number, and the end.
+EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 33, 34, 35
+NUMBERS = 36
+
+MARIADB, MYSQL = 1, 2
+"""For FAMILY."""
+
+STOPPED, FULL = 0, 1
+"""What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
+
+_HEADER = 19
+_SQL = 13
+_BEGIN = np.frombuffer(b"BEGIN", np.uint8)
+_WRAP = 1 << 32
+_MOST = 1 << 62
+_UNUSUAL, _DONE, _ENDS = 0, 1, 2
+_PART, _TABLE_MAP, _ROWS, _XID, _QUERY, _MARIADB_GTID, _MYSQL_GTID, _ANONYMOUS = range(1, 9)
+_STANDALONE_OR_XA = 1 | 64 | 128
+_GROUP_COMMIT_ID = 2
+_MARIADB_GTID_BYTES = 13
+_GROUP_COMMIT_BYTES = 8
+_MYSQL_GTID_BYTES = 25
+
+
+def _classes() -> Bytes:
+    classes = np.zeros(256, np.uint8)
+    classes[list(ROW_EVENTS)] = _ROWS
+    classes[[EventType.INTVAR, EventType.RAND, EventType.USER_VAR, EventType.IGNORABLE]] = _PART
+    classes[[EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS]] = _PART
+    classes[EventType.TABLE_MAP] = _TABLE_MAP
+    classes[EventType.XID] = _XID
+    classes[EventType.QUERY] = _QUERY
+    classes[EventType.MARIADB_GTID] = _MARIADB_GTID
+    classes[EventType.GTID] = _MYSQL_GTID
+    classes[EventType.ANONYMOUS_GTID] = _ANONYMOUS
+    return classes
+
+
+CLASSES = _classes()
+"""What is done with an event, by its type."""
+
+
+@inlined
+def _number(data: Bytes, at: int, width: int) -> Number:
+    value = np.int64(0)
+    for byte in range(width):
+        value |= np.int64(data[at + byte]) << np.int64(8 * byte)
+    return value
+
+
+@inlined
+def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
+    place = offset - size
+    if state[OPEN] or state[RESUMING] or place < 0:
+        return _UNUSUAL
+    state[LOCATED] = 1
+    state[OPEN] = 1
+    state[BEGUN] = 0
+    state[WITHOUT_EFFECT] = 0
+    state[BOUNDARY] = place
+    state[TRANSACTION] = state[FILE_KEY] | place
+    if place < _WRAP:
+        state[NEWEST], state[NEWEST_SIZE], state[NEWEST_OFFSET] = begin, size, place
+    state[ORDINAL] = state[SKIP] = state[ROUTED] = 0
+    return _DONE
+
+
+@inlined
+def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int) -> Number:
+    if not state[OPEN]:
+        return _UNUSUAL
+    if state[PENDING]:
+        if state[FAMILY] == MARIADB:
+            state[EXECUTED_FIRST], state[EXECUTED_LAST] = state[GTID_SERVER], state[GTID_NUMBER]
+        else:
+            if not state[EXECUTED]:
+                state[EXECUTED_FIRST] = state[GTID_NUMBER]
+            state[EXECUTED_LAST] = state[GTID_NUMBER] + 1
+        state[EXECUTED] = 1
+        state[PENDING] = 0
+    state[OPEN] = 0
+    state[TIMESTAMP] = _number(data, begin, 4)
+    state[BOUNDARY] = offset
+    state[MOVED] = 1
+    full = state[BYTES] + size >= state[TARGET_BYTES] or state[COUNT] >= state[TARGET_EVENTS]
+    return _ENDS if full else _DONE
+
+
+@inlined
+def _mariadb_gtid(
+    data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int
+) -> Number:
+    body = begin + _HEADER
+    if stop - body < _MARIADB_GTID_BYTES:
+        return _UNUSUAL
+    number, domain, flags = _number(data, body, 8), _number(data, body + 8, 4), data[body + 12]
+    extra = body + _MARIADB_GTID_BYTES
+    if flags & _GROUP_COMMIT_ID:
+        extra += _GROUP_COMMIT_BYTES
+    if flags & _STANDALONE_OR_XA or number < 0 or (extra < stop and data[extra]):
+        return _UNUSUAL
+    if state[FAMILY] and (state[FAMILY] != MARIADB or state[GTID] != domain):
+        return _UNUSUAL
+    if _begin_group(state, begin, size, offset) == _UNUSUAL:
+        return _UNUSUAL
+    state[BEGUN] = 1
+    state[FAMILY], state[PENDING] = MARIADB, 1
+    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = (
+        domain,
+        _number(data, begin + 5, 4),
+        number,
+    )
+    return _DONE
+
+
+@inlined
+def _mysql_gtid(
+    data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int
+) -> Number:
+    body = begin + _HEADER
+    if stop - body < _MYSQL_GTID_BYTES:
+        return _UNUSUAL
+    first, second = _number(data, body + 1, 8), _number(data, body + 9, 8)
+    number = _number(data, body + 17, 8)
+    if number < 1 or number > _MOST:
+        return _UNUSUAL
+    if state[FAMILY] and (
+        state[FAMILY] != MYSQL
+        or state[GTID] != first
+        or state[GTID_SERVER] != second
+        or state[GTID_NUMBER] + 1 != number
+    ):
+        return _UNUSUAL
+    if _begin_group(state, begin, size, offset) == _UNUSUAL:
+        return _UNUSUAL
+    state[FAMILY], state[PENDING] = MYSQL, 1
+    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = first, second, number
+    return _DONE
+
+
+@inlined
+def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int) -> Number:
+    """Only ``BEGIN``, which needs nothing else of its event."""
+    body = begin + _HEADER
+    if stop - body < _SQL:
+        return _UNUSUAL
+    sql = body + _SQL + np.int64(data[body + 8]) + _number(data, body + 11, 2) + 1
+    if stop - sql != 5:
+        return _UNUSUAL
+    for byte in range(5):
+        if data[sql + byte] != _BEGIN[byte]:
+            return _UNUSUAL
+    if not state[OPEN] and _begin_group(state, begin, size, offset) == _UNUSUAL:
+        return _UNUSUAL
+    state[BEGUN] = 1
+    return _DONE
+
+
+@inlined
+def _find(known: Integers, table_id: int) -> Number:
+    """The place of a table id in the hash table, or -1."""
+    mask = known.shape[0] - 1
+    place = table_id & mask
+    while known[place, 0] >= 0:
+        if known[place, 0] == table_id:
+            return place
+        place = (place + 1) & mask
+    return np.int64(-1)
+
+
+@inlined
+def _table_map(data: Bytes, begin: int, stop: int, known: Integers, bodies: Bytes) -> Number:
+    body = begin + _HEADER + 6
+    if stop < body:
+        return _UNUSUAL
+    place = _find(known, _number(data, begin + _HEADER, 6))
+    if place < 0 or known[place, 3] != stop - body:
+        return _UNUSUAL
+    same = known[place, 2]
+    for byte in range(stop - body):
+        if data[body + byte] != bodies[same + byte]:
+            return _UNUSUAL
+    return _DONE
+
+
+@inlined
+def _rows(
+    data: Bytes,
+    state: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    known: Integers,
+    left_out: Bytes,
+    kept: Bytes,
+    starts: Integers,
+    heads: Integers,
+) -> Number:
+    if stop - begin < _HEADER + 6:
+        return _UNUSUAL
+    place = _find(known, _number(data, begin + _HEADER, 6))
+    if place < 0:
+        return _UNUSUAL
+    table = known[place, 1]
+    ordinal = state[ORDINAL] + 1
+    if table < 0 or ordinal <= state[SKIP] or left_out[table << 8 | np.int64(data[begin + 4])]:
+        state[ORDINAL] = ordinal
+        return _DONE
+    if not state[OPEN]:
+        return _UNUSUAL
+    state[ORDINAL] = ordinal
+    state[ROUTED] += 1
+    state[MOVED] = 1
+    at, count = state[KEPT], state[COUNT]
+    for byte in range(stop - begin):
+        kept[at + byte] = data[begin + byte]
+    heads[0, count], heads[1, count], heads[2, count] = table, state[TRANSACTION], ordinal
+    count += 1
+    starts[count] = state[KEPT] = at + stop - begin
+    state[COUNT] = count
+    if state[BYTES] + size >= state[MAX_BYTES] or count >= state[MAX_EVENTS]:
+        state[TIMESTAMP] = _number(data, begin, 4)
+        return _ENDS
+    return _DONE
+
+
+@compiled(
+    *(INTEGER, INPUT, INTEGERS, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
+    *(OUTPUT, INTEGERS, TABLE),
+)
+def walk(
+    data: Bytes,
+    state: Integers,
+    known: Integers,
+    bodies: Bytes,
+    left_out: Bytes,
+    classes: Bytes,
+    tables: NDArray[np.uint32],
+    kept: Bytes,
+    starts: Integers,
+    heads: Integers,
+) -> int:
+    """Follow the packets of ``data``; STOPPED or FULL.
+
+    ``known``, ``bodies`` and ``left_out`` are those of `replicator.binlog.known_tables`, ``kept``,
+    ``starts`` and ``heads`` of `replicator.binlog.row_columns`, with room for all that is in
+    ``data``; ``classes`` and ``tables`` are CLASSES and the tables of `replicator.binlog.crc32`.
+    """
+    while True:
+        at = state[PACKET]
+        room = state[LIMIT] - at
+        if room < 5 + _HEADER:
+            return STOPPED
+        length = _number(data, at, 3)
+        if length <= _HEADER or length == 0xFFFFFF or room < 4 + length or data[at + 4]:
+            return STOPPED
+        begin, size = at + 5, length - 1
+        stop = begin + size - state[CHECKSUM]
+        kind = classes[data[begin + 4]]
+        if kind == 0 or stop - begin < _HEADER or _number(data, begin + 9, 4) != size:
+            return STOPPED
+        if stop - begin < size and crc32(data, begin, stop, tables) != _number(data, stop, 4):
+            return STOPPED
+        before, end = state[OFFSET], _number(data, begin + 13, 4)
+        offset = before + size
+        if end:
+            offset = before - (before & (_WRAP - 1)) + end
+            if offset < before:
+                offset += _WRAP
+        outcome = np.int64(_DONE)
+        if kind == _ROWS:
+            outcome = _rows(data, state, begin, stop, size, known, left_out, kept, starts, heads)
+        elif kind == _TABLE_MAP:
+            outcome = _table_map(data, begin, stop, known, bodies)
+        elif kind == _XID:
+            outcome = _end_group(data, state, begin, size, offset)
+        elif kind == _MARIADB_GTID:
+            outcome = _mariadb_gtid(data, state, begin, stop, size, offset)
+        elif kind == _MYSQL_GTID:
+            outcome = _mysql_gtid(data, state, begin, stop, size, offset)
+        elif kind == _ANONYMOUS:
+            outcome = _begin_group(state, begin, size, offset)
+        elif kind == _QUERY:
+            outcome = _query(data, state, begin, stop, size, offset)
+        if outcome == _UNUSUAL:
+            return STOPPED
+        state[PACKET] = begin + size
+        state[BEFORE], state[OFFSET] = before, offset
+        state[BYTES] += size
+        if outcome == _ENDS:
+            return FULL

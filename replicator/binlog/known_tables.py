@@ -1,0 +1,97 @@
+"""The open table maps as arrays, for the compiled loop over events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from replicator.binlog.segment import RouteSlot
+from replicator.compiled import Bytes, Integers
+
+_FIRST_IDS = 1 << 10
+_FIRST_BODIES = 1 << 16
+_MOST_BODIES = 1 << 24
+_EMPTY = -1
+
+
+class KnownTables:
+    """By table id, the number of the table and the body of its table map.
+
+    ``ids`` is a hash table whose size is a power of two: a row of (id, number, where the body
+    begins in ``bodies``, how long it is) stands at the first free place from the id's last bits on.
+    -1: no id; no number; no body, so that the next table map is looked at. ``left_out`` has 256
+    truths for each number: which types of row events go nowhere.
+    """
+
+    __slots__ = ("_count", "_used", "bodies", "ids", "left_out")
+
+    def __init__(self) -> None:
+        self.left_out: Bytes = np.zeros(0, np.uint8)
+        self.bodies: Bytes = np.empty(_FIRST_BODIES, np.uint8)
+        self._used = 0
+        self._clear(_FIRST_IDS)
+
+    def _clear(self, room: int) -> None:
+        self.ids: Integers = np.full((room, 4), _EMPTY, np.int64)
+        self._count = 0
+
+    def open(self, table_id: bytes, number: int, body: bytes) -> None:
+        """Note the table map of an id."""
+        place = self._place(int.from_bytes(table_id, "little"), number)
+        self._make_room(len(body))
+        end = self._used + len(body)
+        if end > len(self.bodies):
+            return
+        self.bodies[self._used : end] = np.frombuffer(body, np.uint8)
+        self.ids[place, 2:] = self._used, len(body)
+        self._used = end
+
+    def _make_room(self, size: int) -> None:
+        needed = self._used + size
+        if needed > _MOST_BODIES:
+            self.forget_bodies()
+        elif needed > len(self.bodies):
+            bodies = np.empty(max(needed, 2 * len(self.bodies)), np.uint8)
+            bodies[: self._used] = self.bodies[: self._used]
+            self.bodies = bodies
+
+    def forget_bodies(self) -> None:
+        """The next table map of each id is to be looked at again."""
+        self.ids[:, 2:] = _EMPTY
+        self._used = 0
+
+    def set_ids(self, numbers: Mapping[bytes, int]) -> None:
+        """Know these ids only, with their numbers and without their bodies."""
+        self._clear(_FIRST_IDS)
+        self._used = 0
+        for table_id, number in numbers.items():
+            self._place(int.from_bytes(table_id, "little"), number)
+
+    def set_tables(self, slots: Iterable[RouteSlot]) -> None:
+        """Know what is left out of the tables with the numbers from 0 on."""
+        kinds = [sorted(slot.left_out) for slot in slots]
+        self.left_out = np.zeros(256 * len(kinds), np.uint8)
+        for number, left_out in enumerate(kinds):
+            self.left_out[[number << 8 | kind for kind in left_out]] = 1
+
+    def _place(self, table_id: int, number: int) -> int:
+        """Note the number of an id; gives its place."""
+        if 2 * self._count >= len(self.ids):
+            former = self.ids[self.ids[:, 0] != _EMPTY]
+            self._clear(2 * len(self.ids))
+            for row in former:
+                self.ids[self._free(int(row[0]))] = row
+            self._count = len(former)
+        place = self._free(table_id)
+        self._count += self.ids[place, 0] == _EMPTY
+        self.ids[place] = table_id, number, _EMPTY, _EMPTY
+        return place
+
+    def _free(self, table_id: int) -> int:
+        """The place of an id, or the one that it can have."""
+        mask = len(self.ids) - 1
+        place = table_id & mask
+        while self.ids[place, 0] not in (_EMPTY, table_id):
+            place = place + 1 & mask
+        return place

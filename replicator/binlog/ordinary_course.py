@@ -1,0 +1,143 @@
+"""Reading by the compiled loop of `replicator.binlog.event_walk`: its numbers and the state."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from replicator.binlog import event_walk as walk
+from replicator.binlog.crc32 import TABLES
+from replicator.binlog.framing import PacketBuffer
+from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.position import BinlogPosition
+from replicator.binlog.reading_state import ReadingState
+from replicator.compiled import Integers
+
+_UUID = struct.Struct("<qq")
+_SMALLEST_PACKET = 24
+"""Bytes of a packet's header, its first byte, and the header of an event."""
+_NONE = -1
+
+
+class OrdinaryCourse:
+    """Takes ordinary events into the state, without a Python object for each."""
+
+    def __init__(self, state: ReadingState) -> None:
+        self._state = state
+        self._numbers: Integers = np.zeros(walk.NUMBERS, np.int64)
+
+    def follow(self, packets: PacketBuffer) -> bool:
+        """Take events as long as they are ordinary; whether the segment is to end.
+
+        Where it is not, the next event needs `EventHandlers`, or is not there yet.
+        """
+        size = packets.end - packets.at
+        if packets.continued or size < _SMALLEST_PACKET:
+            return False
+        tables, rows = self._state.tables.known, self._state.segment.rows
+        rows.reserve(size, size // _SMALLEST_PACKET + 1)
+        try:
+            self._load(packets)
+        except OverflowError:
+            # A number of 64 bits, which a handler can bear.
+            return False
+        result = walk.walk(
+            packets.data,
+            self._numbers,
+            tables.ids,
+            tables.bodies,
+            tables.left_out,
+            walk.CLASSES,
+            TABLES,
+            rows.data,
+            rows.start,
+            rows.heads,
+        )
+        if self._numbers[walk.PACKET] > packets.at:
+            self._store(packets)
+        return result == walk.FULL
+
+    def _load(self, packets: PacketBuffer) -> None:
+        state, numbers = self._state, self._numbers
+        position, segment, limits = state.files.position, state.segment, state.segment.limits
+        numbers[walk.PACKET] = packets.at
+        numbers[walk.LIMIT] = packets.end
+        numbers[walk.BEFORE : walk.CHECKSUM + 1] = (
+            position.before,
+            position.offset,
+            _NONE,
+            position.file_key,
+            -(state.files.cut or 0),
+        )
+        numbers[walk.OPEN : walk.ROUTED + 1] = (
+            state.open,
+            state.begun,
+            state.without_effect,
+            state.located,
+            state.resume is not None,
+            state.transaction,
+            state.ordinal,
+            state.skip,
+            state.routed,
+        )
+        numbers[walk.BYTES : walk.NEWEST + 1] = (
+            segment.bytes,
+            segment.rows.count,
+            segment.rows.bytes,
+            segment.timestamp,
+            segment.moved,
+            limits.target_bytes,
+            limits.max_bytes,
+            limits.target_events,
+            limits.max_events,
+            _NONE,
+        )
+        numbers[walk.FAMILY :] = 0
+        gtid = state.gtid
+        if isinstance(gtid, MariaDBGtid):
+            numbers[walk.FAMILY : walk.EXECUTED] = (
+                *(walk.MARIADB, 1, gtid.domain, gtid.server, gtid.sequence),
+            )
+        elif gtid is not None:
+            numbers[walk.FAMILY : walk.EXECUTED] = (
+                *(walk.MYSQL, 1, *_UUID.unpack(gtid.source), gtid.number),
+            )
+
+    def _store(self, packets: PacketBuffer) -> None:
+        state, numbers = self._state, self._numbers.tolist()
+        files, segment = state.files, state.segment
+        packets.at = numbers[walk.PACKET]
+        files.position.before, files.position.offset = numbers[walk.BEFORE], numbers[walk.OFFSET]
+        if numbers[walk.BOUNDARY] != _NONE:
+            files.position.boundary = BinlogPosition(files.position.file, numbers[walk.BOUNDARY])
+        if numbers[walk.NEWEST] != _NONE:
+            begin, end = numbers[walk.NEWEST], numbers[walk.NEWEST] + numbers[walk.NEWEST_SIZE]
+            event = packets.data[begin:end].tobytes()
+            files.begins_group(numbers[walk.NEWEST_OFFSET], event)
+        state.open, state.begun = bool(numbers[walk.OPEN]), bool(numbers[walk.BEGUN])
+        state.without_effect = bool(numbers[walk.WITHOUT_EFFECT])
+        state.located = bool(numbers[walk.LOCATED])
+        state.transaction, state.ordinal = numbers[walk.TRANSACTION], numbers[walk.ORDINAL]
+        state.skip, state.routed = numbers[walk.SKIP], numbers[walk.ROUTED]
+        segment.bytes, segment.timestamp = numbers[walk.BYTES], numbers[walk.TIMESTAMP]
+        segment.moved = bool(numbers[walk.MOVED])
+        segment.rows.count, segment.rows.bytes = numbers[walk.COUNT], numbers[walk.KEPT]
+        self._store_gtids(numbers)
+
+    def _store_gtids(self, numbers: list[int]) -> None:
+        state = self._state
+        family, pending, *gtid = numbers[walk.FAMILY : walk.EXECUTED]
+        executed, first, last = numbers[walk.EXECUTED :]
+        state.gtid = None
+        if family == walk.MARIADB:
+            if executed:
+                state.files.executed(MariaDBGtid(gtid[0], first, last))
+            if pending:
+                state.gtid = MariaDBGtid(*gtid)
+        elif family == walk.MYSQL:
+            source = _UUID.pack(gtid[0], gtid[1])
+            if executed:
+                state.files.executed_run(source, first, last)
+            if pending:
+                state.gtid = MySQLGtid(source, gtid[2])

@@ -1,0 +1,126 @@
+"""What is known of a binlog up to the event that was read last: its groups, files and tables.
+
+A *group* is what the source commits at once: a transaction or a single statement. Its boundaries
+are the only positions from which a binlog can be read again. How the servers mark groups (MySQL
+internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
+
+* MySQL: GTID or ANONYMOUS_GTID (from 5.6 with GTIDs, from 5.7 always), then a statement, or
+  QUERY ``BEGIN`` … XID or QUERY ``COMMIT``.
+* MariaDB: GTID; with its *standalone* flag one statement follows, otherwise the flag stands for
+  ``BEGIN``, and XID or QUERY ``COMMIT`` ends the group.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from replicator.binlog import refusals
+from replicator.binlog.errors import UnsupportedEventError
+from replicator.binlog.events import TIMESTAMP
+from replicator.binlog.file_state import FileState
+from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.segment_builder import SegmentBuilder
+from replicator.binlog.table_routes import TableRoutes
+from replicator.watermark import Place
+
+_EVERY_ROW = 1 << 62
+
+
+class ReadingState:
+    """The files, the open table maps, the segment that is being filled, and the newest group.
+
+    Of the group: ``open``: its end was not read yet; ``begun``: what ends it is a commit, not its
+    statement; ``without_effect``: its statement does nothing by itself; ``gtid``: until it ends;
+    ``transaction``: the key of its beginning; ``ordinal``: of its newest row event; ``skip``: up to
+    which ordinal row events were handed on already; ``routed``: how many of them go anywhere.
+    ``located``: whether the position is known; ``resume``: rows up to there are dropped.
+    """
+
+    __slots__ = (
+        "begun",
+        "files",
+        "gtid",
+        "located",
+        "open",
+        "ordinal",
+        "resume",
+        "routed",
+        "segment",
+        "skip",
+        "tables",
+        "transaction",
+        "without_effect",
+    )
+
+    def __init__(
+        self,
+        files: FileState,
+        tables: TableRoutes,
+        segment: SegmentBuilder,
+        *,
+        located: bool,
+        resume_after: Place | None,
+    ) -> None:
+        self.files = files
+        self.tables = tables
+        self.segment = segment
+        self.located = located
+        self.resume = resume_after
+        self.open = False
+        self.begun = False
+        self.without_effect = False
+        self.gtid: MariaDBGtid | MySQLGtid | None = None
+        self.transaction = 0
+        self.ordinal = 0
+        self.skip = 0
+        self.routed = 0
+
+    def begin_group(self, event: bytes) -> None:
+        """A group begins with this event."""
+        self.discard_unfinished()
+        self.located = True
+        self.open = True
+        self.begun = False
+        self.without_effect = False
+        self.transaction = self.files.position.begin_group(len(event))
+        self.files.begins_group(self.files.position.boundary.offset, event)
+        self.ordinal = 0
+        self.skip = 0
+        self.routed = 0
+        resume = self.resume
+        if resume is not None:
+            if self.transaction > resume.transaction:
+                self.resume = None
+            else:
+                same = self.transaction == resume.transaction
+                self.skip = resume.ordinal if same else _EVERY_ROW
+
+    def end_group(self, event: bytes) -> bool:
+        """The group ends with this event; whether the segment should, too."""
+        if not self.open:
+            refuse(refusals.NOT_A_BOUNDARY)
+        self.files.executed(self.gtid)
+        self.gtid = None
+        self.open = False
+        self.segment.timestamp = TIMESTAMP.unpack_from(event)[0]
+        self.pass_boundary()
+        return self.segment.is_full()
+
+    def pass_boundary(self) -> None:
+        """Everything up to the end of the newest event is complete."""
+        self.files.position.pass_boundary()
+        self.segment.moved = True
+
+    def discard_unfinished(self) -> None:
+        """A server that crashed may leave the beginning of a transaction at a file's end."""
+        if not self.open:
+            return
+        self.open = False
+        self.gtid = None
+        if self.segment.discard(self.transaction) != self.routed:
+            refuse(refusals.UNFINISHED)
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise UnsupportedEventError for a reason of `replicator.binlog.refusals`."""
+    raise UnsupportedEventError(f"{reason[0].upper()}{reason[1:]}.")

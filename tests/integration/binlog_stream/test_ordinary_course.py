@@ -1,0 +1,123 @@
+"""What real servers send is read by the compiled loop as by the handlers."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.events import EventType
+from replicator.binlog.framing import PacketBuffer
+from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.segment import RouteSlot
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.server import Flavor, ServerInfo
+from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_streams import here
+from tests.support.careful_reading import read_alike
+
+SLOTS = {
+    "t": RouteSlot(1, 1),
+    "u": RouteSlot(2, 2, frozenset({EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2})),
+}
+DAMAGES = 40
+
+
+def write(server: DatabaseServer, schema: str) -> None:
+    """Transactions over several tables, statements, MyISAM, a savepoint, a new file."""
+    rows = [
+        statement
+        for number in range(12)
+        for statement in (
+            "BEGIN",
+            f"INSERT INTO t VALUES ({3 * number}, 'a'), ({3 * number + 1}, REPEAT('b', 300))",
+            f"INSERT INTO u VALUES ({number})",
+            f"INSERT INTO other VALUES ({number})",
+            f"UPDATE t SET a = 'c' WHERE id = {3 * number}",
+            f"UPDATE u SET id = id + 1000 WHERE id = {number}",
+            "COMMIT",
+        )
+    ]
+    server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(900))",
+        "CREATE TABLE u (id INT PRIMARY KEY)",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM",
+        *rows,
+        "INSERT INTO m VALUES (1), (2)",
+        "BEGIN",
+        "INSERT INTO t VALUES (500, 'x')",
+        "SAVEPOINT s",
+        "INSERT INTO t VALUES (501, 'x')",
+        "ROLLBACK TO s",
+        "COMMIT",
+        "ALTER TABLE t ADD c INT",
+        "FLUSH BINARY LOGS",
+        "DELETE FROM t WHERE id < 10",
+        "DELETE FROM u",
+        database=schema,
+    )
+
+
+def received(server: DatabaseServer, start: SourcePosition) -> tuple[ServerInfo, str, bytes]:
+    """What a source sends from there on, up to its first heartbeat: it has no more then."""
+    connection = BinlogConnection(
+        SourceAddress(server.host, server.port, "root"),
+        start,
+        server_id=4712,
+        heartbeat=0.5,
+        read_timeout=10.0,
+    )
+    try:
+        info, gtid = connection.open()
+        packets, stream = PacketBuffer(), b""
+        while True:
+            room = packets.room()
+            count = connection.receive(room, wait=True)
+            stream += bytes(room[:count])
+            packets.received(count)
+            while (event := packets.next_event()) is not None:
+                if event[4] in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
+                    return info, gtid, stream
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "kind", ["mariadb_source", "mysql56_source", "mysql_source", "mariadb11_source"]
+)
+def test_a_stream_is_read_alike(
+    kind: str, database_name: str, request: pytest.FixtureRequest
+) -> None:
+    source: DatabaseServer = request.getfixturevalue(kind)
+    source.execute(f"CREATE DATABASE {database_name}")
+    start = here(source)
+    write(source, database_name)
+    info, gtid, stream = received(source, start)
+    known = MariaDBGtids if info.flavor is Flavor.MARIADB else MySQLGtids
+    limits = SegmentLimits()
+
+    def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
+        return kind(
+            PacketBuffer(),
+            start,
+            gtids=known(gtid or start.gtid),
+            route=lambda schema, table, _: SLOTS.get(table) if schema == database_name else None,
+            limits=limits,
+            checksums=info.checksum == "CRC32",
+        )
+
+    chance = random.Random(18)
+    for number in range(DAMAGES):
+        cuts = sorted(chance.randrange(len(stream)) for _ in range(number % 8))
+        damaged = bytearray(stream)
+        if number % 2:
+            damaged[chance.randrange(len(stream))] ^= chance.randrange(1, 256)
+            limits = SegmentLimits(2000, 5000, 8, 20)
+        pieces = [bytes(damaged[a:b]) for a, b in pairwise([0, *cuts, len(stream)])]
+        error = read_alike(make, pieces)
+        assert number % 2 or not error

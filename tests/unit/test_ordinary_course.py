@@ -1,0 +1,191 @@
+"""The compiled loop over events comes to what the handlers come to, event by event."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.event_handlers import EventHandlers
+from replicator.binlog.events import EventType
+from replicator.binlog.framing import PacketBuffer
+from replicator.binlog.gtid import MySQLGtids
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.segment import RouteSlot
+from replicator.binlog.segment_builder import SegmentLimits
+from replicator.watermark import Place
+from tests.support.careful_reading import read_alike
+from tests.support.packets import packets_of, segments_of
+from tests.unit.test_binlog_assembler import ARTIFICIAL, Binlog
+
+START = SourcePosition(BinlogPosition("bin.000003", 1000))
+SLOTS = {
+    "t": RouteSlot(1, 2),
+    "u": RouteSlot(1, 3, frozenset({EventType.DELETE_ROWS_V1})),
+    "v": RouteSlot(2, 4),
+}
+IDS = {"t": 5, "u": 6, "v": 1030, "other": 0xFFFFFFFFFF}
+KINDS = [EventType.WRITE_ROWS_V1, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V1]
+
+tables = st.sampled_from(sorted(IDS))
+changes = st.lists(st.tuples(tables, st.sampled_from(KINDS)), max_size=5)
+
+
+def write_rows(log: Binlog, done: list[tuple[str, EventType]]) -> None:
+    for table, kind in done:
+        log.table_map(table, IDS[table]).row(IDS[table], kind=kind)
+
+
+def mariadb(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    domain, flags = number % 7 // 6, number % 3 // 2 * 2
+    body = struct.pack("<QIB", number + 1, domain, flags) + bytes(14)
+    log.add(EventType.MARIADB_GTID, body).add(EventType.MARIADB_ANNOTATE_ROWS, b"INSERT")
+    write_rows(log, done)
+    log.xid()
+
+
+def left_out(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    """The source does not send what annotates the rows."""
+    mariadb(log, done, number)
+    log.events = [event for event in log.events if event[4] != EventType.MARIADB_ANNOTATE_ROWS]
+
+
+def mysql(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    source = bytes(15) + bytes([number % 9 // 8])
+    gap = number % 5 // 4
+    log.add(EventType.GTID, b"\0" + source + struct.pack("<Q", number + 1 + gap) + bytes(17))
+    log.query("BEGIN")
+    write_rows(log, done)
+    log.xid()
+
+
+def anonymous(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
+    log.add(EventType.ANONYMOUS_GTID, bytes(42)).query("BEGIN")
+    write_rows(log, done)
+    log.query("COMMIT")
+
+
+def begun(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
+    log.query("BEGIN").add(EventType.ROWS_QUERY, b"\x06INSERT")
+    write_rows(log, done)
+    log.xid()
+
+
+def statement(log: Binlog, _: list[tuple[str, EventType]], number: int) -> None:
+    body = struct.pack("<QIB", number + 1, 0, 1) + bytes(6)
+    log.add(EventType.MARIADB_GTID, body).query("ALTER TABLE t ADD c INT")
+
+
+def unfinished(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
+    log.query("BEGIN")
+    write_rows(log, done)
+
+
+def rotation(log: Binlog, *_: object) -> None:
+    body = struct.pack("<Q", 4) + b"bin.000004"
+    log.add(EventType.ROTATE, body, flags=ARTIFICIAL, real=False)
+    log.offset = 4
+
+
+def heartbeat(log: Binlog, *_: object) -> None:
+    log.add(EventType.HEARTBEAT, b"bin.000003", real=False)
+
+
+def between(log: Binlog, *_: object) -> None:
+    log.add(EventType.STOP, b"").add(99, b"x", flags=0x80)
+
+
+Group = Callable[[Binlog, list[tuple[str, EventType]], int], None]
+MARIADB: list[Group] = [mariadb, mariadb, mariadb, left_out, statement]
+MYSQL: list[Group] = [mysql, mysql, mysql, anonymous]
+ANY: list[Group] = [begun, rotation, heartbeat, between, unfinished]
+
+streams = st.sampled_from([MARIADB + ANY, MARIADB, MYSQL + ANY, MYSQL, ANY]).flatmap(
+    lambda groups: st.lists(st.tuples(st.sampled_from(groups), changes), max_size=12)
+)
+limits = st.builds(
+    SegmentLimits,
+    st.sampled_from([1, 400, 1 << 40]),
+    st.sampled_from([200, 1 << 40]),
+    st.integers(1, 8),
+    st.sampled_from([2, 9, 1 << 40]),
+)
+resumes = st.one_of(st.none(), st.builds(Place, st.integers(0, 3000), st.integers(0, 4)))
+
+
+def made(
+    limits: SegmentLimits, gtids: bool, resume: Place | None, checksums: bool, known: bool = True
+) -> Callable[[type[SegmentAssembler]], SegmentAssembler]:
+    def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
+        return kind(
+            PacketBuffer(),
+            START if known else None,
+            gtids=gtids_of() if gtids else None,
+            route=lambda _, table, __: SLOTS.get(table),
+            limits=limits,
+            resume_after=resume,
+            checksums=checksums,
+        )
+
+    return make
+
+
+def gtids_of() -> MySQLGtids:
+    return MySQLGtids("00000000-0000-0000-0000-000000000000:1-2")
+
+
+@pytest.mark.parametrize("write", [mariadb, mysql])
+def test_ordinary_events_need_no_handler(write: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Binlog()
+    for number in range(4):
+        write(log, [("t", KINDS[0]), ("v", KINDS[1]), ("other", KINDS[0])], number)
+    handled: list[int] = []
+    handle = EventHandlers.handle
+
+    def noted(self: EventHandlers, event: bytes) -> bool:
+        handled.append(event[4])
+        return handle(self, event)
+
+    monkeypatch.setattr(EventHandlers, "handle", noted)
+    assembler = made(SegmentLimits(), False, None, True)(SegmentAssembler)
+    (segment,) = segments_of(assembler, assembler.packets, packets_of(log.events))
+    assert [len(rows) for rows in segment.rows.values()] == [4, 4]
+    # Each table is looked at when it comes up.
+    assert handled == [EventType.TABLE_MAP] * 3
+
+
+@given(
+    streams,
+    limits,
+    resumes,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_any_stream_gives_the_same_by_both(
+    groups: list[tuple[Group, list[tuple[str, EventType]]]],
+    limits: SegmentLimits,
+    resume: Place | None,
+    checksums: bool,
+    positions: bool,
+    damaged: bool,
+    data: st.DataObject,
+) -> None:
+    log = Binlog(checksums=checksums, positions=positions)
+    for number, (write, done) in enumerate(groups):
+        write(log, done, number)
+    stream = bytearray(packets_of(log.events))
+    if damaged and stream:
+        stream[data.draw(st.integers(0, len(stream) - 1))] ^= data.draw(st.integers(1, 255))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    bounds = [0, *cuts, len(stream)]
+    pieces = [bytes(stream[a:b]) for a, b in itertools.pairwise(bounds)]
+    of_mysql = any(write is mysql for write, _ in groups)
+    place = resume and Place(START.binlog.key + resume.transaction, resume.ordinal)
+    read_alike(made(limits, of_mysql, place, checksums), pieces)
