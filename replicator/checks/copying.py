@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
@@ -14,7 +15,7 @@ from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.name_case import folds_names
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName
 
 _ENGINES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES
@@ -72,6 +73,7 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
     address = replace(source.address, session=(("lock_wait_timeout", "1"),))
     connection = Connection(address)
     try:
+        account = await account_of(connection)
         for name in {name.schema: name for name in names}.values():
             try:
                 await connection.execute(f"LOCK TABLES {name.quoted} READ")
@@ -90,9 +92,6 @@ async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> li
             "dump_privilege",
             f"tables of {', '.join(refused)} can't be locked for a moment before they are copied: "
             f"{next(iter(refused.values()))}",
-            " ".join(
-                f"GRANT LOCK TABLES ON {quote(schema)}.* TO '{address.user}'@'%';"
-                for schema in refused
-            ),
+            " ".join(account.grant("SELECT, LOCK TABLES", schema) for schema in refused),
         )
     ]

@@ -13,12 +13,13 @@ from contextlib import suppress
 
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName
 from replicator.routing import RouteError
 from replicator.routing.wildcards import example_of, is_plain
 from replicator.schema.inspection import SYSTEM_SCHEMAS
@@ -37,6 +38,7 @@ async def check_hidden_tables(
     Raises DatabaseUnavailableError, the server's error.
     """
     place = Place(source.source_id)
+    account = await account_of(connection)
     patterns = [(r.schema_pattern, r.table_pattern or "*") for r in source.routes.rules]
     patterns += source.allowed
     if not patterns:
@@ -51,7 +53,7 @@ async def check_hidden_tables(
         if not wanted or await _sees(connection, schema, wanted):
             continue
         part = [name for name in tables if name.schema == schema]
-        finding, way_out = _finding(schema, wanted, part), _grant(source, schema)
+        finding, way_out = _finding(schema, wanted, part), account.grant("SELECT", schema)
         if part and _copies_anew(source):
             results.append(place.failed("hidden_tables", finding, way_out))
         else:
@@ -67,7 +69,7 @@ async def check_hidden_tables(
                     "hidden_tables",
                     f"the pattern {pattern!r} of routes or block-allow-list may match schemas that"
                     " the user can't see: those would be left out, rows and all",
-                    _grant(source, _as_grant(pattern)),
+                    account.grant_pattern("SELECT", pattern),
                     "If the schemas that it is to match are all seen (SHOW DATABASES), there is"
                     " nothing to do",
                 )
@@ -142,12 +144,3 @@ def _finding(schema: str, wanted: Sequence[str], part: Sequence[TableName]) -> s
         f"{schema} is named in routes or block-allow-list and the user can't see it: should it be"
         f" there, its tables ({names}) would be left out, rows and all"
     )
-
-
-def _grant(source: SourceToCheck, schema: str) -> str:
-    return f"GRANT SELECT ON {quote(schema)}.* TO '{source.address.user}'@'%';"
-
-
-def _as_grant(pattern: str) -> str:
-    """A wildcard pattern as GRANT has it, where ``_`` stands for any character."""
-    return pattern.replace("_", r"\_").replace("*", "%").replace("?", "_")

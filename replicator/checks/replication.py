@@ -12,6 +12,7 @@ import anyio.to_thread
 import pymysql.err
 
 from replicator.binlog.position import BinlogPosition
+from replicator.checks.account import account_of
 from replicator.checks.dump import try_dump
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
@@ -33,7 +34,7 @@ _FIRST_OFFSET = 4
 async def check_replication(source: SourceToCheck, connection: Connection) -> list[CheckResult]:
     """Ask for the current position and read the binlog from there."""
     place = Place(source.source_id)
-    user = source.address.user
+    grant = (await account_of(connection)).grant_everywhere("REPLICATION CLIENT, REPLICATION SLAVE")
     try:
         end = await binlog_end(connection)
     except pymysql.err.MySQLError as error:
@@ -41,7 +42,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
             place.failed(
                 "replication_privilege",
                 f"the binlog position cannot be asked for: {error.args[-1]}",
-                f"GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO '{user}'@'%';",
+                grant,
             )
         ]
     assert end is not None, "check_binlog_settings has seen that there is a binlog"
@@ -53,7 +54,7 @@ async def check_replication(source: SourceToCheck, connection: Connection) -> li
             place.failed(
                 "replication_privilege",
                 f"the binlog cannot be read: {error.args[-1] if error.args else error}",
-                f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%';",
+                grant,
             )
         ]
     return [place.passed("replication_privilege", f"the binlog was read at {position}")]
@@ -105,9 +106,9 @@ async def check_server_id_free(
             place.warning(
                 "server_id",
                 f"whether server-id {wanted} is free cannot be seen: {error.args[-1]}",
-                "GRANT REPLICATION SLAVE ON *.* TO "
-                f"'{source.address.user}'@'%'; (MariaDB 10.5 and newer: GRANT REPLICATION MASTER "
-                "ADMIN)",
+                (await account_of(connection)).grant_everywhere(
+                    await _right_to_see_replicas(connection)
+                ),
             )
         ]
     host = next((str(row[1]) for row in replicas if int(row[0]) == wanted), None)
@@ -130,6 +131,13 @@ async def check_server_id_free(
             way_out,
         )
     ]
+
+
+async def _right_to_see_replicas(connection: Connection) -> str:
+    """MariaDB has one of its own since 10.5 (KB, "GRANT", "Replication Privileges")."""
+    version = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
+    own = version is not None and version.flavour == "MariaDB" and version.number >= (10, 5)
+    return "REPLICATION MASTER ADMIN" if own else "REPLICATION SLAVE"
 
 
 async def check_start(
@@ -157,8 +165,8 @@ async def check_start(
                     "meta_position",
                     f"whether the source has its binlog from {gtid or position} cannot be seen: "
                     f"{error.args[-1] if error.args else error}",
-                    f"GRANT REPLICATION SLAVE ON *.* TO '{source.address.user}'@'%'; where that is "
-                    "given, look at the server's error log and run the check again",
+                    f"{(await account_of(connection)).grant_everywhere('REPLICATION SLAVE')} Where"
+                    " that is given, look at the server's error log and run the check again",
                 )
             ]
         return [

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from replicator.checks.account import Account
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.task import SourceToCheck
 from replicator.mysql.names import TableName
 from replicator.routing import RouteError, unused_routes
+from replicator.routing.wildcards import is_plain
 
 SHOWN = 10
 """Names listed in a message before it says how many more there are."""
@@ -25,8 +27,13 @@ def routed_tables(
     return pairs
 
 
-def check_routes(source: SourceToCheck, tables: Sequence[TableName]) -> list[CheckResult]:
-    """A table is replicated, none is claimed twice, its name suits the rules; no route is idle."""
+def check_routes(
+    source: SourceToCheck, tables: Sequence[TableName], account: Account
+) -> list[CheckResult]:
+    """A table is replicated, none is claimed twice, its name suits the rules; no route is idle.
+
+    ``tables`` are those that ``account`` sees.
+    """
     place = Place(source.source_id)
     try:
         pairs = routed_tables(source, tables)
@@ -68,11 +75,21 @@ def check_routes(source: SourceToCheck, tables: Sequence[TableName]) -> list[Che
             "routes",
             f"no table of this source is replicated; the user sees {listed(tables)}",
             "Correct the block-allow-list and routes in the task file. If a table is missing in "
-            "this list, the user has no privilege on it: GRANT SELECT ON `<schema>`.* TO "
-            f"'{source.address.user}'@'%';",
+            f"this list, the user has no privilege on it: {_grants(source, account)}",
         ),
         *results,
     ]
+
+
+def _grants(source: SourceToCheck, account: Account) -> str:
+    """What lets the account see the schemas that the routes name."""
+    patterns = dict.fromkeys(rule.schema_pattern for rule in source.routes.rules)
+    return " ".join(
+        account.grant("SELECT", pattern)
+        if is_plain(pattern)
+        else account.grant_pattern("SELECT", pattern)
+        for pattern in patterns or ("*",)
+    )
 
 
 def listed(names: Sequence[TableName]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.binlog_settings import VARIABLES, check_binlog_settings
 from replicator.checks.connecting import check_login
 from replicator.checks.copying import check_engines
@@ -26,7 +27,7 @@ from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.mysql.name_case import folds_names
-from replicator.mysql.names import TableName, quote
+from replicator.mysql.names import TableName
 from replicator.routing import RouteError
 from replicator.schema.inspection import list_tables
 
@@ -60,7 +61,7 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
     version = str((await connection.fetch("SELECT VERSION()"))[0][0])
     results.append(check_version(place, version, as_source=True))
     tables = await list_tables(connection)
-    results += check_routes(source, tables)
+    results += check_routes(source, tables, await account_of(connection))
     results += check_source_names(source, folds=await folds_names(connection))
     try:
         replicated = [name for name, _ in routed_tables(source, tables)]
@@ -75,6 +76,8 @@ async def _look(source: SourceToCheck, connection: Connection, results: list[Che
         if source.copies_rows:
             results += await check_engines(source, connection, replicated)
         results += await check_expression_filters(source, connection, replicated)
+    else:
+        results += await check_hidden_tables(source, connection, tables)
     if not source.reads_binlog:
         return
     variables = await global_variables(connection, VARIABLES)
@@ -107,9 +110,9 @@ async def _reading(
     if not refused:
         return place.passed("dump_privilege", f"all {len(names)} replicated tables can be read")
     schemas = sorted({name.schema for name in refused})
-    user = source.address.user
+    account = await account_of(connection)
     return place.failed(
         "dump_privilege",
         f"{listed(refused)} cannot be read: {text}",
-        " ".join(f"GRANT SELECT ON {quote(schema)}.* TO '{user}'@'%';" for schema in schemas),
+        " ".join(account.grant("SELECT", schema) for schema in schemas),
     )

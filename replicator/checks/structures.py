@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.agreement import (
     Shard,
     check_agreement,
@@ -21,12 +22,13 @@ from replicator.checks.name_case import check_target_names
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
+from replicator.checks.target_rights import TARGET_RIGHTS
 from replicator.checks.target_tables import check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
 from replicator.mysql.name_case import folds_names
-from replicator.mysql.names import Member, TableName, quote
+from replicator.mysql.names import Member, TableName
 from replicator.mysql.session_defaults import NATIVE_FOREIGN_KEYS
 from replicator.routing import RouteError
 from replicator.routing.member_columns import MemberColumns
@@ -134,10 +136,8 @@ async def _check_target(
         table = await read_table(connection, name)
         there = await listed(connection, name)
     except pymysql.err.MySQLError as error:
-        user = connection.address.user
         finding = f"{name} cannot be read: {error.args[-1]}"
-        grant = "GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON"
-        way_out = f"{grant} {quote(name.schema)}.* TO '{user}'@'%';"
+        way_out = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
     results = [

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
 from replicator.checks.task import SourceToCheck, TaskToCheck
@@ -19,6 +20,9 @@ from replicator.mysql.errors import MISSING_PRIVILEGE, READ_ONLY, ErrorCode, err
 from replicator.mysql.names import quote
 from replicator.routing import RouteError
 from replicator.schema.inspection import database_collation, list_tables
+
+TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
+"""What the task needs in the schemas of its targets, and in that of its meta tables."""
 
 _PLACE = Place("target")
 _MAX_NAME = 64
@@ -109,7 +113,7 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
                 # Somebody else has made it just now, and it is theirs to keep.
                 existed = True
             elif error_code(error) not in _ABSENT:
-                refused = _refused(connection, schema, statement, error)
+                refused = await _refused(connection, schema, statement, error)
                 break
         else:
             made |= statement.startswith("CREATE DATABASE")
@@ -142,7 +146,7 @@ async def _clean(connection: Connection, table: str, schema: str) -> list[CheckR
     return []
 
 
-def _refused(
+async def _refused(
     connection: Connection, schema: str, statement: str, error: pymysql.err.MySQLError
 ) -> CheckResult:
     code, text = error_code(error), error.args[-1]
@@ -157,6 +161,5 @@ def _refused(
     return _PLACE.failed(
         "target_privilege",
         f"{verb} in {schema} is refused: {text} ({code})",
-        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON "
-        f"{quote(schema)}.* TO '{connection.address.user}'@'%';",
+        (await account_of(connection)).grant(TARGET_RIGHTS, schema),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pymysql.err
 
+from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
+from replicator.checks.target_rights import TARGET_RIGHTS
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import READ_ONLY, error_code
@@ -54,8 +56,7 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
             _PLACE.failed(
                 "target_privilege",
                 f"{table.schema}.{table.name} cannot be written: {error.args[-1]}",
-                "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON "
-                f"{quote(table.schema)}.* TO '{connection.address.user}'@'%';",
+                (await account_of(connection)).grant(TARGET_RIGHTS, table.schema),
             )
         ]
     return []
