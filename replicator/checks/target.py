@@ -11,6 +11,7 @@ from replicator.checks.task import TargetToCheck
 from replicator.checks.variables import global_variables
 from replicator.checks.versions import check_version
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.settings import WARNINGS_KEPT, keep_warnings
 
 SMALLEST_PACKET = 4 << 20
 """Bytes; the default of MySQL 5.6, and about what batches and long values need."""
@@ -86,11 +87,15 @@ async def _sql_mode(connection: Connection) -> CheckResult:
     try:
         await connection.execute("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
         await connection.execute("SET SESSION foreign_key_checks = 0")
+        kept = int((await connection.fetch("SELECT @@max_error_count"))[0][0])
+        if more := keep_warnings(kept, WARNINGS_KEPT):
+            await connection.execute(more)
     except pymysql.err.MySQLError as error:
         return _PLACE.failed(
             "sql_mode",
             f"the settings of a session cannot be changed: {error.args[-1]}",
             "Use a user for whom this works at the target: SET SESSION sql_mode = ''; "
-            "SET SESSION foreign_key_checks = 0;",
+            "SET SESSION foreign_key_checks = 0; where max_error_count is what is refused: "
+            f"SET GLOBAL max_error_count = {WARNINGS_KEPT};",
         )
     return _PLACE.passed("sql_mode", "the settings of a session can be changed")

@@ -17,7 +17,13 @@ from pymysql.protocol import OKPacketWrapper
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.session import Answer, BlockingSession
-from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
+from replicator.mysql.settings import (
+    NO_SELECT_LIMIT,
+    UTC,
+    WARNINGS_KEPT,
+    keep_warnings,
+    set_session,
+)
 
 Buffer = bytes | memoryview
 
@@ -29,7 +35,7 @@ LOAD_PACKET = 1 << 20
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
-_DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1", "max_error_count": "1000"}
+_DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1"}
 _REQUIRED = {
     "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",
@@ -59,8 +65,10 @@ class Session(BlockingSession):
         )
 
     def _prepare(self) -> None:
-        found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format")[0]
+        found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count")[0]
         self.max_packet = int(found[0])
+        if more := keep_warnings(int(found[2]), WARNINGS_KEPT):
+            self.run(more.encode())
         # Without gap locks buckets do not get in each other's way; a server that logs
         # statements refuses to write rows so.
         if found[1] not in (b"STATEMENT", "STATEMENT"):

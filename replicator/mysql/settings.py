@@ -32,6 +32,19 @@ events in any case (its manual, "Generated Invisible Primary Keys"); no row else
 SHOW_GENERATED_KEYS = "SET SESSION show_gipk_in_create_table_and_information_schema=ON"
 
 
+WARNINGS_KEPT = 1000
+"""Warnings of a statement that its session must keep, where rows are written."""
+
+
+def keep_warnings(kept: int, wanted: int) -> str:
+    """The statement that lets a session keep so many warnings; empty where it keeps them already.
+
+    MySQL 8.4 and newer ask for a privilege of their own, SESSION_VARIABLES_ADMIN, and keep enough
+    by default (manual, "max_error_count"), so it is only used where somebody has lowered that.
+    """
+    return f"SET SESSION max_error_count={wanted}" if kept < wanted else ""
+
+
 def set_session(settings: Mapping[str, str]) -> str:
     """The statement that gives these variables their values, which are SQL, for a session."""
     assignments = ",".join(f"SESSION {quote(name)}={value}" for name, value in settings.items())

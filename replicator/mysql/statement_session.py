@@ -6,12 +6,13 @@ import pymysql.err
 
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
-from replicator.mysql.settings import UTC
+from replicator.mysql.settings import UTC, keep_warnings
 from replicator.mysql.sql_modes import STRICT, ServerKind, UnknownModeError, kind_of, modes_for
 from replicator.mysql.statement_context import SYSTEM, StatementContext
 
 _STRICT_MODE = "STRICT_ALL_TABLES"
 
+_WARNINGS_KEPT = 64
 _NAMING = ("date_format", "monthname", "dayname", "str_to_date")
 """Functions that lc_time_names is about."""
 
@@ -32,8 +33,10 @@ async def set_up_session(
     for a table without rows. Raises UnknownModeError, DatabaseUnavailableError or the server's own
     error.
     """
-    version, explicit = (
-        await connection.fetch("SELECT VERSION(), @@explicit_defaults_for_timestamp")
+    version, explicit, kept = (
+        await connection.fetch(
+            "SELECT VERSION(), @@explicit_defaults_for_timestamp, @@max_error_count"
+        )
     )[0]
     kind = kind_of(str(version))
     bits = context.sql_mode or 0
@@ -42,7 +45,9 @@ async def set_up_session(
         modes.append(_STRICT_MODE)
     await connection.execute("SET SESSION sql_mode = %s", (",".join(modes),))
     # Only notes tell of some of the values that the statement changes.
-    await connection.execute("SET SESSION sql_notes = 1, SESSION max_error_count = 64")
+    await connection.execute("SET SESSION sql_notes = 1")
+    if more := keep_warnings(int(kept), _WARNINGS_KEPT):
+        await connection.execute(more)
     zone = UTC if context.time_zone in (None, SYSTEM) else context.time_zone
     await connection.execute("SET SESSION time_zone = %s", (zone,))
     fraction = f".{context.microseconds:06d}" if timestamp and context.microseconds else ""
