@@ -11,7 +11,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
 
 from actors.backoff import Backoff
 from actors.faults import ExecutorError, SparkFailedError
@@ -59,7 +58,7 @@ class JobAttempts(Backoff):
 
 
 async def submit(
-    session: SparkSession,
+    spark: SparkContext,
     job: Callable[[], Result],
     *,
     starving: Callable[[bool], None],
@@ -73,9 +72,9 @@ async def submit(
     gone.
     """
     try:
-        if is_local(session.sparkContext.master or ""):
+        if is_local(spark.master or ""):
             return await anyio.to_thread.run_sync(job)
-        watch = _ExecutorWatch(session.sparkContext, starving, stop)
+        watch = _ExecutorWatch(spark, starving, stop)
         return await _watched(job, watch)
     except SPARK_FAILED:
         raise

@@ -21,7 +21,7 @@ from replicator.sandbox.tidb import TiDBServer
 from tests.support.case_ids import case_id
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     from tests.support.spark_cluster import SparkCluster
 
@@ -186,14 +186,14 @@ def database_name() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A Spark session for all tests that run a task in this process: starting one takes seconds."""
-    from replicator.pipeline.session import close_session, spark_session, warm_up
+def spark() -> Iterator[SparkContext]:
+    """Spark for all tests that run a task in this process: starting it takes seconds."""
+    from replicator.pipeline.session import close_spark, spark_context, warm_up
 
-    session = spark_session("local[2]", {}, "tests")
-    warm_up(session)
-    yield session
-    close_session(session)
+    context = spark_context("local[2]", {}, "tests")
+    warm_up(context)
+    yield context
+    close_spark(context)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import anyio
 import anyio.abc
 import structlog
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.copying.jobs import CopyJobs
 from actors.copying.patient_stream import PatientStream
@@ -85,7 +85,7 @@ class FullCopy:
         setups: Mapping[str, SourceSetup],
         registry: SchemaRegistry,
         meta: MetaStore,
-        session: SparkSession,
+        spark: SparkContext,
         counts: CopyCounts,
         blocked: Parts,
         *,
@@ -105,7 +105,7 @@ class FullCopy:
         self._registry = registry
         self._meta = meta
         self._store = CopyStore(meta)
-        self._session = session
+        self._spark = spark
         self._limit = RateLimit(task.full_copy.rows_per_second)
         instances = {instance.source_id: instance for instance in task.mysql_instances}
         self._dump = {s: task.mydumper_of(i) for s, i in instances.items()}
@@ -203,7 +203,7 @@ class FullCopy:
         followed: frozenset[str],
     ) -> CopyJobs:
         return CopyJobs(
-            self._session,
+            self._spark,
             replace(self._settings, followed=followed),
             self._meta,
             {name: table for name, (_, table) in targets.items()},

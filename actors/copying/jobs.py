@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
 from actors.faults import FatalError, of_target
@@ -49,14 +49,14 @@ class CopyJobs:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: SparkContext,
         settings: CopySettings,
         meta: MetaStore,
         targets: dict[TableName, Table],
         rivals: Mapping[TableName, Sequence[Rival]],
         progress: CopyProgress,
     ) -> None:
-        self._session = session
+        self._spark = spark
         self._settings = settings
         self._meta = meta
         self._targets = targets
@@ -76,9 +76,9 @@ class CopyJobs:
         left = list(chunks)
         attempts = JobAttempts()
         while left and not stop.is_set():
-            job = partial(copy_chunks, self._session, tuple(left), self._settings)
+            job = partial(copy_chunks, self._spark, tuple(left), self._settings)
             try:
-                outcomes = await submit(self._session, job, starving=self._starving, stop=stop)
+                outcomes = await submit(self._spark, job, starving=self._starving, stop=stop)
             except SPARK_FAILED as error:
                 failures = attempts.spark_failures + 1
                 self._log.warning("copy.spark-failed", attempt=failures, error=str(error)[:2000])

@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 import structlog
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
@@ -57,7 +57,7 @@ class Generation:
     def __init__(
         self,
         task: Task,
-        session: SparkSession,
+        spark: SparkContext,
         counts: TaskCounts,
         lease: Lease,
         blocked: Parts,
@@ -67,7 +67,7 @@ class Generation:
         self.copy: FullCopy | None = None
         self._running: RunningTask | None = None
         self._task = task
-        self._session = session
+        self._spark = spark
         self.counts = counts
         self._lease = lease
         self.blocked = blocked
@@ -121,7 +121,7 @@ class Generation:
         await self._look_at_sources()
         async with resources_of(
             task,
-            self._session,
+            self._spark,
             self.counts,
             self._lease,
             self.blocked,
@@ -252,7 +252,7 @@ def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:
         resources.setups,
         resources.registry,
         resources.meta,
-        resources.session,
+        resources.spark,
         resources.counts.copy,
         resources.blocked,
         load_data=load_data,

@@ -172,9 +172,9 @@ class KeyCheck:
         parts = list(_parts([m.read for m in members], self._connections()))
         expected = sum(member.rows for member in members)
         try:
-            session = await spark.session()
-            job = partial(compare_keys, session, parts, servers, expected)
-            tallies, failures = await submit(session, job, starving=lambda _: None)
+            context = await spark.context()
+            job = partial(compare_keys, context, parts, servers, expected)
+            tallies, failures = await submit(context, job, starving=lambda _: None)
         finally:
             await spark.close()
         return {

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import structlog
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
@@ -213,10 +213,10 @@ class TaskSupervisor:
             if not await self._prepare():
                 return Stop() if self._wish == "stop" else Pause()
             self._log.info("task.step", step="spark")
-            session = await self._spark.session_unless(self._wished)
-            if session is None:
+            spark = await self._spark.context_unless(self._wished)
+            if spark is None:
                 return Stop() if self._wish == "stop" else Pause()
-            finished = await self._run_generation(session, started)
+            finished = await self._run_generation(spark, started)
         except FatalError as error:
             return Failed(error)
         except LeaseLostError as error:
@@ -258,11 +258,11 @@ class TaskSupervisor:
         self._prepared = True
         return True
 
-    async def _run_generation(self, session: SparkSession, started: anyio.Event) -> bool:
+    async def _run_generation(self, spark: SparkContext, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
             self._task,
-            session,
+            spark,
             self._counts,
             self._lease,
             self._parts.blocked,

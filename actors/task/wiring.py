@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.counts import TaskCounts
 from actors.faults import Parts
@@ -81,7 +81,7 @@ class Resources:
     """
 
     task: Task
-    session: SparkSession
+    spark: SparkContext
     counts: TaskCounts
     setups: Mapping[str, SourceSetup]
     registry: SchemaRegistry
@@ -96,7 +96,7 @@ class Resources:
 @asynccontextmanager
 async def resources_of(
     task: Task,
-    session: SparkSession,
+    spark: SparkContext,
     counts: TaskCounts,
     lease: Lease,
     blocked: Parts,
@@ -109,7 +109,7 @@ async def resources_of(
     try:
         yield Resources(
             task,
-            session,
+            spark,
             counts,
             {setup.source: setup for setup in source_setups(task)},
             SchemaRegistry(folds_targets=await folds_names(ddl)),
@@ -287,7 +287,7 @@ async def _writer(
             columns_of(resources.setups),
             await _row_filters(resources, starts, collations),
         ),
-        JobRunner(resources.session, settings, registry, meta),
+        JobRunner(resources.spark, settings, registry, meta),
         runner,
         resources.counts,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import structlog
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.faults import FatalError, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
@@ -25,14 +25,14 @@ class JobRunner:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: SparkContext,
         settings: ApplySettings,
         registry: SchemaRegistry,
         meta: MetaStore,
     ) -> None:
         self.state = "idle"
         self._before = self.state
-        self._session = session
+        self._spark = spark
         self._settings = settings
         self._registry = registry
         self._meta = meta
@@ -54,11 +54,11 @@ class JobRunner:
         keeps failing, OutOfStepError where the target does not hold what it should.
         """
         attempts = JobAttempts()
-        job = partial(apply_batch, self._session, batch, self._settings)
+        job = partial(apply_batch, self._spark, batch, self._settings)
         self.state = "applying"
         while True:
             try:
-                result = await submit(self._session, job, starving=self._starving)
+                result = await submit(self._spark, job, starving=self._starving)
             except SPARK_FAILED as error:
                 failures = attempts.spark_failures + 1
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])

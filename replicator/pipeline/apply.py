@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach
@@ -29,7 +29,7 @@ SMALL_EVENTS = 500
 """Below both, a batch is applied by one task: more would each have to decode it."""
 
 
-def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) -> BatchResult:
+def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> BatchResult:
     """Decode the events, work out their net effect, write it with the watermarks it reaches.
 
     Blocks until all buckets are committed or have failed; failures are outcomes in the result.
@@ -41,7 +41,7 @@ def apply_batch(session: SparkSession, batch: Batch, settings: ApplySettings) ->
     small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
     job = job_of(batch, settings)
-    answers = living_job(session, apply_part).ask(
+    answers = living_job(spark, apply_part).ask(
         lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
         1 if small else sum(buckets.values()),
         sent=lambda: reach(CrashPoint.PARTS_SENT),

@@ -6,16 +6,15 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from replicator.pipeline.probe import look_around
+from replicator.pipeline.python_job import run_in_tasks
 from replicator.pipeline.shipping import UNPACKED, pack
 
 PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
@@ -94,44 +93,35 @@ def executor_count(context: SparkContext) -> int:
     return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
-def examine_executors(session: SparkSession) -> None:
+def examine_executors(spark: SparkContext) -> None:
     """Wait for executors and have each tell whether it has what the task needs.
 
     Raises ClusterError.
     """
-    context = session.sparkContext
-    _await_executors(context)
-    problems = sorted({problem for finding in _survey(session) for problem in finding})
+    _await_executors(spark)
+    problems = sorted({problem for finding in _survey(spark) for problem in finding})
     if problems:
         raise ClusterError(
             "executors lack what they need: " + "; ".join(problems),
             "install the packages that docs/cluster.md lists for the Python of the executors"
-            f" ({context.pythonExec}), in versions like those of this host, or name another"
+            f" ({spark.pythonExec}), in versions like those of this host, or name another"
             " Python in spark.conf: spark.pyspark.python",
             "or ship them with the task: spark.conf: spark.archives (docs/cluster.md)",
             lasting=True,
         )
 
 
-def _survey(session: SparkSession) -> list[tuple[str, ...]]:
+def _survey(spark: SparkContext) -> list[tuple[str, ...]]:
     """What each executor lacks. Raises ClusterError where no Python function can be run."""
-    context = session.sparkContext
-    places = max(context.defaultParallelism, 1)
-    frame = session.createDataFrame(pa.table({"n": pa.array(range(places), pa.int32())}))
+    places = max(spark.defaultParallelism, 1)
     try:
-        found = frame.mapInArrow(_look_in_arrow, "lacks string").toArrow()
-    except (PySparkException, Py4JJavaError):
-        # The way that batches take does not work; this one needs no package at all. It is not
-        # the only one, since Spark keeps further processes on the executors for it.
-        try:
-            return context.parallelize(range(places), places).map(lambda _: look_around()).collect()
-        except (PySparkException, Py4JJavaError) as error:
-            raise _of_python(context, str(error)) from error
-    return [(lack,) for lack in found.column("lacks").to_pylist()]
+        return run_in_tasks(spark, places, _look)
+    except (PySparkException, Py4JJavaError) as error:
+        raise _of_python(spark, str(error)) from error
 
 
-def _look_in_arrow(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield pa.record_batch({"lacks": pa.array(look_around(), pa.string())})
+def _look(_: int) -> Iterator[tuple[str, ...]]:
+    yield look_around()
 
 
 def _await_executors(context: SparkContext) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pymysql.err import MySQLError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from replicator.binlog.errors import BinlogError
@@ -40,7 +41,7 @@ _FOUND = pa.schema([("found", pa.binary())])
 
 
 def compare_keys(
-    session: SparkSession,
+    spark: SparkContext,
     parts: Sequence[Sequence[KeyRead]],
     servers: KeyServers,
     expected: int,
@@ -57,10 +58,11 @@ def compare_keys(
             "reads": pa.array([pickle.dumps(tuple(part)) for part in parts], pa.large_binary()),
         }
     )
-    make_room(session)
-    partitions = max(session.sparkContext.defaultParallelism, -(-expected // ROWS_A_PARTITION))
+    make_room(spark)
+    partitions = max(spark.defaultParallelism, -(-expected // ROWS_A_PARTITION))
     frame = (
-        session.createDataFrame(plan)
+        SparkSession(spark)
+        .createDataFrame(plan)
         .repartitionById(len(parts), "place")
         .mapInArrow(partial(_read, servers), _KEYS)
         .repartition(partitions, "key", "high")

@@ -25,18 +25,18 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
 
 from replicator.pipeline.cluster import is_local
 from replicator.pipeline.entrance import Entrance
 from replicator.pipeline.frames import ClosedError, Frame, FrameError, receive, send
 from replicator.pipeline.living_task import Failed, Work, stay
+from replicator.pipeline.python_job import run_in_tasks
 
 PORT_SETTING = "spark.replicator.port"
 """The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
 
-LIVING = "living_tasks"
-"""What such a job is called in Spark's plans."""
+LIVING = "tasks that apply batches"
+"""How such a job is described to Spark."""
 
 GATHER_SECONDS = 5.0
 """How long a job that has begun is waited for to be complete, where some of its tasks are there."""
@@ -59,8 +59,8 @@ class LivingJob:
     """One such job, from its beginning to its end. Raises LivingJobError where the driver can't
     listen for its tasks, Py4JError without a JVM."""
 
-    def __init__(self, session: SparkSession, work: Work) -> None:
-        self._context = session.sparkContext
+    def __init__(self, spark: SparkContext, work: Work) -> None:
+        self._context = spark
         self._local = is_local(self._context.master or "")
         self._slots = self._context.defaultParallelism
         self._name = f"living-{uuid.uuid4().hex}"
@@ -73,7 +73,7 @@ class LivingJob:
         self._entrance = self._opened()
         self._ending, self._ended = socket.socketpair()
         self._complete_by = time.monotonic() + GATHER_SECONDS
-        run = partial(self._run, session, work)
+        run = partial(self._run, work)
         self._spark = threading.Thread(target=run, daemon=True, name=self._name)
         self._spark.start()
 
@@ -129,12 +129,12 @@ class LivingJob:
                 f" (spark.driver.bindAddress, {PORT_SETTING})"
             ) from error
 
-    def _run(self, session: SparkSession, work: Work) -> None:
+    def _run(self, work: Work) -> None:
         """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
         try:
-            self._context.setJobGroup(self._name, "tasks that apply batches")
-            slots = session.range(0, self._slots, 1, self._slots)
-            slots.mapInArrow(partial(stay, self._entrance.point, work), f"{LIVING} int").collect()
+            self._context.setJobGroup(self._name, LIVING)
+            staying = partial(stay, self._entrance.point, work)
+            run_in_tasks(self._context, self._slots, staying)
         except (PySparkException, Py4JError, OSError, EOFError) as error:
             self._error = error
         finally:
@@ -237,29 +237,29 @@ _living: WeakKeyDictionary[SparkContext, LivingJob] = WeakKeyDictionary()
 _beginning = threading.Lock()
 
 
-def living_job(session: SparkSession, work: Work) -> LivingJob:
-    """The living job of a session, begun if there is none that goes on.
+def living_job(spark: SparkContext, work: Work) -> LivingJob:
+    """The living job of a Spark application, begun if there is none that goes on.
 
     Raises LivingJobError, Py4JError without a JVM.
     """
     with _beginning:
-        job = _living.get(session.sparkContext)
+        job = _living.get(spark)
         if job is None or not job.serves():
-            _end_living(session)
-            job = _living[session.sparkContext] = LivingJob(session, work)
+            _end_living(spark)
+            job = _living[spark] = LivingJob(spark, work)
         return job
 
 
-def make_room(session: SparkSession) -> None:
+def make_room(spark: SparkContext) -> None:
     """End the living job, if there is one: whoever submits another job needs its slots.
 
     Waits for what its tasks are at. Raises Py4JError without a JVM.
     """
     with _beginning:
-        _end_living(session)
+        _end_living(spark)
 
 
-def _end_living(session: SparkSession) -> None:
-    job = _living.pop(session.sparkContext, None)
+def _end_living(spark: SparkContext) -> None:
+    job = _living.pop(spark, None)
     if job is not None:
         job.end()

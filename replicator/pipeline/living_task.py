@@ -11,11 +11,9 @@ import contextlib
 import socket
 import ssl
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-
-import pyarrow as pa
 
 from replicator.pipeline.frames import ClosedError, frame_of, receive, send
 from replicator.pipeline.handshake import SECONDS, meet_driver
@@ -53,14 +51,12 @@ class DriverUnreachableError(Exception):
     """This host can't connect to the driver."""
 
 
-def stay(point: MeetingPoint, work: Work, slots: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    """What Spark runs: the one row of its partition says which slot this task is."""
-    for batch in slots:
-        for slot in batch.column(0).to_pylist():
-            connection = connected(point)
-            with connection:
-                meet_driver(connection, point.secret, slot)
-                answer_requests(connection, work)
+def stay(point: MeetingPoint, work: Work, slot: int) -> Iterator[Any]:
+    """What Spark runs, as the task of this slot."""
+    connection = connected(point)
+    with connection:
+        meet_driver(connection, point.secret, slot)
+        answer_requests(connection, work)
     yield from ()
 
 

@@ -1,4 +1,4 @@
-"""The Spark session of a task: quiet, private to this process, quick with small jobs."""
+"""The Spark application of a task: quiet, private to this process, quick with small jobs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
 from replicator.pipeline.cluster import (
@@ -61,8 +62,8 @@ class JavaMissingError(Exception):
     """No Java that Spark runs on was found; says which package has one."""
 
 
-def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> SparkSession:
-    """Start Spark, or return the session that runs already in this process.
+def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> SparkContext:
+    """Start Spark, or return the application that runs already in this process.
 
     ``master`` is Spark's master URL; ``conf`` goes over the settings made here. On a cluster, our
     package is shipped to the executors. Raises JavaMissingError,
@@ -104,58 +105,57 @@ def spark_session(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         if match:
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
     settings |= {"spark.master": master, "spark.app.name": f"replicator {task_name}"}
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     # Here, since executors import this module, too, and have not what the log needs.
     from replicator.pipeline.jvm import start_jvm
 
     try:
         start_jvm(settings)
-        session = builder.getOrCreate()
+        spark = SparkContext.getOrCreate(_spark_conf(settings))
     except (PySparkException, Py4JError) as error:
         told = turned_away(error) or _kept(error)
         _forget_jvm()
         raise told from None
-    session.sparkContext.setLogLevel("ERROR")
+    # With this, what Python functions raise in executors is raised here as what it is. PySpark
+    # does so by itself where Spark SQL is used.
+    install_exception_handler()
+    spark.setLogLevel("ERROR")
     if not is_local(master):
-        ship_package(session.sparkContext, Path(folder))
-    return session
+        ship_package(spark, Path(folder))
+    return spark
 
 
-def ready_session(master: str, conf: Mapping[str, str], task_name: str) -> SparkSession:
-    """A session (`spark_session`) whose executors have what they need and are warm.
+def ready_context(master: str, conf: Mapping[str, str], task_name: str) -> SparkContext:
+    """An application (`spark_context`) whose executors have what they need and are warm.
 
-    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises; no
-    session is left then.
+    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises;
+    nothing is left of it then.
     """
-    session = spark_session(master, conf, task_name)
+    spark = spark_context(master, conf, task_name)
     try:
         if not is_local(master):
-            examine_executors(session)
-        warm_up(session)
+            examine_executors(spark)
+        warm_up(spark)
     except (PySparkException, Py4JError) as error:
         told = cut_off(error) or _kept(error)
-        close_session(session)
+        close_spark(spark)
         raise told from None
     except BaseException:
-        close_session(session)
+        close_spark(spark)
         raise
-    return session
+    return spark
 
 
-def close_session(session: SparkSession) -> None:
-    """Stop Spark and its JVM, also one that has died; `spark_session` then starts anew."""
-    context = session.sparkContext
+def close_spark(spark: SparkContext) -> None:
+    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew."""
     try:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
             warnings.simplefilter("ignore", RuntimeWarning)
-            make_room(session)
-            session.stop()
+            make_room(spark)
+            spark.stop()
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
-        context.stop()
+        spark.stop()
     _forget_jvm()
 
 
@@ -187,9 +187,9 @@ def _forget_jvm() -> None:
         gateway.proc.wait()
 
 
-def warm_up(session: SparkSession) -> None:
+def warm_up(spark: SparkContext) -> None:
     """Begin the living job, so that the first batch finds tasks that are ready."""
-    living_job(session, apply_part).await_tasks()
+    living_job(spark, apply_part).await_tasks()
 
 
 def find_java_home() -> str:
@@ -241,6 +241,14 @@ def _share_modules() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
+
+
+def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
+    """These settings over those that the JVM was started with, secret ones among them."""
+    conf = SparkConf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    return conf
 
 
 def _defaults(folder: str) -> dict[str, str]:

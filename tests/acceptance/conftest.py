@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.shard_ddl import ShardedEstate
@@ -23,7 +23,7 @@ def estate_of(
     request: pytest.FixtureRequest,
     target_server: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> MakeEstate:
     """Makes an estate of two sources, A and B, by the names of their fixtures."""

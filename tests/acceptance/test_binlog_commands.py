@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import TaskProcess, task_process
@@ -91,7 +91,7 @@ def estate(
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> ShardedEstate:
     sources = {"a": mariadb_source, "b": mariadb_source_full}

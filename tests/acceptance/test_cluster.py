@@ -15,7 +15,7 @@ from tests.support.executor_python import executor_python
 from tests.support.processes import PATIENCE, TaskProcess, task_process
 from tests.support.shards import Shards
 from tests.support.spark_cluster import SparkCluster
-from tests.support.spark_events import event_log, executions
+from tests.support.spark_events import event_log, jobs
 from tests.support.task_files import write_task
 
 
@@ -59,7 +59,7 @@ def test_batches_are_applied_by_the_executors(
         secret = settings["conf"]["spark.authenticate.secret"]
         assert not [command for command in commands if secret in command]
         stop(task, shards.database)
-    living = [execution for execution in executions(log) if execution.lives]
+    living = [job for job in jobs(log) if job.lives]
     assert len(living) == 1, "batches begin jobs"
     assert len(set(living[0].executors) - {"driver"}) == 2
     assert "driver" not in living[0].executors

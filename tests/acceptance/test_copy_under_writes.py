@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
@@ -18,7 +18,7 @@ KINDS = [("mariadb_source", "mariadb_source_full"), ("mysql56_source", "mariadb_
 @pytest.fixture(params=KINDS, ids=" ".join)
 def merging(
     request: pytest.FixtureRequest,
-    spark: SparkSession,
+    spark: SparkContext,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,

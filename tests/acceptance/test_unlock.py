@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 from structlog.testing import capture_logs
 
 from actors.control.protocol import Reply
@@ -33,7 +33,7 @@ def estate(
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> ShardedEstate:
     sources = {"a": mariadb_source, "b": mariadb_source_full}
@@ -195,7 +195,7 @@ async def test_purging_is_told_early_and_when_it_has_happened(
     start_server: StartServer,
     target_server: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
@@ -30,7 +30,7 @@ def source(request: pytest.FixtureRequest) -> DatabaseServer:
 
 @pytest.fixture
 def merging_from(
-    spark: SparkSession, target_server: DatabaseServer, database_name: str, tmp_path: Path
+    spark: SparkContext, target_server: DatabaseServer, database_name: str, tmp_path: Path
 ) -> Callable[..., Merging]:
     """Makes a merge of the sources given, ``a``, ``b`` …"""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import caught_up, running
@@ -13,7 +13,7 @@ from tests.support.task_files import load, task_dict
 
 
 async def test_inserts_updates_and_deletes_of_two_sources_arrive(
-    spark: SparkSession,
+    spark: SparkContext,
     mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import caught_up, running
@@ -22,7 +22,7 @@ EXECUTED = {
 async def test_a_task_starts_and_goes_on_by_gtid(
     kind: str,
     request: pytest.FixtureRequest,
-    spark: SparkSession,
+    spark: SparkContext,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pymysql.err
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.mysql.names import folded
 from replicator.sandbox.mariadb import MariaDBServer
@@ -39,7 +39,7 @@ def estate(
     lowering: DatabaseServer,
     mariadb_target: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> ShardedEstate:
     return ShardedEstate({"a": lowering}, mariadb_target, database_name, spark, tmp_path)
@@ -94,7 +94,7 @@ def caseless_estate(
     request: pytest.FixtureRequest,
     mariadb_source: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> ShardedEstate:
     """Shards on a server that counts the case of names, a target on one that does not."""
@@ -209,7 +209,7 @@ async def test_a_source_with_another_case_of_names_than_before_is_not_followed(
     mariadb_source: DatabaseServer,
     mariadb_target: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> None:
     estate = ShardedEstate({"a": mariadb_source}, mariadb_target, database_name, spark, tmp_path)
@@ -229,7 +229,7 @@ async def test_columns_in_another_case_are_the_same_columns(
     mariadb_source: DatabaseServer,
     mariadb_target: DatabaseServer,
     database_name: str,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
     mode: str,
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.crashpoints import CrashPoint
 from replicator.ddl.recognise import recognise
@@ -248,7 +248,7 @@ async def test_what_a_statement_comes_to_is_learned_by_its_single_changes(
 
 @pytest.mark.parametrize("mode", ["", pytest.param("pessimistic", marks=pytest.mark.slow)])
 async def test_shards_whose_statements_tidb_takes_in_parts(
-    spark: SparkSession,
+    spark: SparkContext,
     mariadb_source: DatabaseServer,
     tidb_target: DatabaseServer,
     database_name: str,
@@ -280,7 +280,7 @@ async def test_shards_whose_statements_tidb_takes_in_parts(
 
 
 async def test_a_fault_half_way_says_what_was_executed(
-    spark: SparkSession,
+    spark: SparkContext,
     mariadb_source: DatabaseServer,
     tidb_target: DatabaseServer,
     database_name: str,

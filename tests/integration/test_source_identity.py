@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -35,7 +35,7 @@ def insert(server: DatabaseServer, database: str) -> None:
 async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     mode: str,
     start_server: StartServer,
-    spark: SparkSession,
+    spark: SparkContext,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
@@ -69,7 +69,7 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
 
 async def test_a_server_that_takes_over_the_address_is_noticed(
     start_server: StartServer,
-    spark: SparkSession,
+    spark: SparkContext,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.task import operator_commands
 from actors.task.generation import Generation
@@ -34,7 +34,7 @@ class NamedEstate:
         shards: tuple[TableName, ...],
         merged: TableName,
         *,
-        spark: SparkSession,
+        spark: SparkContext,
         folder: Path,
         task: str,
     ) -> None:
@@ -115,7 +115,7 @@ Estates = Callable[..., NamedEstate]
 def estates(
     request: pytest.FixtureRequest,
     target_server: DatabaseServer,
-    spark: SparkSession,
+    spark: SparkContext,
     database_name: str,
     tmp_path: Path,
 ) -> Estates:

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 import pymysql
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.downstream.session import Session
 from replicator.mysql.address import DatabaseAddress
@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def merging_to(
-    spark: SparkSession, mariadb_source: DatabaseServer, database_name: str, tmp_path: Path
+    spark: SparkContext, mariadb_source: DatabaseServer, database_name: str, tmp_path: Path
 ) -> MakeMerging:
     """Makes a merge of a MariaDB without row metadata into a TiDB."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.binlog.position import BinlogPosition
@@ -65,7 +65,7 @@ class Merge:
     """Shards on one server (schemas a, b, … are its sources), one target ``t`` on another."""
 
     def __init__(
-        self, spark: SparkSession, source: DatabaseServer, target: DatabaseServer, name: str
+        self, spark: SparkContext, source: DatabaseServer, target: DatabaseServer, name: str
     ) -> None:
         self.spark = spark
         self.source = source

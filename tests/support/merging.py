@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 import config
 from actors.task.generation import Generation
@@ -34,7 +34,7 @@ class Merging:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SparkContext,
         folder: Path,
         sources: Mapping[str, DatabaseServer],
         target: DatabaseServer,

@@ -1,4 +1,4 @@
-"""Running a task's actors inside the test, on a Spark session that tests share."""
+"""Running a task's actors inside the test, on a Spark that tests share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 import config
 from actors.counts import TaskCounts
@@ -27,20 +27,20 @@ PATIENCE = 60.0
 NOTHING = Parts()
 
 
-def generation_of(task: config.Task, session: SparkSession, blocked: Parts = NOTHING) -> Generation:
+def generation_of(task: config.Task, spark: SparkContext, blocked: Parts = NOTHING) -> Generation:
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
     away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
     learned = LearnedStructures()
-    return Generation(task, session, TaskCounts(), lease, blocked, away, learned)
+    return Generation(task, spark, TaskCounts(), lease, blocked, away, learned)
 
 
 @asynccontextmanager
 async def running(
-    task: config.Task, session: SparkSession, blocked: Parts = NOTHING
+    task: config.Task, spark: SparkContext, blocked: Parts = NOTHING
 ) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""
-    generation = generation_of(task, session, blocked)
+    generation = generation_of(task, spark, blocked)
     stop, started = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(generation.run, stop, started)

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import anyio
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
@@ -40,7 +40,7 @@ class ShardedEstate:
         sources: dict[str, DatabaseServer],
         target: DatabaseServer,
         database: str,
-        spark: SparkSession,
+        spark: SparkContext,
         folder: Path,
     ) -> None:
         self.sources = sources

@@ -13,8 +13,6 @@ from typing import Any
 
 from replicator.pipeline.living_job import LIVING
 
-_EXECUTION = "spark.sql.execution.id"
-
 
 def event_log(folder: Path) -> dict[str, str]:
     """The settings with which an application keeps its log in a folder."""
@@ -27,41 +25,31 @@ def event_log(folder: Path) -> dict[str, str]:
 
 
 @dataclass
-class Execution:
-    """One query: its plan, where its tasks ran, how long it took (milliseconds)."""
+class Job:
+    """One job: how it was described to Spark, and where its tasks ran."""
 
-    plan: str
-    started: int
-    milliseconds: int = 0
+    description: str
     executors: list[str] = field(default_factory=list)
 
     @property
     def lives(self) -> bool:
         """Whether its tasks stay, to apply batches: it is no trial at the start, and no copy."""
-        return LIVING in self.plan
+        return self.description == LIVING
 
 
-def executions(folder: Path) -> list[Execution]:
-    """The queries of the one application that has its log in a folder."""
-    found: dict[str, Execution] = {}
-    of_stage: dict[int, str] = {}
+def jobs(folder: Path) -> list[Job]:
+    """The jobs of the one application that has its log in a folder."""
+    found: list[Job] = []
+    of_stage: dict[int, Job] = {}
     for event in _events(folder):
-        match event["Event"].rpartition(".")[2]:
-            case "SparkListenerSQLExecutionStart":
-                plan = event["physicalPlanDescription"]
-                found[str(event["executionId"])] = Execution(plan, event["time"])
-            case "SparkListenerSQLExecutionEnd":
-                ended = found[str(event["executionId"])]
-                ended.milliseconds = event["time"] - ended.started
+        match event["Event"]:
             case "SparkListenerJobStart":
-                execution = event["Properties"].get(_EXECUTION)
-                if execution is not None:
-                    of_stage |= dict.fromkeys(event["Stage IDs"], execution)
+                job = Job(event["Properties"].get("spark.job.description", ""))
+                found.append(job)
+                of_stage |= dict.fromkeys(event["Stage IDs"], job)
             case "SparkListenerTaskEnd":
-                execution = of_stage.get(event["Stage ID"])
-                if execution is not None:
-                    found[execution].executors.append(event["Task Info"]["Executor ID"])
-    return list(found.values())
+                of_stage[event["Stage ID"]].executors.append(event["Task Info"]["Executor ID"])
+    return found
 
 
 def _events(folder: Path) -> Iterator[dict[str, Any]]:

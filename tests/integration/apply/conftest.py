@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.pipeline import apply as apply_module
 from replicator.sandbox.server import DatabaseServer
@@ -12,7 +12,7 @@ from tests.support.applying import Merge
 
 @pytest.fixture
 def merge(
-    spark: SparkSession,
+    spark: SparkContext,
     mariadb_source: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,

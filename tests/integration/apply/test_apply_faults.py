@@ -175,9 +175,9 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
     program = (
         "import pickle, sys\n"
         "from replicator.pipeline.apply import apply_batch\n"
-        "from replicator.pipeline.session import spark_session\n"
+        "from replicator.pipeline.session import spark_context\n"
         "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "apply_batch(spark_session('local[1]', {}, 'crash'), batch, settings)\n"
+        "apply_batch(spark_context('local[1]', {}, 'crash'), batch, settings)\n"
     )
     root = Path(__file__).parents[3]
     process = subprocess.run(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from tests.support.applying import Merge
 
 
-def jobs_of(session: SparkSession) -> int:
+def jobs_of(context: SparkContext) -> int:
     """How many Spark jobs there have been."""
-    return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def test_many_batches_are_applied_by_one_job(merge: Merge) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.pipeline.batch import Outcome
 from replicator.pipeline.planning import PlanError
@@ -151,7 +151,7 @@ def test_a_limit_that_is_raised_counts_for_the_next_attempt(merge: Merge) -> Non
 
 
 def test_a_mysql_5_6_target(
-    spark: SparkSession,
+    spark: SparkContext,
     mariadb_source: DatabaseServer,
     start_server: StartServer,
     database_name: str,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
 
 from replicator.pipeline import living_job as living_module
 from replicator.pipeline.frames import frame_of
@@ -41,7 +41,7 @@ def work(request: Any) -> tuple[int, Any]:
 
 
 @pytest.fixture
-def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+def context(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkContext]:
     """No living job before, and none of these after; each is complete, however busy the machine."""
     monkeypatch.setattr(living_module, "GATHER_SECONDS", 60.0)
     make_room(spark)
@@ -53,42 +53,42 @@ def ask(job: LivingJob, request: object, most: int = SLOTS) -> list[tuple[int, A
     return job.ask(lambda tasks: [frame_of(request)] * tasks, most, sent=lambda: None)
 
 
-def jobs_of(session: SparkSession) -> int:
+def jobs_of(context: SparkContext) -> int:
     """How many Spark jobs there have been."""
-    return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def test_tasks_stay_and_each_slot_has_one(session: SparkSession) -> None:
-    job = living_job(session, work)
+def test_tasks_stay_and_each_slot_has_one(context: SparkContext) -> None:
+    job = living_job(context, work)
     first = ask(job, "one")
-    before = jobs_of(session)
+    before = jobs_of(context)
     assert len({process for process, _ in first}) == SLOTS
     for number in range(20):
         assert sorted(ask(job, number)) == sorted((process, number) for process, _ in first)
     (alone,) = ask(job, "alone", most=1)
     assert alone[0] in {process for process, _ in first}
-    assert living_job(session, work) is job
-    assert jobs_of(session) == before
+    assert living_job(context, work) is job
+    assert jobs_of(context) == before
 
 
-def test_a_task_without_a_request_is_not_waited_for(session: SparkSession) -> None:
-    job = living_job(session, work)
+def test_a_task_without_a_request_is_not_waited_for(context: SparkContext) -> None:
+    job = living_job(context, work)
     answers = job.ask(lambda _: [None, frame_of("x")], SLOTS, sent=lambda: None)
     assert [request for _, request in answers] == ["x"]
 
 
-def test_other_jobs_end_it_and_it_is_begun_again(session: SparkSession) -> None:
+def test_other_jobs_end_it_and_it_is_begun_again(context: SparkContext) -> None:
     for number in range(2):
-        assert len(ask(living_job(session, work), number)) == SLOTS
-        make_room(session)
-        assert session.range(0, 10, 1, SLOTS).count() == 10
+        assert len(ask(living_job(context, work), number)) == SLOTS
+        make_room(context)
+        assert context.parallelize(range(10), SLOTS).count() == 10
 
 
-def test_what_goes_wrong_in_the_work_is_told(session: SparkSession) -> None:
+def test_what_goes_wrong_in_the_work_is_told(context: SparkContext) -> None:
     with pytest.raises(PythonException) as failed:
-        ask(living_job(session, work), "fail")
+        ask(living_job(context, work), "fail")
     assert str(failed.value).strip().splitlines()[-1] == "ValueError: this can't be done"
-    assert len(ask(living_job(session, work), "again")) == SLOTS
+    assert len(ask(living_job(context, work), "again")) == SLOTS
 
 
 def kill(process: int) -> None:
@@ -108,9 +108,9 @@ def waiting(listener: Listener, count: int) -> list[tuple[Connection, int]]:
 
 
 def test_a_task_that_is_killed_at_a_request_ends_the_job(
-    session: SparkSession, tmp_path: Path
+    context: SparkContext, tmp_path: Path
 ) -> None:
-    job = living_job(session, work)
+    job = living_job(context, work)
     path = str(tmp_path / "socket")
     with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, job, ("wait", path))
@@ -120,23 +120,23 @@ def test_a_task_that_is_killed_at_a_request_ends_the_job(
             asked.result()
         for connection, _ in tasks:
             connection.close()
-    again = living_job(session, work)
+    again = living_job(context, work)
     assert again is not job
     assert len(ask(again, "again")) == SLOTS
 
 
-def test_tasks_that_are_killed_while_idle_are_no_failure(session: SparkSession) -> None:
-    job = living_job(session, work)
+def test_tasks_that_are_killed_while_idle_are_no_failure(context: SparkContext) -> None:
+    job = living_job(context, work)
     for process, _ in ask(job, "one"):
         kill(process)
-    assert {request for _, request in ask(living_job(session, work), "two")} == {"two"}
+    assert {request for _, request in ask(living_job(context, work), "two")} == {"two"}
 
 
-def test_requests_while_tasks_are_killed_again_and_again(session: SparkSession) -> None:
+def test_requests_while_tasks_are_killed_again_and_again(context: SparkContext) -> None:
     failed = 0
     for number in range(8):
         try:
-            answers = ask(living_job(session, work), number)
+            answers = ask(living_job(context, work), number)
         except (PySparkException, Py4JJavaError):
             # Of a job that Spark has given up, what Spark says.
             failed += 1
@@ -146,21 +146,21 @@ def test_requests_while_tasks_are_killed_again_and_again(session: SparkSession) 
     assert failed < 8
 
 
-def test_a_job_that_spark_cancels(session: SparkSession, tmp_path: Path) -> None:
-    job = living_job(session, work)
+def test_a_job_that_spark_cancels(context: SparkContext, tmp_path: Path) -> None:
+    job = living_job(context, work)
     path = str(tmp_path / "socket")
     with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, job, ("wait", path), 1)
         ((connection, _),) = waiting(listener, 1)
-        session.sparkContext.cancelAllJobs()
+        context.cancelAllJobs()
         with pytest.raises(Exception, match="cancelled"):
             asked.result()
         connection.close()
-    assert len(ask(living_job(session, work), "again")) == SLOTS
+    assert len(ask(living_job(context, work), "again")) == SLOTS
 
 
 def test_fewer_tasks_where_slots_are_taken(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(living_module, "GATHER_SECONDS", 0.0)
     path = str(tmp_path / "socket")
@@ -171,8 +171,8 @@ def test_fewer_tasks_where_slots_are_taken(
             yield row
 
     with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
-        other = pool.submit(session.range(0, 1, 1, 1).mapInArrow(taken, "id long").collect)
+        other = pool.submit(context.parallelize(range(1), 1).mapPartitions(taken).collect)
         ((connection, _),) = waiting(listener, 1)
-        assert len(ask(living_job(session, work), "one")) == SLOTS - 1
+        assert len(ask(living_job(context, work), "one")) == SLOTS - 1
         connection.close()
         assert len(other.result()) == 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from anyio import to_thread
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
@@ -36,7 +36,7 @@ def estate(
 
 
 async def test_members_that_the_job_can_not_read_do_not_end_it(
-    estate: Estate, spark: SparkSession
+    estate: Estate, spark: SparkContext
 ) -> None:
     estate.shard("a", "t1", "id INT PRIMARY KEY", "(1),(2)")
     estate.shard("a", "t2", "id INT PRIMARY KEY", "(2),(3)")
