@@ -1,9 +1,9 @@
 """Compiling loops over bytes with numba.
 
-A kernel is compiled when its module is imported, for one signature, and kept beside the module. It
-is kept by a name that has a checksum of all modules that it may call, those of its own folder and
-those of `replicator/rows/`: numba looks whether the module of a kernel has changed, and not whether
-those have that the kernel calls.
+A kernel is compiled when its module is imported, for one signature, and kept on disk
+(`replicator.loop_folder`). It is kept by a name that has a checksum of all modules that it may
+call, those of its own folder and those of `replicator/rows/`: numba looks whether the module of a
+kernel has changed, and not whether those have that the kernel calls.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ import numba
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
+
+from replicator.loop_folder import LoopFolder, compiling_alone, loop_folder
+
+_config: Any = numba.config
+# Unless the environment names a place (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).
+if not (_config.CACHE_DIR or _config.CACHE_LOCATOR_CLASSES):
+    _config.CACHE_LOCATOR_CLASSES = f"{LoopFolder.__module__}.{LoopFolder.__qualname__}"
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -60,14 +67,25 @@ def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
     def compile_function(function: Kernel) -> Kernel:
         folder = Path(cast("Any", function).__code__.co_filename).parent
         function.__qualname__ += f"_{sources_checksum(folder)}"
-        try:
-            found: Any = numba.njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:
-            # An executor may have the module from an archive, beside which nothing can be kept.
-            found = numba.njit(signature, nogil=True)(function)
+        with compiling_alone(folder):
+            try:
+                found: Any = numba.njit(signature, nogil=True, cache=True)(function)
+            except RuntimeError:
+                # There is no folder that it can be kept in.
+                found = numba.njit(signature, nogil=True)(function)
         return cast("Kernel", found)
 
     return compile_function
+
+
+def are_kept() -> bool:
+    """Whether this version of the program has compiled on this host before."""
+    folder = Path(__file__).with_name("rows")
+    try:
+        kept = loop_folder(folder).glob(f"*_{sources_checksum(folder)}-*.nbi")
+        return next(kept, None) is not None
+    except OSError:
+        return False
 
 
 def inlined(function: Kernel) -> Kernel:

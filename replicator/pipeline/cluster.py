@@ -13,9 +13,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from replicator.loop_folder import UNPACKED
 from replicator.pipeline.probe import look_around
 from replicator.pipeline.python_job import run_in_tasks
-from replicator.pipeline.shipping import UNPACKED, pack
+from replicator.pipeline.shipping import pack
 
 PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 LOOK_SECONDS = 0.05

@@ -11,9 +11,6 @@ import hashlib
 import zipfile
 from pathlib import Path
 
-UNPACKED = "replicator-package"
-"""The folder below an executor's own that the archive is unpacked in."""
-
 
 def pack(folder: Path) -> Path:
     """Write the archive into a folder; its path.

@@ -16,7 +16,12 @@ ROOT = Path(__file__).parents[2]
 MODULE_LINES = 400
 FUNCTION_LINES = 70
 
-EVERYONE_MAY_IMPORT = {"replicator.compiled", "replicator.crashpoints", "replicator.watermark"}
+EVERYONE_MAY_IMPORT = {
+    "replicator.compiled",
+    "replicator.crashpoints",
+    "replicator.loop_folder",
+    "replicator.watermark",
+}
 ROW_ABOVE = "the row above"
 CONSOLES = "replicator.terminal.consoles"
 
