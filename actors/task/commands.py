@@ -22,6 +22,7 @@ from actors.control.exit_codes import FAILED, exit_code, innermost
 from replicator.terminal.consoles import err, out
 
 if TYPE_CHECKING:
+    from actors.task.spark import TaskSpark
     from config import Task
     from replicator.checks import CheckResult
 
@@ -147,15 +148,23 @@ def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
 
-    from actors.task.foreground import MissingProgramError, run_in_foreground
-    from actors.task.prechecks import PrecheckError
-    from actors.task.start_failures import ways_out_of
-    from replicator.terminal.checks import render_checks
-
     log = structlog.get_logger()
     try:
-        return run_in_foreground(task, err, exit_on_error=exit_on_error)
+        spark = _begin_spark(task)
+        # While Java starts: all this takes as long.
+        from replicator.compiled import are_kept
+
+        if not are_kept():
+            log.info("loops.compiling", reason="the first start of this version on this host")
+        from actors.task.foreground import run_in_foreground
+
+        return run_in_foreground(task, spark, err, exit_on_error=exit_on_error)
     except Exception as error:
+        from actors.task.prechecks import PrecheckError
+        from actors.task.programs import MissingProgramError
+        from actors.task.start_failures import ways_out_of
+        from replicator.terminal.checks import render_checks
+
         cause = innermost(error)
         code = FAILED if isinstance(cause, MissingProgramError) else exit_code(cause)
         if isinstance(cause, PrecheckError):
@@ -173,6 +182,17 @@ def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
         ways_out = ways_out_of(cause, task.name, task_file)
         log.error("task.failed", error=str(cause), ways_out=ways_out, exc_info=code is None)
         return FAILED if code is None else code
+
+
+def _begin_spark(task: Task) -> TaskSpark:
+    """Start Spark, which nobody waits for yet. Raises MissingProgramError."""
+    from actors.task.programs import check_java
+    from actors.task.spark import TaskSpark
+
+    check_java()
+    spark = TaskSpark(task)
+    spark.begin()
+    return spark
 
 
 OfSource = Annotated[str, typer.Option(help="The source; else any.")]

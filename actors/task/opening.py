@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -16,34 +17,40 @@ T = TypeVar("T")
 
 
 class Opening(Generic[T]):
-    """Calls ``work`` in a thread of its own; a process that ends does not wait for it.
-
-    To be made in the event loop.
-    """
+    """Calls ``work`` in a thread of its own; a process that ends does not wait for it."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
-        self._made: list[T] = []
-        self._error: BaseException | None = None
-        self._done = anyio.Event()
-        self._loop = asyncio.get_running_loop()
+        self._future: Future[T] = Future()
         threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def done(self) -> bool:
+        """Whether it is opened, or has failed."""
+        return self._future.done()
 
     async def done_unless(self, wished: anyio.Event) -> bool:
         """Wait until it is done, or ``wished`` is set; whether it is done."""
-        return await done_unless(wished, self._done.wait) or self._done.is_set()
+        return await done_unless(wished, self._wait) or self.done
 
     def result(self) -> T:
-        """What was opened, once it is done. Raises what ``work`` has raised."""
-        if self._error is not None:
-            raise self._error
-        return self._made[0]
+        """What was opened; blocks until it is done. Raises what ``work`` has raised."""
+        return self._future.result()
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        done = anyio.Event()
+
+        def tell(_: Future[T]) -> None:
+            # The event loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(done.set)
+
+        self._future.add_done_callback(tell)
+        await done.wait()
 
     def _run(self) -> None:
         try:
-            self._made.append(self._work())
+            self._future.set_result(self._work())
         except BaseException as error:  # noqa: BLE001  (raised again by `result`)
-            self._error = error
-        # The event loop may have ended meanwhile.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._done.set)
+            self._future.set_exception(error)

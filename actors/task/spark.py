@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import anyio
 import anyio.to_thread
 from py4j.protocol import Py4JError
@@ -11,8 +13,11 @@ from pyspark.errors import PySparkException
 from actors.faults import FatalError, TransientError
 from actors.task.opening import Opening
 from config.models import Task
-from replicator.pipeline.cluster import ClusterError
-from replicator.pipeline.session import close_spark, ready_context
+from replicator.pipeline.cluster import ClusterError, is_local
+from replicator.pipeline.session import close_spark, ready, spark_context
+
+_SPARK_FAILED = (PySparkException, Py4JError, OSError)
+"""What is raised where Spark does not start."""
 
 
 class TaskSpark:
@@ -23,7 +28,16 @@ class TaskSpark:
         self._task = task
         self._context: SparkContext | None = None
         self._had_context = False
+        self._begun: Opening[SparkContext] | None = None
         self._opening: Opening[SparkContext] | None = None
+
+    def begin(self) -> None:
+        """Start a Spark of this host in a thread, which nobody waits for yet.
+
+        That of a cluster starts when it is asked for: before, its master is looked for.
+        """
+        if is_local(self._task.spark.master):
+            self._begun = Opening(self._open)
 
     async def context(self) -> SparkContext:
         """The application, started if there is none. Raises FatalError, TransientError."""
@@ -46,14 +60,23 @@ class TaskSpark:
         return self._context
 
     async def close(self) -> None:
-        """End Spark, if it runs."""
+        """End Spark, if it runs; not one that is just starting: it ends with the process."""
         context, self._context = self._context, None
+        for opening in (self._begun, self._opening):
+            if context is None and opening is not None and opening.done:
+                with suppress(ClusterError, *_SPARK_FAILED):
+                    context = opening.result()
+        self._begun = self._opening = None
         if context is not None:
             await anyio.to_thread.run_sync(close_spark, context)
 
-    def _open_ready(self) -> SparkContext:
+    def _open(self) -> SparkContext:
         spark = self._task.spark
-        return ready_context(spark.master, spark.conf, self._task.name)
+        return spark_context(spark.master, spark.conf, self._task.name)
+
+    def _open_ready(self) -> SparkContext:
+        begun, self._begun = self._begun, None
+        return ready(begun.result() if begun else self._open())
 
     def _opened(self, opening: Opening[SparkContext]) -> SparkContext:
         where = f"spark.master {self._task.spark.master}"
@@ -65,7 +88,7 @@ class TaskSpark:
             raise FatalError(
                 "spark.executors", str(error), where=where, ways_out=error.ways_out
             ) from error
-        except (PySparkException, Py4JError, OSError) as error:
+        except _SPARK_FAILED as error:
             if self._had_context:
                 raise TransientError(f"Spark does not start again: {error}") from error
             raise FatalError(

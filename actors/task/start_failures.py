@@ -9,8 +9,8 @@ import pymysql.err
 
 from actors.control.protocol import ControlError
 from actors.control.server import AlreadyRunningError
-from actors.task.foreground import MissingProgramError
 from actors.task.prechecks import PrecheckError
+from actors.task.programs import MissingProgramError
 from replicator.downstream.lease import LeaseHeldError
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.routing.routes import RouteError

@@ -54,12 +54,11 @@ class TaskSupervisor:
     """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
 
     A transient failure (a server away, Spark failing) starts a new generation from the saved
-    state, with growing pauses. A fatal one blocks the parts of the task that it concerns, and the
-    others go on in a new generation; or it pauses the task until the operator resumes or stops it,
-    as where nothing else is left. With ``exit_on_error`` it ends the process instead.
+    state, with growing pauses. A fatal one blocks what it concerns, and the rest goes on in a new
+    generation, or pauses the task; with ``exit_on_error`` it ends the process instead.
     """
 
-    def __init__(self, task: Task, *, exit_on_error: bool = False) -> None:
+    def __init__(self, task: Task, spark: TaskSpark, *, exit_on_error: bool = False) -> None:
         self._task = task
         self._exit_on_error = exit_on_error
         self._phase = Phase("starting", now())
@@ -75,7 +74,7 @@ class TaskSupervisor:
         self._generation: Generation | None = None
         self._counts = TaskCounts()
         self._rates = RateMeter(self._counts)
-        self._spark = TaskSpark(task)
+        self._spark = spark
         self._learned = LearnedStructures()
         self._recurrence = Recurrence()
         self._lease = Lease(task.meta_schema, task.name, this_process())
@@ -160,8 +159,10 @@ class TaskSupervisor:
             try:
                 code = await self._live()
             finally:
-                with anyio.move_on_after(RELEASE_SECONDS, shield=True):
-                    await self._keeper.release()
+                with anyio.CancelScope(shield=True):
+                    await self._spark.close()
+                    with anyio.move_on_after(RELEASE_SECONDS):
+                        await self._keeper.release()
                 tasks.cancel_scope.cancel()
         return code
 
@@ -188,7 +189,6 @@ class TaskSupervisor:
                         await self._spark.close()
                     await backoff.wait(self._wished)
         self._enter("stopped")
-        await self._spark.close()
         return code
 
     async def _wanted(self) -> bool:

@@ -25,7 +25,6 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
-from replicator.pipeline.job import apply_part
 from replicator.pipeline.living_job import living_job, make_room
 from replicator.pipeline.spark_folder import make_folder
 
@@ -124,15 +123,14 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     return spark
 
 
-def ready_context(master: str, conf: Mapping[str, str], task_name: str) -> SparkContext:
-    """An application (`spark_context`) whose executors have what they need and are warm.
+def ready(spark: SparkContext) -> SparkContext:
+    """The application, when its executors have what they need and are warm.
 
-    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises;
-    nothing is left of it then.
+    Raises `replicator.pipeline.cluster.ClusterError`, and what Spark raises; nothing is left of it
+    then.
     """
-    spark = spark_context(master, conf, task_name)
     try:
-        if not is_local(master):
+        if not is_local(spark.master or ""):
             examine_executors(spark)
         warm_up(spark)
     except (PySparkException, Py4JError) as error:
@@ -189,6 +187,9 @@ def _forget_jvm() -> None:
 
 def warm_up(spark: SparkContext) -> None:
     """Begin the living job, so that the first batch finds tasks that are ready."""
+    # Here, since it loads all that decodes rows: Java is to be started before that.
+    from replicator.pipeline.job import apply_part
+
     living_job(spark, apply_part).await_tasks()
 
 

@@ -23,7 +23,7 @@ from tests.support.task_files import write_task
 
 pytestmark = pytest.mark.slow
 
-STEPS = ["checks", "lease", "spark", "saved state", "full copy", "sources"]
+STEPS = ["programs", "checks", "lease", "spark", "saved state", "full copy", "sources"]
 
 
 @contextmanager
@@ -122,6 +122,7 @@ def test_a_start_that_fails_says_in_its_log_what_to_do(
     values["sources"][0]["from"]["port"] = 1
     with run(write_task(tmp_path, values), tmp_path, runtime) as task:
         assert task.process.wait(PATIENCE) == 1
+        task.until_alone()
         *_, checked, failed = events(task)
     assert (checked["event"], checked["check"], checked["where"]) == (
         "check.failed",

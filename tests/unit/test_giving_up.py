@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from actors.task.giving_up import done_unless
+from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.address import CONNECT_TIMEOUT
@@ -34,7 +35,8 @@ async def test_a_server_that_says_nothing_does_not_hold_up_the_end(
     values["target-database"]["port"] = silent_port
     file = tmp_path / "orders.yaml"
     file.write_text(yaml.safe_dump(values))
-    supervisor = TaskSupervisor(load_task(file))
+    task = load_task(file)
+    supervisor = TaskSupervisor(task, TaskSpark(task))
     codes = []
     began = time.monotonic()
     async with anyio.create_task_group() as tasks:

@@ -12,6 +12,7 @@ import pytest
 from actors.backoff import Backoff
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop
+from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.connection import DatabaseUnavailableError
@@ -35,7 +36,8 @@ class Scripted(TaskSupervisor):
     """Runs end as a script says; with its end the task is stopped."""
 
     def __init__(self, *steps: Step, exit_on_error: bool = False) -> None:
-        super().__init__(load_task(EXAMPLE), exit_on_error=exit_on_error)
+        task = load_task(EXAMPLE)
+        super().__init__(task, TaskSpark(task), exit_on_error=exit_on_error)
         self.steps = list(steps)
 
     async def _run_once(self) -> Outcome:

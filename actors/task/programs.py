@@ -1,0 +1,24 @@
+"""The programs beside Python that a task needs: Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from replicator.pipeline import session
+
+
+class MissingProgramError(Exception):
+    """A program that the task needs is not installed, or not found; says what to do."""
+
+
+def check_java() -> None:
+    """See whether Spark finds its Java. Raises MissingProgramError."""
+    try:
+        java_home = session.find_java_home()
+    except session.JavaMissingError as error:
+        raise MissingProgramError(str(error)) from error
+    if not Path(java_home, "bin", "java").is_file():
+        raise MissingProgramError(
+            f"JAVA_HOME is {java_home}, where no bin/java is: set it to the folder of Java 17 or "
+            "21, or unset it to have an installed one found"
+        )
