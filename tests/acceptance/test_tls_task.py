@@ -1,4 +1,4 @@
-"""A whole task between servers that take nobody without TLS and a certificate of their authority."""
+"""A whole task between servers that take nobody without TLS and a certificate of their CA."""
 
 from __future__ import annotations
 
