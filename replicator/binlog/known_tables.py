@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from replicator.binlog.segment import RouteSlot
 from replicator.compiled import Bytes, Integers
 
 _FIRST_IDS = 1 << 10
@@ -68,12 +67,16 @@ class KnownTables:
         for table_id, number in numbers.items():
             self._place(int.from_bytes(table_id, "little"), number)
 
-    def set_tables(self, slots: Iterable[RouteSlot]) -> None:
-        """Know what is left out of the tables with the numbers from 0 on."""
-        kinds = [sorted(slot.left_out) for slot in slots]
-        self.left_out = np.zeros(256 * len(kinds), np.uint8)
-        for number, left_out in enumerate(kinds):
-            self.left_out[[number << 8 | kind for kind in left_out]] = 1
+    def set_left_out(self, number: int, kinds: Iterable[int]) -> None:
+        """Note which types of row events go nowhere, of the table with this number."""
+        begin, end = number << 8, number + 1 << 8
+        if end > len(self.left_out):
+            grown = np.zeros(2 * end, np.uint8)
+            grown[: len(self.left_out)] = self.left_out
+            self.left_out = grown
+        self.left_out[begin:end] = 0
+        for kind in kinds:
+            self.left_out[begin | kind] = 1
 
     def _place(self, table_id: int, number: int) -> int:
         """Note the number of an id; gives its place."""

@@ -100,10 +100,8 @@ class TableRoutes:
             for key, old in known.items():
                 known[key] = numbers[old]
         self.known.set_ids(self.by_id)
-        self._tell_slots()
-
-    def _tell_slots(self) -> None:
-        self.known.set_tables(table.slot for table in self.tables)
+        for number, table in enumerate(self.tables):
+            self.known.set_left_out(number, table.slot.left_out)
 
     def _resolve(self, event: bytes) -> int:
         try:
@@ -117,6 +115,7 @@ class TableRoutes:
         slot = self._route(schema.decode(), table.decode(), event[types : types + columns])
         if slot is None:
             return NOT_REPLICATED
+        number = len(self.tables)
         self.tables.append(RoutedTable(parse_table_map(event[_BODY:]), slot))
-        self._tell_slots()
-        return len(self.tables) - 1
+        self.known.set_left_out(number, slot.left_out)
+        return number

@@ -1,0 +1,144 @@
+"""Row events as columns: filled, dealt out, cut, and counted, against doing it one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.binlog.known_tables import KnownTables
+from replicator.binlog.row_columns import RowColumns
+from replicator.binlog.segment import RouteSlot
+from replicator.binlog.table_map import OptionalMetadata, TableMap
+from replicator.binlog.table_routes import RoutedTable
+from replicator.downstream.fence import Fence
+from replicator.mysql.address import DatabaseAddress
+from replicator.pipeline.apply import job_of
+from replicator.pipeline.batch import ApplySettings, Batch
+from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.raw_events import joined
+from replicator.watermark import Place, Watermark
+from tests.support.row_columns import places, raw_events, row_events, single, table_maps
+
+
+def routed(number: int, target: int) -> RoutedTable:
+    table_map = TableMap("s", f"t{number}", (3,), (0,), (False,), OptionalMetadata())
+    return RoutedTable(table_map, RouteSlot(target, number))
+
+
+added = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3), st.binary(max_size=40)))
+
+
+@given(added, st.lists(st.sampled_from([7, 900, 7, 12]), min_size=5, max_size=5))
+def test_each_target_gets_its_events_in_their_order(
+    events: list[tuple[int, int, bytes]], targets: list[int]
+) -> None:
+    tables = [routed(number, target) for number, target in enumerate(targets)]
+    columns = RowColumns()
+    for _ in range(2):
+        transaction = 0
+        expected: dict[int, list[object]] = {}
+        for ordinal, (table, step, event) in enumerate(events):
+            transaction += step // 2
+            columns.add(event, table, transaction, ordinal)
+            of_target = expected.setdefault(targets[table], [])
+            of_target.append((tables[table].table_map, (transaction, ordinal), event))
+        found = {
+            target: list(zip(table_maps(rows), places(rows), single(rows), strict=True))
+            for target, rows in columns.take(tables).items()
+        }
+        assert found == expected
+
+
+@given(added)
+def test_the_last_transaction_can_be_taken_back(events: list[tuple[int, int, bytes]]) -> None:
+    columns = RowColumns()
+    kept = []
+    for number, (transaction, _, event) in enumerate(sorted(events)):
+        columns.add(event, 0, transaction, number)
+        kept.append((transaction, number))
+    assert columns.discard(4) == sum(transaction == 4 for transaction, _ in kept)
+    rows = columns.take([routed(0, 1)])
+    assert [place for r in rows.values() for place in places(r)] == [p for p in kept if p[0] != 4]
+
+
+def test_more_than_there_was_room_for() -> None:
+    columns = RowColumns()
+    events = [bytes([number % 256]) * (number % 700) for number in range(3000)]
+    for number, event in enumerate(events):
+        columns.add(event, 0, number, 1)
+    (rows,) = columns.take([routed(0, 1)]).values()
+    assert single(rows) == events
+    columns.add(b"x" * (20 << 20), 0, 1, 1)
+    (large,) = columns.take([routed(0, 1)]).values()
+    columns.add(b"y" * 100, 0, 1, 1)
+    assert single(large) == [b"x" * (20 << 20)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), unique=True).map(sorted),
+    st.integers(0, 6),
+    st.integers(-1, 5),
+)
+def test_events_up_to_a_place(
+    stands: Sequence[tuple[int, int]], transaction: int, ordinal: int
+) -> None:
+    table_map = routed(0, 1).table_map
+    rows = row_events(
+        [(0, table_map)] * len(stands), *zip(*stands, strict=True) if stands else ([], [])
+    )
+    place = Place(transaction, ordinal)
+    count = rows.up_to(place)
+    assert count == sum(stand <= place for stand in stands)
+    assert places(rows.between(0, count)) + places(rows.between(count, len(rows))) == list(stands)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 2), st.integers(0, 9)),
+        min_size=1,
+    )
+)
+def test_a_batch_ends_at_the_highest_watermark_of_each_source_and_target(
+    events: list[tuple[int, int, int, int]],
+) -> None:
+    targets = [7, 9, 7, 300]
+    plans = tuple(
+        cast(TablePlan, SimpleNamespace(target=SimpleNamespace(number=target)))
+        for target in targets
+    )
+    parts = [
+        raw_events([plan], [source], [version], [transaction], [1], [b"e"])
+        for source, plan, version, transaction in events
+    ]
+    batch = Batch(plans, ("a", "b", "c"), joined(parts))
+    expected: dict[tuple[int, int], Watermark] = {}
+    for source, plan, version, transaction in events:
+        of = (source, targets[plan])
+        end = Watermark(version, transaction, 1)
+        expected[of] = max(end, expected.get(of, end))
+    settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
+    assert job_of(batch, settings).ends == expected
+
+
+def test_table_ids_are_found_whatever_else_there_is() -> None:
+    known = KnownTables()
+    ids = [
+        *range(1000, 4000),
+        *(number << 40 for number in range(1, 30)),
+        *range(1 << 20, 1 << 21, 4096),
+    ]
+    for number, table_id in enumerate(ids):
+        known.open(table_id.to_bytes(6, "little"), number, b"body %d" % number)
+    rows = {int(row[0]): [int(part) for part in row[1:]] for row in known.ids if row[0] >= 0}
+    assert {table_id: number for table_id, (number, _, _) in rows.items()} == {
+        table_id: number for number, table_id in enumerate(ids)
+    }
+    for number, begin, size in rows.values():
+        assert known.bodies[begin : begin + size].tobytes() == b"body %d" % number
+    known.forget_bodies()
+    assert {int(row[3]) for row in known.ids} == {-1}
+    assert {int(row[1]) for row in known.ids if row[0] >= 0} == set(range(len(ids)))
