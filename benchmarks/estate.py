@@ -88,13 +88,17 @@ class Estate:
 
     def compare(self, target: DatabaseServer) -> None:
         """Raise BenchmarkError unless each merged table holds what its shards hold."""
-        for table in self.tables:
-            shards = self.shards_of(table)
-            columns = _columns(shards[0].server, shards[0].name)
-            held = _total(_sums(s.server, s.name, columns) for s in shards)
-            merged = _sums(target, table.merged, columns)
-            if merged != held:
-                raise BenchmarkError(f"{table.name}: the shards hold {held}, the target {merged}")
+        with ExitStack() as resources:
+            cursors = cursors_of((*self.servers, target), resources)
+            for table in self.tables:
+                shards = self.shards_of(table)
+                columns = _columns(cursors[shards[0].server.port], shards[0].name)
+                held = _total(_sums(cursors[s.server.port], s.name, columns) for s in shards)
+                merged = _sums(cursors[target.port], table.merged, columns)
+                if merged != held:
+                    raise BenchmarkError(
+                        f"{table.name}: the shards hold {held}, the target {merged}"
+                    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +140,21 @@ def _create(server: DatabaseServer, shards: list[Shard]) -> None:
     )
 
 
-def _columns(server: DatabaseServer, table: str) -> str:
-    schema, _, name = table.partition(".")
-    rows = server.execute(
+def _columns(cursor: Cursor, table: str) -> str:
+    cursor.execute(
         "SELECT column_name FROM information_schema.columns"
-        f" WHERE table_schema='{schema}' AND table_name='{name}' ORDER BY ordinal_position"
+        " WHERE table_schema=%s AND table_name=%s ORDER BY ordinal_position",
+        table.split("."),
     )
-    return ",".join(str(row[0]) for row in rows)
+    return ",".join(str(row[0]) for row in cursor.fetchall())
 
 
-def _sums(server: DatabaseServer, table: str, columns: str) -> tuple[int, ...]:
+def _sums(cursor: Cursor, table: str, columns: str) -> tuple[int, ...]:
     """How many rows, and the sum of their checksums."""
-    (row,) = server.execute(
+    cursor.execute(
         f"SELECT COUNT(*), COALESCE(SUM(CRC32(CONCAT_WS('|',{columns}))),0) FROM {table}"
     )
+    (row,) = cursor.fetchall()
     return tuple(map(int, row))
 
 
