@@ -81,9 +81,9 @@ class PacketBuffer:
             if begin + length > self.end:
                 return None
             self.at = begin + length
-            payload = self.data[begin : self.at]
+            payload = self.data.data[begin : self.at]
             if length == FULL_PACKET or self._pieces:
-                self._pieces.append(payload.tobytes())
+                self._pieces.append(bytes(payload))
                 if length == FULL_PACKET:
                     continue
                 whole = b"".join(self._pieces)
@@ -92,13 +92,13 @@ class PacketBuffer:
                     return whole[1:]
                 self._end(whole)
             elif length and not payload[0]:
-                return payload[1:].tobytes()
+                return bytes(payload[1:])
             else:
-                self._end(payload.tobytes())
+                self._end(bytes(payload))
         return None
 
     def _length(self) -> int:
-        return int.from_bytes(self.data[self.at : self.at + 3].tobytes(), "little")
+        return int.from_bytes(self.data.data[self.at : self.at + 3], "little")
 
     def _end(self, payload: bytes) -> None:
         """Read an error or end-of-file packet."""

@@ -58,8 +58,11 @@ class RowColumns:
         """Take in one event."""
         self.reserve(len(event), 1)
         end = self.bytes + len(event)
-        self.data[self.bytes : end] = np.frombuffer(event, np.uint8)
-        self.heads[:, self.count] = table, transaction, ordinal
+        self.data.data[self.bytes : end] = event
+        heads, count = self.heads, self.count
+        heads[TABLE, count] = table
+        heads[TRANSACTION, count] = transaction
+        heads[ORDINAL, count] = ordinal
         self.bytes, self.count = end, self.count + 1
         self.start[self.count] = end
 
