@@ -17,9 +17,23 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
+from numba.core.caching import InTreeCacheLocator
 from numpy.typing import NDArray
 
-from replicator.loop_folder import LoopFolder, compiling_alone, loop_folder
+from replicator.loop_folder import compiling_alone, loop_folder
+
+
+class LoopFolder(InTreeCacheLocator):
+    """Tells numba the folder (its setting ``CACHE_LOCATOR_CLASSES``)."""
+
+    def get_cache_path(self) -> str:
+        """The folder of the loops of a module. Raises OSError where there is none to trust."""
+        return str(loop_folder(Path(self._py_file).parent))
+
+    def get_source_stamp(self) -> bytes:
+        """What the module is known by: its content, as other versions of numba take its time."""
+        return hashlib.sha256(Path(self._py_file).read_bytes()).digest()
+
 
 _config: Any = numba.config
 # Unless the environment names a place (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).

@@ -2,15 +2,13 @@
 
 Beside their modules, where these may be written to. Elsewhere, and for the modules that an executor
 has unpacked for one application only, in the cache folder of the user: all processes of a host
-then share it. Numba knows what was compiled by the module, as it is told here, and by the processor
-(``numba.core.caching``).
+then share it. Numba knows what was compiled by the module and by the processor.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import platform
 import stat
@@ -19,23 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import numba
-from numba.core.caching import InTreeCacheLocator
-
 UNPACKED = "replicator-package"
 """The folder that an executor unpacks our package in, anew for each application."""
-
-
-class LoopFolder(InTreeCacheLocator):
-    """Tells numba the folder (its setting ``CACHE_LOCATOR_CLASSES``)."""
-
-    def get_cache_path(self) -> str:
-        """The folder of the loops of a module. Raises OSError where there is none to trust."""
-        return str(loop_folder(Path(self._py_file).parent))
-
-    def get_source_stamp(self) -> bytes:
-        """What the module is known by: its content, as other versions of numba take its time."""
-        return hashlib.sha256(Path(self._py_file).read_bytes()).digest()
 
 
 def loop_folder(package: Path) -> Path:
@@ -69,6 +52,9 @@ def _shared_folder() -> Path:
 
     Who could write there could have us run what he likes, so it must be ours alone.
     """
+    # Here: who asks for the name of the unpacked package alone need not load it.
+    import numba
+
     for parent in _cache_folders():
         try:
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
