@@ -34,9 +34,10 @@ JAVA_VERSIONS = (17, 21)
 JVM_PATIENCE = 10.0
 """Seconds that a stopped JVM may take to end."""
 
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """Java starts Python processes and watches them, and moves few bytes between them: what its second
-compiler costs is never earned back, least of all at the start (docs/performance.md)."""
+compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
+for jstat are sampled twenty times a second, also when nothing is to be done."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
