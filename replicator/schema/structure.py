@@ -5,9 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from replicator.ddl.target_table import TRANSACTIONAL
 from replicator.mysql.names import folded
+
+
+@lru_cache(maxsize=4096)
+def _first_word(text: str) -> str:
+    # Asked for a dozen times for each column of each shard, of which thousands can be alike.
+    match = re.match(r"[a-z0-9_]+", text.lower())
+    return match.group() if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +41,7 @@ class Column:
     @property
     def base_type(self) -> str:
         """The type's first word in lower case: ``int``, ``varchar``, ``enum`` …"""
-        match = re.match(r"[a-z0-9_]+", self.type.lower())
-        return match.group() if match else ""
+        return _first_word(self.type)
 
     @property
     def unsigned(self) -> bool:
