@@ -6,6 +6,7 @@ offers none unless it is asked to.
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 import aiomysql
@@ -14,6 +15,7 @@ from pymysql.constants import CLIENT
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.auth_plugins import refuse_plugin
 from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
 from replicator.mysql.tls import context_for, refuse_plain
 
@@ -21,17 +23,23 @@ from replicator.mysql.tls import context_for, refuse_plain
 class _Client(aiomysql.Connection):  # type: ignore[misc]
     """A connection with TLS where the server has it, or none where it must have it."""
 
-    def __init__(self, *, tls_required: bool, **options: Any) -> None:
-        super().__init__(**options)
-        self._tls_required = tls_required
+    def __init__(self, address: DatabaseAddress, context: ssl.SSLContext) -> None:
+        super().__init__(ssl=context, **address.options())
+        self._address = address
 
     async def _request_authentication(self) -> None:
         if not self.server_capabilities & CLIENT.SSL:
-            if self._tls_required:
+            if self._address.tls is not None:
                 raise refuse_plain()
             self._ssl_context = None
             self.client_flag &= ~CLIENT.SSL
+        # A server may ask for it at once, or later on.
+        refuse_plugin(self._address, self._server_auth_plugin)
         await super()._request_authentication()
+
+    async def _process_auth(self, plugin_name: bytes, auth_packet: Any) -> Any:
+        refuse_plugin(self._address, plugin_name.decode("ascii", "replace"))
+        return await super()._process_auth(plugin_name, auth_packet)
 
     def close(self) -> None:
         """Drop the connection at once; TLS would wait for the other side to say good-bye."""
@@ -45,11 +53,7 @@ async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
     """A new connection. Raises the driver's error, TlsError among them."""
     try:
         with telling(address):
-            client = _Client(
-                tls_required=address.tls is not None,
-                ssl=context_for(address.tls),
-                **address.options(),
-            )
+            client = _Client(address, context_for(address.tls))
             try:
                 await client._connect()
             except BaseException:

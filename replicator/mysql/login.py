@@ -9,6 +9,7 @@ import pymysql
 import pymysql.err
 
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.auth_plugins import refused_plugins
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.tls import TlsError, context_for, tls_error
 
@@ -51,7 +52,12 @@ def look_at_refusal(address: DatabaseAddress) -> None:
     context = context_for(address.tls, listening=_LISTENING)
     try:
         with telling(address):
-            pymysql.connect(**address.options(), ssl=context, read_timeout=10).close()
+            pymysql.connect(
+                **address.options(),
+                ssl=context,
+                read_timeout=10,
+                auth_plugin_map=refused_plugins(address),
+            ).close()
     except TlsError:
         raise
     except (pymysql.err.MySQLError, OSError):

@@ -16,6 +16,7 @@ from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.auth_plugins import refused_plugins
 from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
 from replicator.mysql.tls import context_for
 
@@ -47,6 +48,7 @@ def connect(
                 read_timeout=timeout,
                 write_timeout=timeout,
                 local_infile=local_infile,
+                auth_plugin_map=refused_plugins(address),
             )
     except MySQLError as error:
         if may_refuse_certificate(address, error):

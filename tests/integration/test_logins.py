@@ -76,3 +76,16 @@ async def test_a_way_to_prove_a_password_that_is_not_known_is_told(
     result = await check_login(Place("a"), connection)
     connection.close()
     assert "ALTER USER 'new'@'%' IDENTIFIED VIA mysql_native_password" in result.ways_out[0]
+
+
+@pytest.mark.parametrize(("clear", "says"), [("ON", "in the clear"), ("OFF", "asks questions")])
+async def test_no_server_gets_a_password_in_the_clear_for_the_asking(
+    start_server: StartServer, clear: str, says: str
+) -> None:
+    options = {"plugin_load_add": "auth_pam_v1", "pam_use_cleartext_plugin": clear}
+    server = start_server(MariaDBServer, options)
+    server.execute("CREATE USER asked@'127.0.0.1' IDENTIFIED VIA pam USING 'mysql'")
+    address = DatabaseAddress(server.host, server.port, "asked", "pa")
+    for kind in KINDS:
+        with pytest.raises((pymysql.err.OperationalError, BinlogError), match=says):
+            await kind(address, server)
