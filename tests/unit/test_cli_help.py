@@ -16,7 +16,7 @@ __all__ = ["private_runtime", "task"]
 
 COMMANDS = [
     *("run", "check", "status", "pause", "resume", "stop", "show-ddl-locks", "unlock-ddl-lock"),
-    *("remove", "demo", "binlog skip", "binlog replace", "binlog inject", "binlog list"),
+    *("remove", "encrypt", "demo", "binlog skip", "binlog replace", "binlog inject", "binlog list"),
     *("schema list", "schema set"),
 ]
 
