@@ -21,10 +21,11 @@ from replicator.ddl.recognise import recognise
 from replicator.ddl.retarget import retarget
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.names import TableName
+from replicator.pipeline.alike_plans import AlikePlans
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError, plan_table
+from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError
 from replicator.pipeline.raw_events import RawEvents, joined, of_part
 from replicator.schema.column_rules import as_shards_have_it
 from replicator.schema.inspection import read_target
@@ -53,6 +54,7 @@ class BatchPlanner:
         self._filters = filters
         self._former = FormerColumns(histories)
         self._tables: dict[int, Table] = {}
+        self._alike = AlikePlans()
         self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
 
     def forget(self, target: int) -> None:
@@ -60,6 +62,7 @@ class BatchPlanner:
         self._tables.pop(target, None)
         self._former.forget(target)
         registry = self._registry
+        self._alike.forget()
         self._plans = {k: p for k, p in self._plans.items() if registry.target_of(k[0]) != target}
 
     async def batch(self, segments: Iterable[PendingSegment]) -> Batch:
@@ -106,18 +109,20 @@ class BatchPlanner:
         # A guess does no harm where the event tells all that it could be wrong about. The target's
         # columns may have other collations, which events don't tell and expressions depend on.
         filtered = self._filters.concern(name)
-        guesses = [
+        guesses = (
             table
             for table in (held.structure, None if filtered else alike)
             if table is not None and told_by_event(table, table_map)
-        ]
+        )
         known = [held.certain] if held.certain is not None else []
         failure: PlanError | None = None
         buckets = self._meta.buckets
         for structure in (*known, *guesses):
             taking = self._former.without(part.target, name, structure, target)
             try:
-                plan = plan_table(name, structure, table_map, taking, part.target, buckets, rules)
+                plan = self._alike.plan(
+                    name, structure, table_map, taking, part.target, buckets, rules
+                )
                 plan = self._filters.added(plan, structure, table_map)
                 return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
