@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import cli
+from actors.task.spark import TaskSpark
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -41,6 +42,12 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         monkeypatch.setenv("COLUMNS", "250")
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_spark_before_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A process has one Spark. What is refused here would end that of the tests which follow.
+    monkeypatch.setattr(TaskSpark, "begin", lambda _: None)
 
 
 def run(path: Path, *options: str) -> tuple[int, str]:
