@@ -42,7 +42,6 @@ _COM_REGISTER_SLAVE: Final = 0x15
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _SEND_ANNOTATE_ROWS: Final = 2
-_THROUGH_GTID: Final = 4
 _REPORTED_NAME: Final = b"replicator"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _ZERO_POSITIONS_SINCE = (11, 4)
@@ -302,7 +301,8 @@ class BinlogConnection:
             file, offset = b"", 4
         if isinstance(self._start, GtidStart) and info.flavor is Flavor.MYSQL:
             gtids = MySQLGtids(self._start.gtid).encode()
-            head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, offset)
+            # No flags: 4, which old manuals name, is what replicas send now that know no tags.
+            head = struct.pack("<HIIQ", 0, self._server_id, 0, offset)
             body = head + struct.pack("<I", len(gtids)) + gtids
             self._connection._execute_command(_COM_BINLOG_DUMP_GTID, body)
             return

@@ -23,7 +23,7 @@ from replicator.binlog.events import (
     describe,
 )
 from replicator.binlog.file_state import CRC_RESIDUE
-from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid
+from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid, read_tagged_gtid
 from replicator.binlog.payload import as_outside, expand_payload
 from replicator.binlog.query_event import (
     TransactionControl,
@@ -99,6 +99,7 @@ class EventHandlers:
         table[EventType.QUERY] = self._on_query
         table[EventType.MARIADB_QUERY_COMPRESSED] = self._on_statement
         table[EventType.GTID] = table[EventType.ANONYMOUS_GTID] = self._on_mysql_gtid
+        table[EventType.GTID_TAGGED] = self._on_tagged_gtid
         table[EventType.MARIADB_GTID] = self._on_mariadb_gtid
         table[EventType.FORMAT_DESCRIPTION] = self._on_format_description
         table[EventType.ROTATE] = self._on_rotate
@@ -164,6 +165,12 @@ class EventHandlers:
         state.begin_group(event)
         if event[4] == EventType.GTID:
             state.gtid = read_mysql_gtid(state.files.content(event))
+        return False
+
+    def _on_tagged_gtid(self, event: bytes) -> bool:
+        state = self._state
+        state.begin_group(event)
+        state.gtid = read_tagged_gtid(state.files.content(event))
         return False
 
     def _on_xid(self, event: bytes) -> bool:

@@ -50,8 +50,8 @@ GTID, GTID_SERVER, GTID_NUMBER = 30, 31, 32
 EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 33, 34, 35
 NUMBERS = 36
 
-MARIADB, MYSQL = 1, 2
-"""For FAMILY."""
+MARIADB, MYSQL, TAGGED = 1, 2, 3
+"""For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
 
 STOPPED, FULL = 0, 1
 """What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""

@@ -1,23 +1,28 @@
-"""Sets of executed GTIDs: MariaDB's last GTID per domain, MySQL's intervals per server UUID.
+"""Sets of executed GTIDs: MariaDB's last GTID per domain, MySQL's intervals per UUID and tag.
 
 Sources: MariaDB KB, "Global Transaction ID"; MySQL manual, "GTID Format and Storage"; the binary
-form is that of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS_EVENT (MySQL internals manual).
+form is that of COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS_EVENT (MySQL internals manual; with tags:
+MySQL's comments on Gtid_set::encode).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import groupby
 from struct import Struct
 from uuid import UUID
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.tagged_gtid import TAG, PackedReader, packed_tag
 from replicator.mysql.identity import Landmark
 
 _COUNT = Struct("<Q")
 _INTERVAL = Struct("<QQ")
 _LIST_ENTRY = Struct("<IIQ")
 _UUID_SIZE = 16
+_TAGGED = 1
+"""The format of a set that has tags; 0 is that of one without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,11 @@ class MariaDBGtid:
 
 @dataclass(frozen=True, slots=True)
 class MySQLGtid:
-    """``uuid:number``; ``source`` holds the 16 bytes of the UUID."""
+    """``uuid:number`` or ``uuid:tag:number``; ``source`` holds the 16 bytes of the UUID."""
 
     source: bytes
     number: int
+    tag: str = ""
 
 
 class MariaDBGtids:
@@ -102,54 +108,61 @@ class MariaDBGtids:
 
 
 class MySQLGtids:
-    """Executed transaction numbers per server UUID, as sorted disjoint intervals."""
+    """Executed transaction numbers per server UUID and tag, as sorted disjoint intervals."""
 
     def __init__(self, text: str = "") -> None:
-        """Parse ``uuid:1-5:7,uuid:1``; raises BinlogError for anything else.
-
-        UnsupportedEventError for GTIDs with tags (MySQL 8.3 and later).
-        """
-        self._intervals: dict[bytes, list[tuple[int, int]]] = {}
+        """Parse ``uuid:1-5:7:tag:1-3,uuid:1``; raises BinlogError for anything else."""
+        self._intervals: dict[tuple[bytes, str], list[tuple[int, int]]] = {}
         for item in _items(text):
-            name, *ranges = (part.strip() for part in item.split(":"))
-            if any(part and not part[0].isdecimal() for part in ranges):
-                raise UnsupportedEventError(
-                    f"The GTID set {item!r} has tags (MySQL 8.3 and later), which are not "
-                    "supported. Start from a binlog file and position instead."
-                )
+            name, *parts = (part.strip() for part in item.split(":"))
             try:
-                source, intervals = _parsed(name, ranges)
-                for interval in intervals:
-                    self._insert(source, *interval)
+                for tag, ranges in _by_tag(parts):
+                    source, intervals = _parsed(name, ranges)
+                    for interval in intervals:
+                        self._insert(source, tag, *interval)
             except ValueError as error:
                 raise BinlogError(
-                    f"{item!r} is not a MySQL GTID set (uuid:1-5,uuid:7). "
+                    f"{item!r} is not a MySQL GTID set (uuid:1-5,uuid:7,uuid:tag:1). "
                     "Take the value of @@gtid_executed on the source."
                 ) from error
 
     @classmethod
-    def decode(cls, body: bytes) -> MySQLGtids | None:
-        """The set in a PREVIOUS_GTIDS event; None for the encoding with tags (MySQL 8.3+)."""
+    def decode(cls, body: bytes) -> MySQLGtids:
+        """The set in a PREVIOUS_GTIDS event.
+
+        Raises UnsupportedEventError for a format that is not known, BinlogError where the bytes
+        are damaged.
+        """
         gtids = cls()
-        count = _COUNT.unpack_from(body)[0]
-        if count >> 56:
-            # The tagged encoding marks itself in the highest byte; an untagged count is small.
-            return None
-        at = _COUNT.size
+        reader = PackedReader(body)
+        (count,) = _COUNT.unpack(reader.take(_COUNT.size))
+        kind = count >> 56
+        if kind > _TAGGED:
+            raise UnsupportedEventError(
+                f"The set of executed GTIDs is in format {kind}, which this program does not know."
+            )
+        if kind == _TAGGED:
+            # The format stands in the lowest byte as well.
+            count = (count & (1 << 56) - 1) >> 8
         for _ in range(count):
-            source = body[at : at + _UUID_SIZE]
-            intervals = _COUNT.unpack_from(body, at + _UUID_SIZE)[0]
-            at += _UUID_SIZE + _COUNT.size
+            source = reader.take(_UUID_SIZE)
+            tag = reader.tag() if kind == _TAGGED else ""
+            (intervals,) = _COUNT.unpack(reader.take(_COUNT.size))
             for _ in range(intervals):
-                gtids._insert(source, *_INTERVAL.unpack_from(body, at))
-                at += _INTERVAL.size
+                gtids._insert(source, tag, *_INTERVAL.unpack(reader.take(_INTERVAL.size)))
         return gtids
 
     def encode(self) -> bytes:
-        """The binary form of COM_BINLOG_DUMP_GTID."""
-        parts = [_COUNT.pack(len(self._intervals))]
-        for source, intervals in self._intervals.items():
-            parts += [source, _COUNT.pack(len(intervals))]
+        """The binary form of COM_BINLOG_DUMP_GTID: that without tags where there are none.
+
+        So servers that know no tags can read it.
+        """
+        tagged = any(tag for _, tag in self._intervals)
+        count = len(self._intervals)
+        parts = [_COUNT.pack(_TAGGED << 56 | count << 8 | _TAGGED if tagged else count)]
+        for source, tag in sorted(self._intervals):
+            intervals = self._intervals[source, tag]
+            parts += [source, packed_tag(tag) if tagged else b"", _COUNT.pack(len(intervals))]
             parts += [_INTERVAL.pack(*interval) for interval in intervals]
         return b"".join(parts)
 
@@ -157,21 +170,24 @@ class MySQLGtids:
         """Record an executed transaction."""
         if not isinstance(gtid, MySQLGtid):
             raise TypeError(gtid)
-        self.add_run(gtid.source, gtid.number, gtid.number + 1)
+        self._add_run(gtid.source, gtid.tag, gtid.number, gtid.number + 1)
 
     def add_run(self, source: bytes, first: int, end: int) -> None:
-        """Record the transactions of a server from the first number to before the end."""
-        intervals = self._intervals.get(source)
+        """Record a server's transactions without tag, from the first number to before the end."""
+        self._add_run(source, "", first, end)
+
+    def _add_run(self, source: bytes, tag: str, first: int, end: int) -> None:
+        intervals = self._intervals.get((source, tag))
         if intervals and intervals[-1][1] == first:
             intervals[-1] = (intervals[-1][0], end)
         else:
-            self._insert(source, first, end)
+            self._insert(source, tag, first, end)
 
-    def _insert(self, source: bytes, first: int, end: int) -> None:
+    def _insert(self, source: bytes, tag: str, first: int, end: int) -> None:
         """Unite the half-open interval with those that are there."""
         if not 0 < first < end:
             raise ValueError(f"interval {first}-{end - 1}")
-        intervals = self._intervals.setdefault(source, [])
+        intervals = self._intervals.setdefault((source, tag), [])
         low = bisect_left(intervals, first, key=lambda interval: interval[1])
         high = low
         while high < len(intervals) and intervals[high][0] <= end:
@@ -182,15 +198,34 @@ class MySQLGtids:
         intervals[low:high] = [(first, end)]
 
     def __str__(self) -> str:
+        """As the server writes it: the tags of a UUID behind its numbers without tag."""
+        sources = groupby(sorted(self._intervals), key=lambda key: key[0])
         return ",".join(
-            ":".join((str(UUID(bytes=source)), *map(_range_text, self._intervals[source])))
-            for source in sorted(self._intervals)
+            ":".join((str(UUID(bytes=source)), *map(self._tag_text, keys)))
+            for source, keys in sources
         )
+
+    def _tag_text(self, key: tuple[bytes, str]) -> str:
+        ranges = map(_range_text, self._intervals[key])
+        return ":".join((key[1], *ranges) if key[1] else ranges)
 
 
 def _items(text: str) -> list[str]:
     """The comma-separated parts of a GTID text; servers break the lines of long ones."""
     return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _by_tag(parts: list[str]) -> list[tuple[str, list[str]]]:
+    """The intervals of a UUID under their tags ("": none). Raises ValueError."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for part in parts:
+        if TAG.fullmatch(part.lower()):
+            found.append((part.lower(), []))
+        else:
+            found[-1][1].append(part)
+    if not found[0][1] and len(found) > 1:
+        del found[0]
+    return found
 
 
 def _parsed(name: str, ranges: list[str]) -> tuple[bytes, list[tuple[int, int]]]:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.tagged_gtid import read_tagged
 
 _MARIADB = struct.Struct("<QIB")
 _STANDALONE = 1
@@ -70,6 +71,12 @@ def read_mysql_gtid(body: bytes) -> MySQLGtid:
     except struct.error as error:
         raise BinlogError("A GTID event is too short.") from error
     return MySQLGtid(source, number)
+
+
+def read_tagged_gtid(body: bytes) -> MySQLGtid:
+    """Parse MySQL's GTID event with tag. Raises what `read_tagged` raises."""
+    source, number, tag = read_tagged(body)
+    return MySQLGtid(source, number, tag)
 
 
 def read_rotate(body: bytes) -> tuple[str, int]:

@@ -99,6 +99,8 @@ class OrdinaryCourse:
             numbers[walk.FAMILY : walk.EXECUTED] = (
                 *(walk.MARIADB, 1, gtid.domain, gtid.server, gtid.sequence),
             )
+        elif gtid is not None and gtid.tag:
+            numbers[walk.FAMILY : walk.GTID] = walk.TAGGED, 1
         elif gtid is not None:
             numbers[walk.FAMILY : walk.EXECUTED] = (
                 *(walk.MYSQL, 1, *_UUID.unpack(gtid.source), gtid.number),
@@ -129,6 +131,12 @@ class OrdinaryCourse:
         state = self._state
         family, pending, *gtid = numbers[walk.FAMILY : walk.EXECUTED]
         executed, first, last = numbers[walk.EXECUTED :]
+        if family == walk.TAGGED:
+            # The one that was there before: no other came behind it.
+            if executed:
+                state.files.executed(state.gtid)
+            state.gtid = state.gtid if pending else None
+            return
         state.gtid = None
         if family == walk.MARIADB:
             if executed:

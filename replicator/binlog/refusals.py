@@ -29,9 +29,6 @@ REFUSALS: Final[dict[int, str]] = {
         "data is missing at the source: it could not write a change to its binlog. Copy its tables "
         "anew, or compare and repair them and start after this position"
     ),
-    EventType.GTID_TAGGED: (
-        "GTIDs with tags (MySQL 8.3+) are not supported. Use gtid_next without a tag on the source"
-    ),
 }
 """Reason and remedy by event type."""
 

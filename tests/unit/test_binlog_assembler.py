@@ -309,7 +309,6 @@ def test_mysql_gtids() -> None:
     [
         (EventType.INCIDENT, "data is missing at the source"),
         (EventType.BEGIN_LOAD_QUERY, "LOAD DATA"),
-        (EventType.GTID_TAGGED, "tags"),
         (99, "type 99"),
         (EventType.XA_PREPARE, "XA"),
         (EventType.WRITE_ROWS_V0, "older than"),

@@ -53,19 +53,26 @@ def test_mysql_adds_at_the_end_and_in_gaps() -> None:
     assert str(gtids) == f"{A}:1-10"
 
 
-@given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(1, 40)), max_size=60))
-def test_mysql_set_is_that_of_its_members(members: list[tuple[str, int]]) -> None:
+members = st.tuples(st.sampled_from([A, B]), st.sampled_from(["", "", "a", "b"]))
+
+
+@given(st.lists(st.tuples(members, st.integers(1, 40)), max_size=60))
+def test_mysql_set_is_that_of_its_members(members: list[tuple[tuple[str, str], int]]) -> None:
     gtids = MySQLGtids()
-    for source, number in members:
-        gtids.add(MySQLGtid(UUID(source).bytes, number))
+    for (source, tag), number in members:
+        gtids.add(MySQLGtid(UUID(source).bytes, number, tag))
     again = MySQLGtids.decode(gtids.encode())
     assert str(again) == str(gtids) == str(MySQLGtids(str(gtids)))
     found = set()
     for part in filter(None, str(gtids).split(",")):
         source, *ranges = part.split(":")
+        tag = ""
         for text in ranges:
+            if text.isalpha():
+                tag = text
+                continue
             first, _, last = text.partition("-")
-            found |= {(source, n) for n in range(int(first), int(last or first) + 1)}
+            found |= {((source, tag), n) for n in range(int(first), int(last or first) + 1)}
     assert found == set(members)
 
 
@@ -94,6 +101,14 @@ def test_only_a_gtid_set_of_mysql_needs_the_other_implementation() -> None:
         f"{A}:-2",
         f"{A}:1-",
         f"{A}:1 2",
+        f"{A}:tag",
+        f"{A}:tag:",
+        f"{A}:1-3:tag",
+        f"{A}:tag:x-1",
+        f"{A}:1tag:1",
+        f"{A}:t-g:1",
+        f"{A}:t\xe4g:1",
+        f"{A}:{'t' * 33}:1",
     ],
 )
 def test_mysql_refuses_other_texts(text: str) -> None:
@@ -101,7 +116,43 @@ def test_mysql_refuses_other_texts(text: str) -> None:
         MySQLGtids(text)
 
 
-def test_mysql_tags_are_named() -> None:
-    with pytest.raises(UnsupportedEventError, match="tags"):
-        MySQLGtids(f"{A}:tag:1-5")
-    assert MySQLGtids.decode(b"\x01\x00\x00\x00\x00\x00\x00\x01") is None
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        (f"{A}:tag:1-5", f"{A}:tag:1-5"),
+        (f"{A}:1-3:5:Red:2:blue: 1-2 :3,\n{B}:_:1", f"{A}:1-3:5:blue:1-3:red:2,{B}:_:1"),
+        (f"{A}:red:4,{A}:9,{A}:RED:5:blue:1:red:1", f"{A}:9:blue:1:red:1:4-5"),
+        (f"{A}:{'z' * 32}:1", f"{A}:{'z' * 32}:1"),
+    ],
+)
+def test_mysql_text_with_tags(text: str, normal: str) -> None:
+    """What the server itself makes of these texts."""
+    assert str(MySQLGtids(text)) == normal
+
+
+def test_the_binary_form_with_tags_is_that_of_the_server() -> None:
+    body = bytes.fromhex(
+        "0103000000000001"
+        "097a239ae67711f1ad6602fc00000001000100000000000000"
+        "01000000000000000500000000000000"
+        "097a239ae67711f1ad6602fc0000000108626c7565"
+        "0100000000000000"
+        "01000000000000000200000000000000"
+        "fffffffffefdfcfb808182838485868708626c7565"
+        "0100000000000000"
+        "2c010000000000002d01000000000000"
+    )
+    gtids = MySQLGtids.decode(body)
+    own, other = "097a239a-e677-11f1-ad66-02fc00000001", "ffffffff-fefd-fcfb-8081-828384858687"
+    assert str(gtids) == f"{own}:1-4:blue:1,{other}:blue:300"
+    assert gtids.encode() == body
+    for end in range(len(body)):
+        with pytest.raises(BinlogError, match="too short"):
+            MySQLGtids.decode(body[:end])
+    with pytest.raises(BinlogError, match="damaged"):
+        MySQLGtids.decode(body.replace(b"blue", b"Blue"))
+
+
+def test_a_format_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UnsupportedEventError, match="format 2"):
+        MySQLGtids.decode(b"\x02\x00\x00\x00\x00\x00\x00\x02")

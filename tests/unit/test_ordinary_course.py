@@ -20,6 +20,7 @@ from replicator.binlog.segment import RouteSlot
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.watermark import Place
 from tests.support.careful_reading import read_alike
+from tests.support.gtid_events import tagged_body
 from tests.support.packets import packets_of, segments_of
 from tests.unit.test_binlog_assembler import ARTIFICIAL, Binlog
 
@@ -64,6 +65,13 @@ def mysql(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
     log.xid()
 
 
+def tagged(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    log.add(EventType.GTID_TAGGED, tagged_body(bytes(16), number % 3 + 1, "ab"[number % 2]))
+    log.query("BEGIN")
+    write_rows(log, done)
+    log.xid()
+
+
 def anonymous(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
     log.add(EventType.ANONYMOUS_GTID, bytes(42)).query("BEGIN")
     write_rows(log, done)
@@ -102,7 +110,7 @@ def between(log: Binlog, *_: object) -> None:
 
 Group = Callable[[Binlog, list[tuple[str, EventType]], int], None]
 MARIADB: list[Group] = [mariadb, mariadb, mariadb, left_out, statement]
-MYSQL: list[Group] = [mysql, mysql, mysql, anonymous]
+MYSQL: list[Group] = [mysql, mysql, mysql, tagged, anonymous]
 ANY: list[Group] = [begun, rotation, heartbeat, between, unfinished]
 
 streams = st.sampled_from([MARIADB + ANY, MARIADB, MYSQL + ANY, MYSQL, ANY]).flatmap(
@@ -159,6 +167,19 @@ def test_ordinary_events_need_no_handler(write: Group, monkeypatch: pytest.Monke
     assert handled == [EventType.TABLE_MAP] * 3
 
 
+def test_rows_behind_a_tag_need_no_handler_and_leave_the_other_gtids_alone() -> None:
+    log = Binlog()
+    for number, write in enumerate([mysql, tagged, mysql, mysql, tagged, tagged, mysql]):
+        write(log, [("t", KINDS[0])], number)
+    stream = packets_of(log.events)
+    make = made(SegmentLimits(), True, None, True)
+    assert not read_alike(make, [stream])
+    assembler = make(SegmentAssembler)
+    (segment,) = segments_of(assembler, assembler.packets, stream)
+    zero = "00000000-0000-0000-0000-000000000000"
+    assert segment.end.gtid == f"{zero}:1-4:7:a:2:b:2-3"
+
+
 @given(
     streams,
     limits,
@@ -186,6 +207,6 @@ def test_any_stream_gives_the_same_by_both(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     bounds = [0, *cuts, len(stream)]
     pieces = [bytes(stream[a:b]) for a, b in itertools.pairwise(bounds)]
-    of_mysql = any(write is mysql for write, _ in groups)
+    of_mysql = any(write in (mysql, tagged) for write, _ in groups)
     place = resume and Place(START.binlog.key + resume.transaction, resume.ordinal)
     read_alike(made(limits, of_mysql, place, checksums), pieces)
