@@ -182,7 +182,8 @@ async def wire(
             columns,
             writer,
             tracker,
-            resources.scratch,
+            # Not that of the tracker, which gives its session the settings of statements.
+            meta.connection,
             runner,
             histories,
             meta,

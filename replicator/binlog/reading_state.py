@@ -4,8 +4,8 @@ A *group* is what the source commits at once: a transaction or a single statemen
 are the only positions from which a binlog can be read again. How the servers mark groups (MySQL
 internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 
-* MySQL: GTID, GTID_TAGGED or ANONYMOUS_GTID (from 5.6 with GTIDs, from 5.7 always), then a statement, or
-  QUERY ``BEGIN`` … XID or QUERY ``COMMIT``.
+* MySQL: GTID, GTID_TAGGED or ANONYMOUS_GTID (from 5.6 with GTIDs, from 5.7 always), then a
+  statement, or QUERY ``BEGIN`` … XID or QUERY ``COMMIT``.
 * MariaDB: GTID; with its *standalone* flag one statement follows, otherwise the flag stands for
   ``BEGIN``, and XID or QUERY ``COMMIT`` ends the group.
 """
