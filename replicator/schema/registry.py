@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from replicator.mysql.names import Member, TableName
 from replicator.schema.copy_state import CopyState
@@ -249,7 +249,13 @@ class SchemaRegistry:
 
 def dump_structure(table: Table | None) -> str:
     """A structure as JSON text, for the meta tables."""
-    return json.dumps(asdict(table) if table else None, ensure_ascii=False)
+    # Not by `asdict`, which copies all values: there are thousands of members.
+    values = None if table is None else _values(table)
+    return json.dumps(values, default=_values, ensure_ascii=False)
+
+
+def _values(part: Table | Column | UniqueKey) -> dict[str, object]:
+    return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
 def load_structure(text: str) -> Table | None:
