@@ -11,11 +11,11 @@ import contextlib
 import fcntl
 import os
 import platform
-import stat
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from replicator.cache_folder import cache_folder
 
 UNPACKED = "replicator-package"
 """The folder that an executor unpacks our package in, anew for each application."""
@@ -48,33 +48,8 @@ def compiling_alone(package: Path) -> Iterator[None]:
 
 @cache
 def _shared_folder() -> Path:
-    """The folder of this user for this Python and this numba, others' being of no use to them.
-
-    Who could write there could have us run what he likes, so it must be ours alone.
-    """
+    """The folder of this user for this Python and this numba, others' being of no use to them."""
     # Here: who asks for the name of the unpacked package alone need not load it.
     import numba
 
-    for parent in _cache_folders():
-        try:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = parent.lstat()
-            if (
-                stat.S_ISDIR(found.st_mode)
-                and found.st_uid == os.geteuid()
-                and not stat.S_IMODE(found.st_mode) & 0o022
-                and os.access(parent, os.W_OK)
-            ):
-                return parent / f"loops-{platform.python_version()}-{numba.__version__}"
-        except OSError:
-            continue
-    raise OSError("there is no folder to keep compiled loops in")
-
-
-def _cache_folders() -> Iterator[Path]:
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(given):
-        yield Path(given, "replicator")
-    with contextlib.suppress(RuntimeError):
-        yield Path.home() / ".cache" / "replicator"
-    yield Path(tempfile.gettempdir(), f"replicator-cache-{os.geteuid()}")
+    return cache_folder() / f"loops-{platform.python_version()}-{numba.__version__}"

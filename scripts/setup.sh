@@ -108,4 +108,6 @@ pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-ch
 .venv/bin/python -m pip check
 echo "Compiling loops"
 .venv/bin/python -c "import replicator.pipeline.job"
+echo "Archiving classes of Java"
+JAVA_HOME="$(scripts/java_home.sh)" .venv/bin/python -m replicator.pipeline.make_class_archive
 printf '%s\n' "$key" >$stamp

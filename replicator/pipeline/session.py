@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
+from replicator.pipeline.class_archive import sharing
 from replicator.pipeline.cluster import (
     cluster_settings,
     cut_off,
@@ -69,7 +70,7 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     package is shipped to the executors. Raises JavaMissingError,
     `replicator.pipeline.cluster.ClusterError`, and what Spark raises.
     """
-    os.environ["JAVA_HOME"] = find_java_home()
+    os.environ["JAVA_HOME"] = java_home = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in conf:
         # Of the settings, PySpark itself looks at this one only in spark-submit.
@@ -82,7 +83,7 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
         # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
         f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
-        f" {conf.get('spark.driver.extraJavaOptions', '')}"
+        f" {sharing(java_home)} {conf.get('spark.driver.extraJavaOptions', '')}"
     )
     secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
     # The JVM reads these when it starts, before there is a session to configure.
@@ -144,8 +145,11 @@ def ready(spark: SparkContext) -> SparkContext:
     return spark
 
 
-def close_spark(spark: SparkContext) -> None:
-    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew."""
+def close_spark(spark: SparkContext, patience: float = JVM_PATIENCE) -> None:
+    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew.
+
+    ``patience``: seconds that the JVM may take to end by itself.
+    """
     try:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
@@ -155,7 +159,7 @@ def close_spark(spark: SparkContext) -> None:
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
         spark.stop()
-    _forget_jvm()
+    _forget_jvm(patience)
 
 
 def _kept(error: Exception) -> Py4JError:
@@ -166,7 +170,7 @@ def _kept(error: Exception) -> Py4JError:
         return Py4JError(f"the JVM has ended ({type(error).__name__})")
 
 
-def _forget_jvm() -> None:
+def _forget_jvm(patience: float = JVM_PATIENCE) -> None:
     """End the JVM, and what PySpark would go on to use of it."""
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
@@ -180,7 +184,7 @@ def _forget_jvm() -> None:
     # The JVM ends at the end of its input.
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(JVM_PATIENCE)
+        gateway.proc.wait(patience)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -1,0 +1,46 @@
+"""Making the archive of Spark's classes: ``python -m replicator.pipeline.make_class_archive``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from replicator.pipeline.class_archive import archive_of, option
+from replicator.pipeline.session import (
+    JVM_PATIENCE,
+    close_spark,
+    find_java_home,
+    ready,
+    spark_context,
+)
+
+DUMP_SECONDS = 300.0
+"""How long Java may take to write the archive, at its end."""
+
+
+def make_archive() -> Path:
+    """Start Spark once, and have Java write down what it has loaded, unless it has before.
+
+    Raises what `replicator.pipeline.session.spark_context` raises, and OSError.
+    """
+    archive = archive_of(find_java_home())
+    if archive.is_file():
+        return archive
+    unfinished = archive.with_suffix(f".{os.getpid()}")
+    try:
+        _start_spark(option("ArchiveClassesAtExit", unfinished), patience=DUMP_SECONDS)
+        # An archive that was cut off, as by a full disk, would end each Java that uses it.
+        _start_spark(option("SharedArchiveFile", unfinished), patience=JVM_PATIENCE)
+        unfinished.rename(archive)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return archive
+
+
+def _start_spark(options: str, patience: float) -> None:
+    conf = {"spark.driver.extraJavaOptions": options}
+    close_spark(ready(spark_context("local[1]", conf, "archive")), patience)
+
+
+if __name__ == "__main__":
+    make_archive()

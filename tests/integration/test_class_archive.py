@@ -1,0 +1,57 @@
+"""The archive of Spark's classes, with a real Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replicator.pipeline.class_archive import archive_of, sharing
+from replicator.pipeline.session import find_java_home
+
+START_SPARK = """
+from pathlib import Path
+from pyspark import SparkContext
+from replicator.pipeline.session import close_spark, spark_context
+spark = spark_context("local[1]", {}, "test")
+java = SparkContext._gateway.proc.pid
+print("maps:", Path(f"/proc/{java}/maps").read_text())
+close_spark(spark)
+"""
+
+
+def python(folder: Path, *arguments: str) -> str:
+    """What a Python says that has its cache in a folder."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "XDG_CACHE_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_java_uses_what_was_archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ".jsa" not in python(tmp_path, "-c", START_SPARK).replace("classes.jsa", "")
+    python(tmp_path, "-m", "replicator.pipeline.make_class_archive")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    archive = archive_of(find_java_home())
+    assert sorted((tmp_path / "replicator").glob("*classes*")) == [archive]
+    assert str(archive) in python(tmp_path, "-c", START_SPARK)
+
+
+def test_without_an_archive_java_is_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with space"))
+    assert sharing("/java") == ""
+    archive = archive_of("/java")
+    archive.touch()
+    assert sharing("/java").startswith(f"'-XX:SharedArchiveFile={archive}' ")
+    assert archive_of("/other java") != archive
