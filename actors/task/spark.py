@@ -14,7 +14,7 @@ from actors.faults import FatalError, TransientError
 from actors.task.opening import Opening
 from config.models import Task
 from replicator.pipeline.cluster import ClusterError, is_local
-from replicator.pipeline.session import close_spark, ready, spark_context
+from replicator.pipeline.session import begin_tasks, close_spark, ready, spark_context
 
 _SPARK_FAILED = (PySparkException, Py4JError, OSError)
 """What is raised where Spark does not start."""
@@ -37,7 +37,7 @@ class TaskSpark:
         That of a cluster starts when it is asked for: before, its master is looked for.
         """
         if is_local(self._task.spark.master):
-            self._begun = Opening(self._open)
+            self._begun = Opening(self._open_busy)
 
     async def context(self) -> SparkContext:
         """The application, started if there is none. Raises FatalError, TransientError."""
@@ -73,6 +73,11 @@ class TaskSpark:
     def _open(self) -> SparkContext:
         spark = self._task.spark
         return spark_context(spark.master, spark.conf, self._task.name)
+
+    def _open_busy(self) -> SparkContext:
+        context = self._open()
+        begin_tasks(context)
+        return context
 
     def _open_ready(self) -> SparkContext:
         begun, self._begun = self._begun, None

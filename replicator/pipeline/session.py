@@ -26,7 +26,7 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
-from replicator.pipeline.living_job import living_job, make_room
+from replicator.pipeline.living_job import LivingJob, living_job, make_room
 from replicator.pipeline.spark_folder import make_folder
 
 JAVA_VERSIONS = (17, 21)
@@ -190,12 +190,20 @@ def _forget_jvm(patience: float = JVM_PATIENCE) -> None:
         gateway.proc.wait()
 
 
-def warm_up(spark: SparkContext) -> None:
-    """Begin the living job, so that the first batch finds tasks that are ready."""
+def begin_tasks(spark: SparkContext) -> LivingJob:
+    """Begin the living job, whose tasks load what they need while others do something else.
+
+    Raises what `replicator.pipeline.living_job.living_job` raises.
+    """
     # Here, since it loads all that decodes rows: Java is to be started before that.
     from replicator.pipeline.job import apply_part
 
-    living_job(spark, apply_part).await_tasks()
+    return living_job(spark, apply_part)
+
+
+def warm_up(spark: SparkContext) -> None:
+    """Wait until the first batch would find tasks that are ready."""
+    begin_tasks(spark).await_tasks()
 
 
 def find_java_home() -> str:

@@ -37,6 +37,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[SparkContext]:
     found: list[SparkContext] = []
     monkeypatch.setattr(actors.task.spark, "close_spark", found.append)
     monkeypatch.setattr(actors.task.spark, "ready", lambda spark: spark)
+    monkeypatch.setattr(actors.task.spark, "begin_tasks", lambda spark: None)
     return found
 
 
