@@ -70,13 +70,29 @@ class SegmentAssembler:
 
     def _consume(self) -> bool:
         while True:
-            if self._handlers.handle_inside() or self._course.follow(self.packets):
+            if self._consume_payloads() or self._course.follow(self.packets):
                 return True
+            if self._state.payloads:
+                continue
             event = self.packets.next_event()
             if event is None:
                 return False
             if self._handlers.handle(event):
                 return True
+
+    def _consume_payloads(self) -> bool:
+        """Consume the events of compressed transactions, as `_consume` does those of packets."""
+        payloads = self._state.payloads
+        while payloads:
+            payload = payloads[-1]
+            if not payload.fill():
+                payloads.pop()
+                continue
+            if self._course.follow_inside(payload):
+                return True
+            if payload.whole and self._handlers.handle_inside(payload.next_event()):
+                return True
+        return False
 
     def rescue(self) -> Segment | None:
         """What is whole of the segment when `run` has raised: up to the last boundary.

@@ -5,8 +5,7 @@ Source of the formats: MySQL internals manual, "Binlog Event"; MariaDB KB, "GTID
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable
 from zlib import crc32
 
 from replicator.binlog import refusals
@@ -24,7 +23,7 @@ from replicator.binlog.events import (
 )
 from replicator.binlog.file_state import CRC_RESIDUE
 from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid, read_tagged_gtid
-from replicator.binlog.payload import as_outside, expand_payload
+from replicator.binlog.payload import Payload, as_outside
 from replicator.binlog.query_event import (
     TransactionControl,
     parse_query_event,
@@ -63,7 +62,6 @@ class EventHandlers:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
-        self._inside: Iterator[bytes] = iter(())
         self._handlers = self._build_handlers()
 
     def handle(self, event: bytes) -> bool:
@@ -83,13 +81,14 @@ class EventHandlers:
         handler: Callable[[bytes], bool] = self._handlers[kind]
         return handler(event)
 
-    def handle_inside(self) -> bool:
-        """Take the rest of the events inside a payload, those of a compressed transaction."""
-        # An event may put others before the next one.
-        while (event := next(self._inside, None)) is not None:
-            if self.handle(event):
-                return True
-        return False
+    def handle_inside(self, event: bytes) -> bool:
+        """Take an event of a payload, from its header on; it has no checksum."""
+        files = self._state.files
+        position = files.position
+        self._state.segment.bytes += len(event)
+        position.before = position.offset
+        checksums = files.cut is not None
+        return self._handlers[event[4]](as_outside(event, position.offset, checksums=checksums))
 
     def _build_handlers(self) -> list[Callable[[bytes], bool]]:
         """A method for each event type; its result tells whether the segment is to end."""
@@ -233,11 +232,7 @@ class EventHandlers:
 
     def _on_payload(self, event: bytes) -> bool:
         """Put the events inside before the next ones."""
-        state = self._state
-        inner = expand_payload(state.files.content(event))
-        checksums = state.files.cut is not None
-        outside = as_outside(inner, state.files.position.offset, checksums=checksums)
-        self._inside = chain(outside, self._inside)
+        self._state.payloads.append(Payload.of_event(self._state.files.content(event)))
         return False
 
     # Files -----------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """The ordinary course of a binlog as a compiled loop: row events of tables that are known, and what
 begins and ends their transactions.
 
-It follows packets (`replicator.binlog.framing`) and stops *before* an event that is not of the
-ordinary course, with everything as it was before that event: `replicator.binlog.event_handlers`
-takes it. What is done here is done there for the same events, with the reasons.
+It follows packets (`replicator.binlog.framing`), and what is expanded of compressed transactions
+(`replicator.binlog.payload`), and stops *before* an event that is not of the ordinary course, with
+everything as it was before that event: `replicator.binlog.event_handlers` takes it. What is done
+here is done there for the same events, with the reasons.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.binlog.crc32 import crc32
+from replicator.binlog.event_bounds import NO_EVENT, end_offset, framed, number_at, unframed
 from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.compiled import (
     CHECKSUMS,
@@ -48,7 +49,13 @@ FAMILY, PENDING = 28, 29
 GTID, GTID_SERVER, GTID_NUMBER = 30, 31, 32
 # Those executed: none, or the last one's server and sequence; or the first number, and the end.
 EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 33, 34, 35
-NUMBERS = 36
+INSIDE = 36
+"""Whether the next events are those of a payload: not in packets, without checksums, and all end
+where the payload does."""
+# How many of the payloads that were expanded ahead have been gone into. Where the next event of the
+# last one begins in what is expanded, and where they end:
+ENTERED, INNER, INNER_LIMIT = 37, 38, 39
+NUMBERS = 40
 
 MARIADB, MYSQL, TAGGED = 1, 2, 3
 """For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
@@ -62,7 +69,8 @@ _BEGIN = np.frombuffer(b"BEGIN", np.uint8)
 _WRAP = 1 << 32
 _MOST = 1 << 62
 _UNUSUAL, _DONE, _ENDS = 0, 1, 2
-_PART, _TABLE_MAP, _ROWS, _XID, _QUERY, _MARIADB_GTID, _MYSQL_GTID, _ANONYMOUS = range(1, 9)
+_PART, _TABLE_MAP, _ROWS, _XID, _QUERY = range(1, 6)
+_MARIADB_GTID, _MYSQL_GTID, _ANONYMOUS, _PAYLOAD = range(6, 10)
 _STANDALONE_OR_XA = 1 | 64 | 128
 _GROUP_COMMIT_ID = 2
 _MARIADB_GTID_BYTES = 13
@@ -81,6 +89,7 @@ def _classes() -> Bytes:
     classes[EventType.MARIADB_GTID] = _MARIADB_GTID
     classes[EventType.GTID] = _MYSQL_GTID
     classes[EventType.ANONYMOUS_GTID] = _ANONYMOUS
+    classes[EventType.TRANSACTION_PAYLOAD] = _PAYLOAD
     return classes
 
 
@@ -89,17 +98,9 @@ CLASSES = _classes()
 
 
 @inlined
-def _number(data: Bytes, at: int, width: int) -> Number:
-    value = np.int64(0)
-    for byte in range(width):
-        value |= np.int64(data[at + byte]) << np.int64(8 * byte)
-    return value
-
-
-@inlined
 def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
     place = offset - size
-    if state[OPEN] or state[RESUMING] or place < 0:
+    if state[OPEN] or state[RESUMING] or state[INSIDE] or place < 0:
         return _UNUSUAL
     state[LOCATED] = 1
     state[OPEN] = 1
@@ -127,7 +128,7 @@ def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int)
         state[EXECUTED] = 1
         state[PENDING] = 0
     state[OPEN] = 0
-    state[TIMESTAMP] = _number(data, begin, 4)
+    state[TIMESTAMP] = number_at(data, begin, 4)
     state[BOUNDARY] = offset
     state[MOVED] = 1
     full = state[BYTES] + size >= state[TARGET_BYTES] or state[COUNT] >= state[TARGET_EVENTS]
@@ -141,7 +142,7 @@ def _mariadb_gtid(
     body = begin + _HEADER
     if stop - body < _MARIADB_GTID_BYTES:
         return _UNUSUAL
-    number, domain, flags = _number(data, body, 8), _number(data, body + 8, 4), data[body + 12]
+    number, domain, flags = number_at(data, body, 8), number_at(data, body + 8, 4), data[body + 12]
     extra = body + _MARIADB_GTID_BYTES
     if flags & _GROUP_COMMIT_ID:
         extra += _GROUP_COMMIT_BYTES
@@ -155,7 +156,7 @@ def _mariadb_gtid(
     state[FAMILY], state[PENDING] = MARIADB, 1
     state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = (
         domain,
-        _number(data, begin + 5, 4),
+        number_at(data, begin + 5, 4),
         number,
     )
     return _DONE
@@ -168,8 +169,8 @@ def _mysql_gtid(
     body = begin + _HEADER
     if stop - body < _MYSQL_GTID_BYTES:
         return _UNUSUAL
-    first, second = _number(data, body + 1, 8), _number(data, body + 9, 8)
-    number = _number(data, body + 17, 8)
+    first, second = number_at(data, body + 1, 8), number_at(data, body + 9, 8)
+    number = number_at(data, body + 17, 8)
     if number < 1 or number > _MOST:
         return _UNUSUAL
     if state[FAMILY] and (
@@ -192,7 +193,7 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
     body = begin + _HEADER
     if stop - body < _SQL:
         return _UNUSUAL
-    sql = body + _SQL + np.int64(data[body + 8]) + _number(data, body + 11, 2) + 1
+    sql = body + _SQL + np.int64(data[body + 8]) + number_at(data, body + 11, 2) + 1
     if stop - sql != 5:
         return _UNUSUAL
     for byte in range(5):
@@ -221,7 +222,7 @@ def _table_map(data: Bytes, begin: int, stop: int, known: Integers, bodies: Byte
     body = begin + _HEADER + 6
     if stop < body:
         return _UNUSUAL
-    place = _find(known, _number(data, begin + _HEADER, 6))
+    place = _find(known, number_at(data, begin + _HEADER, 6))
     if place < 0 or known[place, 3] != stop - body:
         return _UNUSUAL
     same = known[place, 2]
@@ -246,7 +247,7 @@ def _rows(
 ) -> Number:
     if stop - begin < _HEADER + 6:
         return _UNUSUAL
-    place = _find(known, _number(data, begin + _HEADER, 6))
+    place = _find(known, number_at(data, begin + _HEADER, 6))
     if place < 0:
         return _UNUSUAL
     table = known[place, 1]
@@ -262,22 +263,38 @@ def _rows(
     at, count = state[KEPT], state[COUNT]
     for byte in range(stop - begin):
         kept[at + byte] = data[begin + byte]
+    if state[INSIDE]:
+        for byte in range(4):
+            kept[at + 13 + byte] = state[OFFSET] >> 8 * byte & 255
     heads[0, count], heads[1, count], heads[2, count] = table, state[TRANSACTION], ordinal
     count += 1
     starts[count] = state[KEPT] = at + stop - begin
     state[COUNT] = count
     if state[BYTES] + size >= state[MAX_BYTES] or count >= state[MAX_EVENTS]:
-        state[TIMESTAMP] = _number(data, begin, 4)
+        state[TIMESTAMP] = number_at(data, begin, 4)
         return _ENDS
     return _DONE
 
 
+@inlined
+def _enter(state: Integers, payloads: Integers) -> Number:
+    """Go into a payload that was expanded ahead."""
+    number = state[ENTERED]
+    if state[INSIDE] or number >= payloads.shape[0] or payloads[number, 0] != state[PACKET]:
+        return _UNUSUAL
+    state[INSIDE], state[ENTERED] = 1, number + 1
+    state[INNER], state[INNER_LIMIT] = payloads[number, 1], payloads[number, 2]
+    return _DONE
+
+
 @compiled(
-    *(INTEGER, INPUT, INTEGERS, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
+    *(INTEGER, INPUT, INPUT, TABLE, INTEGERS, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
     *(OUTPUT, INTEGERS, TABLE),
 )
 def walk(
-    data: Bytes,
+    packets: Bytes,
+    expanded: Bytes,
+    payloads: Integers,
     state: Integers,
     known: Integers,
     bodies: Bytes,
@@ -288,33 +305,36 @@ def walk(
     starts: Integers,
     heads: Integers,
 ) -> int:
-    """Follow the packets of ``data``; STOPPED or FULL.
+    """Follow the events of ``packets`` and of payloads; STOPPED or FULL.
 
+    ``payloads``: of each payload that was expanded ahead, where its packet begins, and where its
+    events begin and end in ``expanded``.
     ``known``, ``bodies`` and ``left_out`` are those of `replicator.binlog.known_tables`, ``kept``,
     ``starts`` and ``heads`` of `replicator.binlog.row_columns`, with room for all that is in
-    ``data``; ``classes`` and ``tables`` are CLASSES and the tables of `replicator.binlog.crc32`.
+    ``packets`` and ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
+    `replicator.binlog.crc32`.
     """
     while True:
-        at = state[PACKET]
-        room = state[LIMIT] - at
-        if room < 5 + _HEADER:
+        if state[INSIDE] and state[INNER] == state[INNER_LIMIT]:
+            state[INSIDE] = 0
+        before = offset = state[OFFSET]
+        if state[INSIDE]:
+            data = expanded
+            begin = unframed(data, state[INNER], state[INNER_LIMIT])
+        else:
+            data = packets
+            begin = framed(data, state[PACKET], state[LIMIT], state[CHECKSUM], tables)
+        if begin == NO_EVENT:
             return STOPPED
-        length = _number(data, at, 3)
-        if length <= _HEADER or length == 0xFFFFFF or room < 4 + length or data[at + 4]:
-            return STOPPED
-        begin, size = at + 5, length - 1
-        stop = begin + size - state[CHECKSUM]
         kind = classes[data[begin + 4]]
-        if kind == 0 or stop - begin < _HEADER or _number(data, begin + 9, 4) != size:
+        if kind == 0:
             return STOPPED
-        if stop - begin < size and crc32(data, begin, stop, tables) != _number(data, stop, 4):
-            return STOPPED
-        before, end = state[OFFSET], _number(data, begin + 13, 4)
-        offset = before + size
-        if end:
-            offset = before - (before & (_WRAP - 1)) + end
-            if offset < before:
-                offset += _WRAP
+        size = number_at(data, begin + 9, 4)
+        stop = begin + size
+        if not state[INSIDE]:
+            stop -= state[CHECKSUM]
+            offset = end_offset(before, size, number_at(data, begin + 13, 4))
+        inside = state[INSIDE]
         outcome = np.int64(_DONE)
         if kind == _ROWS:
             outcome = _rows(data, state, begin, stop, size, known, left_out, kept, starts, heads)
@@ -330,9 +350,11 @@ def walk(
             outcome = _begin_group(state, begin, size, offset)
         elif kind == _QUERY:
             outcome = _query(data, state, begin, stop, size, offset)
+        elif kind == _PAYLOAD:
+            outcome = _enter(state, payloads)
         if outcome == _UNUSUAL:
             return STOPPED
-        state[PACKET] = begin + size
+        state[INNER if inside else PACKET] = begin + size
         state[BEFORE], state[OFFSET] = before, offset
         state[BYTES] += size
         if outcome == _ENDS:

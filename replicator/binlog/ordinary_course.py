@@ -10,14 +10,19 @@ from replicator.binlog import event_walk as walk
 from replicator.binlog.crc32 import TABLES
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.payload import Payload
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.reading_state import ReadingState
+from replicator.binlog.small_payloads import NOT_EXPANDED, Expanded, SmallPayloads
 from replicator.compiled import Integers
 
 _UUID = struct.Struct("<qq")
 _SMALLEST_PACKET = 24
 """Bytes of a packet's header, its first byte, and the header of an event."""
+_SMALLEST_ROWS = 25
+"""Bytes of a row event that says no more than its table."""
 _NONE = -1
+_NO_PACKETS = PacketBuffer()
 
 
 class OrdinaryCourse:
@@ -26,24 +31,53 @@ class OrdinaryCourse:
     def __init__(self, state: ReadingState) -> None:
         self._state = state
         self._numbers: Integers = np.zeros(walk.NUMBERS, np.int64)
+        self._payloads = SmallPayloads()
 
     def follow(self, packets: PacketBuffer) -> bool:
         """Take events as long as they are ordinary; whether the segment is to end.
 
-        Where it is not, the next event needs `EventHandlers`, or is not there yet.
+        Where it is not, the next event needs `EventHandlers`, or is not there yet. It may be one of
+        a payload that the state has then.
         """
-        size = packets.end - packets.at
-        if packets.continued or size < _SMALLEST_PACKET:
+        if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:
             return False
+        if self._walk(packets, NOT_EXPANDED):
+            return True
+        ahead = self._payloads.expand(packets, self._state.files.cut)
+        if not len(ahead.payloads):
+            return False
+        full = self._walk(packets, ahead)
+        entered, at, end = self._numbers[walk.ENTERED :].tolist()
+        if at < end:
+            size = end - int(ahead.payloads[entered - 1, 1])
+            self._state.payloads.append(Payload.of_rest(ahead.data[at:end], size))
+        if not full:
+            self._payloads.entered(entered)
+        return full
+
+    def follow_inside(self, payload: Payload) -> bool:
+        """The same with what is expanded of a payload."""
+        expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
+        full = self._walk(_NO_PACKETS, expanded, payload.at, payload.end)
+        payload.at = int(self._numbers[walk.INNER])
+        return full
+
+    def _walk(self, packets: PacketBuffer, expanded: Expanded, at: int = 0, end: int = 0) -> bool:
+        """Begin in ``expanded.data[at:end]``, which is the rest of a payload, if anything."""
         tables, rows = self._state.tables.known, self._state.segment.rows
-        rows.reserve(size, size // _SMALLEST_PACKET + 1)
+        size = packets.end - packets.at + len(expanded.data)
+        rows.reserve(size, size // _SMALLEST_ROWS + 1)
         try:
             self._load(packets)
         except OverflowError:
             # A number of 64 bits, which a handler can bear.
+            self._numbers[walk.ENTERED :] = 0, at, end
             return False
+        self._numbers[walk.INSIDE :] = at < end, 0, at, end
         result = walk.walk(
             packets.data,
+            expanded.data,
+            expanded.payloads,
             self._numbers,
             tables.ids,
             tables.bodies,
@@ -54,7 +88,7 @@ class OrdinaryCourse:
             rows.start,
             rows.heads,
         )
-        if self._numbers[walk.PACKET] > packets.at:
+        if self._numbers[walk.PACKET] > packets.at or self._numbers[walk.INNER] > at:
             self._store(packets)
         return result == walk.FULL
 
@@ -130,7 +164,7 @@ class OrdinaryCourse:
     def _store_gtids(self, numbers: list[int]) -> None:
         state = self._state
         family, pending, *gtid = numbers[walk.FAMILY : walk.EXECUTED]
-        executed, first, last = numbers[walk.EXECUTED :]
+        executed, first, last = numbers[walk.EXECUTED : walk.INSIDE]
         if family == walk.TAGGED:
             # The one that was there before: no other came behind it.
             if executed:

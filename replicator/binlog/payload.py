@@ -8,69 +8,154 @@ after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from dataclasses import dataclass
+from typing import BinaryIO
 from zlib import crc32
 
+import numpy as np
 import zstandard
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events import HEADER_SIZE, U32
+from replicator.compiled import Bytes
 
 _END_OF_FIELDS = 0
 _COMPRESSION_FIELD = 2
 _EXPANDED_SIZE_FIELD = 3
-_ZSTD = 0
+ZSTD = 0
 _NOT_COMPRESSED = 255
-_STEP = 1 << 20
-"""Compressed bytes expanded at a time, so that a huge transaction is never in memory whole."""
+STEP = 1 << 20
+"""Bytes expanded at a time, so that a huge transaction is never in memory whole."""
 
 
-def expand_payload(body: bytes) -> Iterator[bytes]:
-    """The events inside a payload event, each from its header on; they have no checksum.
+class Payload:
+    """The events inside a payload event, expanded step by step.
 
-    ``body`` is the event without its 19-byte header and its checksum. Raises
-    UnsupportedEventError for an unknown compression, BinlogError when the content is damaged.
+    What is expanded and not taken yet is ``data[at:end]``; an event begins at ``at``, from its
+    header on. The events have no checksum.
     """
-    fields, at = _read_fields(body)
-    compression = fields.get(_COMPRESSION_FIELD, _ZSTD)
-    if compression == _ZSTD:
-        pieces = _decompress(body[at:])
-    elif compression == _NOT_COMPRESSED:
-        pieces = iter((body[at:],))
-    else:
-        raise UnsupportedEventError(
-            f"A transaction is compressed with algorithm {compression}, which is not known here. "
-            "Set binlog_transaction_compression=OFF on the source."
-        )
-    return _split(pieces, fields.get(_EXPANDED_SIZE_FIELD))
+
+    def __init__(self, source: BinaryIO, announced: int | None) -> None:
+        """``announced``: the bytes of all events, where that is known."""
+        self._source = source
+        self._announced = announced
+        self._expanded = 0
+        self.data: Bytes = np.empty(0, np.uint8)
+        self.at = self.end = 0
+
+    @classmethod
+    def of_event(cls, body: bytes) -> Payload:
+        """``body`` is the event without its 19-byte header and its checksum.
+
+        Raises UnsupportedEventError for an unknown compression, BinlogError for a damaged head.
+        """
+        head = read_head(body)
+        return cls(_opened(head.compression, body[head.size :]), head.expanded)
+
+    @classmethod
+    def of_rest(cls, events: Bytes, size: int) -> Payload:
+        """What is left of one that was expanded whole, to ``size`` bytes."""
+        payload = cls(io.BytesIO(), size)
+        payload._expanded = size
+        payload.data, payload.end = events, len(events)
+        return payload
+
+    @property
+    def whole(self) -> bool:
+        """Whether the next event is expanded to its end."""
+        rest = self.end - self.at
+        return rest >= HEADER_SIZE and self._size() <= rest
+
+    def fill(self) -> bool:
+        """Expand until the next event is whole; False where there is none.
+
+        Raises BinlogError when the content is damaged.
+        """
+        while not self.whole:
+            if not self._expand():
+                return False
+        return True
+
+    def next_event(self) -> bytes:
+        """Take the next event, which is whole. Raises BinlogError when it can't be one."""
+        size = self._size()
+        if size < HEADER_SIZE:
+            raise BinlogError(f"A compressed transaction holds an event of {size} bytes.")
+        self.at += size
+        return bytes(self.data.data[self.at - size : self.at])
+
+    def _size(self) -> int:
+        return int.from_bytes(self.data.data[self.at + 9 : self.at + 13], "little")
+
+    def _expand(self) -> bool:
+        """Expand a step further, behind what is not taken yet; False where all was."""
+        rest = self.data[self.at : self.end]
+        step = STEP if self._announced is None else min(STEP, self._announced)
+        # What is larger than announced must show, too.
+        data = np.empty(max(step + 1, 2 * len(rest)), np.uint8)
+        data[: len(rest)] = rest
+        try:
+            count = self._source.readinto(data.data[len(rest) :])  # type: ignore[attr-defined]
+        except zstandard.ZstdError as error:
+            raise BinlogError(f"A compressed transaction can't be expanded: {error}.") from error
+        self.data, self.at, self.end = data, 0, len(rest) + count
+        self._expanded += count
+        if not count and (len(rest) or self._announced not in (None, self._expanded)):
+            raise BinlogError(
+                f"A compressed transaction is incomplete: {self._expanded} bytes of "
+                f"{self._announced}, the last {len(rest)} of them an event without its end."
+            )
+        return bool(count)
 
 
-def as_outside(events: Iterator[bytes], end: int, *, checksums: bool) -> Iterator[bytes]:
-    """The events of a payload as if they stood outside of one.
+def as_outside(event: bytes, end: int, *, checksums: bool) -> bytes:
+    """An event of a payload as if it stood outside of one.
 
-    Their end position becomes ``end``, that of the payload: they stand nowhere else in the file.
-    With ``checksums`` each gets one.
+    Its end position becomes ``end``, that of the payload: it stands nowhere else in the file.
+    With ``checksums`` it gets one.
     """
-    position = U32.pack(end & 0xFFFFFFFF)
-    for event in events:
-        whole = event[:13] + position + event[17:]
-        yield whole + U32.pack(crc32(whole)) if checksums else whole
+    whole = event[:13] + U32.pack(end & 0xFFFFFFFF) + event[17:]
+    return whole + U32.pack(crc32(whole)) if checksums else whole
 
 
-def _read_fields(body: bytes) -> tuple[dict[int, int], int]:
-    """The fields by type, and where the payload begins."""
+def _opened(compression: int, data: bytes) -> BinaryIO:
+    """What gives the content, through all zstd frames. Raises UnsupportedEventError."""
+    if compression == ZSTD:
+        expander = zstandard.ZstdDecompressor()
+        return expander.stream_reader(data, read_across_frames=True)
+    if compression == _NOT_COMPRESSED:
+        return io.BytesIO(data)
+    raise UnsupportedEventError(
+        f"A transaction is compressed with algorithm {compression}, which is not known here. "
+        "Set binlog_transaction_compression=OFF on the source."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadHead:
+    """What stands before the content: ``size`` bytes. ``expanded``: bytes of the events."""
+
+    compression: int
+    expanded: int | None
+    size: int
+
+
+def read_head(body: bytes) -> PayloadHead:
+    """Raises BinlogError where it does not end."""
     fields: dict[int, int] = {}
     at = 0
     try:
         while True:
             kind, at = _read_integer(body, at)
             if kind == _END_OF_FIELDS:
-                return fields, at
+                break
             length, at = _read_integer(body, at)
             fields[kind] = _read_integer(body, at)[0]
             at += length
     except IndexError as error:
         raise BinlogError("A compressed transaction ends inside its own header.") from error
+    return PayloadHead(fields.get(_COMPRESSION_FIELD, ZSTD), fields.get(_EXPANDED_SIZE_FIELD), at)
 
 
 def _read_integer(body: bytes, at: int) -> tuple[int, int]:
@@ -82,37 +167,3 @@ def _read_integer(body: bytes, at: int) -> tuple[int, int]:
     if not width or at + 1 + width > len(body):
         raise IndexError(at)
     return int.from_bytes(body[at + 1 : at + 1 + width], "little"), at + 1 + width
-
-
-def _decompress(data: bytes) -> Iterator[bytes]:
-    """The content of all zstd frames in ``data``, in pieces."""
-    expander = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
-    try:
-        for at in range(0, len(data), _STEP):
-            yield expander.decompress(data[at : at + _STEP])
-    except zstandard.ZstdError as error:
-        raise BinlogError(f"A compressed transaction can't be expanded: {error}.") from error
-
-
-def _split(pieces: Iterator[bytes], announced: int | None) -> Iterator[bytes]:
-    """Cut running bytes into events by the size in each header."""
-    rest = b""
-    total = 0
-    for piece in pieces:
-        total += len(piece)
-        data = rest + piece
-        at = 0
-        while len(data) - at >= HEADER_SIZE:
-            size = int.from_bytes(data[at + 9 : at + 13], "little")
-            if size < HEADER_SIZE:
-                raise BinlogError(f"A compressed transaction holds an event of {size} bytes.")
-            if at + size > len(data):
-                break
-            yield data[at : at + size]
-            at += size
-        rest = data[at:]
-    if rest or announced not in (None, total):
-        raise BinlogError(
-            f"A compressed transaction is incomplete: {total} bytes of {announced}, the last "
-            f"{len(rest)} of them an event without its end."
-        )

@@ -19,6 +19,7 @@ from replicator.binlog.errors import UnsupportedEventError
 from replicator.binlog.events import TIMESTAMP
 from replicator.binlog.file_state import FileState
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.payload import Payload
 from replicator.binlog.segment_builder import SegmentBuilder
 from replicator.binlog.table_routes import TableRoutes
 from replicator.watermark import Place
@@ -34,6 +35,7 @@ class ReadingState:
     ``transaction``: the key of its beginning; ``ordinal``: of its newest row event; ``skip``: up to
     which ordinal row events were handed on already; ``routed``: how many of them go anywhere.
     ``located``: whether the position is known; ``resume``: rows up to there are dropped.
+    ``payloads``: those whose events come before the next packet, from the last one on.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class ReadingState:
         "located",
         "open",
         "ordinal",
+        "payloads",
         "resume",
         "routed",
         "segment",
@@ -64,6 +67,7 @@ class ReadingState:
         self.files = files
         self.tables = tables
         self.segment = segment
+        self.payloads: list[Payload] = []
         self.located = located
         self.resume = resume_after
         self.open = False

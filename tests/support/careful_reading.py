@@ -6,10 +6,14 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.event_handlers import EventHandlers
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.ordinary_course import OrdinaryCourse
+from replicator.binlog.payload import Payload
 from replicator.binlog.segment import Segment
 from tests.support.row_columns import places, single
 
@@ -23,6 +27,9 @@ class NoOrdinaryCourse(OrdinaryCourse):
     """Takes no event."""
 
     def follow(self, packets: PacketBuffer) -> bool:
+        return False
+
+    def follow_inside(self, payload: Payload) -> bool:
         return False
 
 
@@ -81,3 +88,21 @@ def described(segment: Segment) -> list[object]:
         *(end, end.landmark, segment.complete, segment.timestamp, segment.bytes),
         *(segment.statement, segment.caught_up),
     ]
+
+
+def handled_kinds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The types of the events that handlers take from now on."""
+    handled: list[int] = []
+    handle, handle_inside = EventHandlers.handle, EventHandlers.handle_inside
+
+    def noted(self: EventHandlers, event: bytes) -> bool:
+        handled.append(event[4])
+        return handle(self, event)
+
+    def noted_inside(self: EventHandlers, event: bytes) -> bool:
+        handled.append(event[4])
+        return handle_inside(self, event)
+
+    monkeypatch.setattr(EventHandlers, "handle", noted)
+    monkeypatch.setattr(EventHandlers, "handle_inside", noted_inside)
+    return handled

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.binlog import payload, small_payloads
 from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.event_handlers import EventHandlers
 from replicator.binlog.events import EventType
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MySQLGtids
@@ -19,9 +20,10 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.watermark import Place
-from tests.support.careful_reading import read_alike
+from tests.support.careful_reading import handled_kinds, read_alike
 from tests.support.gtid_events import tagged_body
 from tests.support.packets import packets_of, segments_of
+from tests.support.payloads import NOT_COMPRESSED, ZSTD, payload_of
 from tests.unit.test_binlog_assembler import ARTIFICIAL, Binlog
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
@@ -78,6 +80,56 @@ def anonymous(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
     log.query("COMMIT")
 
 
+def packed(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    log.add(EventType.GTID, b"\0" + bytes(16) + struct.pack("<Q", number + 1) + bytes(17))
+    inside(log, number, lambda inner: begun(inner, done, number))
+
+
+def packed_statement(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    """What is no ordinary event, before and behind others."""
+
+    def write(inner: Binlog) -> None:
+        inner.query("BEGIN")
+        write_rows(inner, done)
+        inner.query("SAVEPOINT s" if number % 2 else "UPDATE t SET a = 1")
+        write_rows(inner, done)
+        inner.query("COMMIT")
+
+    log.add(EventType.ANONYMOUS_GTID, bytes(42))
+    inside(log, number, write)
+
+
+def packed_groups(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    """Several groups, which no server writes, in a payload in a payload."""
+
+    def write(inner: Binlog) -> None:
+        mysql(inner, done, number)
+        inside(inner, number, lambda innermost: begun(innermost, done, number))
+        anonymous(inner, done, number)
+
+    inside(log, number, write)
+
+
+def packed_damage(log: Binlog, done: list[tuple[str, EventType]], number: int) -> None:
+    """Damaged before it was compressed, so that no checksum tells."""
+    inner = Binlog(0, checksums=False)
+    begun(inner, done, number)
+    data = bytearray(b"".join(inner.events))
+    if number % 2:
+        data[37 * number % len(data)] ^= 1 << number % 8
+    else:
+        del data[-number:]
+    log.add(EventType.ANONYMOUS_GTID, bytes(42))
+    log.add(EventType.TRANSACTION_PAYLOAD, payload_of(bytes(data)))
+
+
+def inside(log: Binlog, number: int, write: Callable[[Binlog], None]) -> None:
+    inner = Binlog(0, checksums=False, positions=bool(number % 3))
+    write(inner)
+    kind = ZSTD if number % 2 else NOT_COMPRESSED
+    log.add(EventType.TRANSACTION_PAYLOAD, payload_of(b"".join(inner.events), kind))
+
+
 def begun(log: Binlog, done: list[tuple[str, EventType]], _: int) -> None:
     log.query("BEGIN").add(EventType.ROWS_QUERY, b"\x06INSERT")
     write_rows(log, done)
@@ -111,11 +163,13 @@ def between(log: Binlog, *_: object) -> None:
 Group = Callable[[Binlog, list[tuple[str, EventType]], int], None]
 MARIADB: list[Group] = [mariadb, mariadb, mariadb, left_out, statement]
 MYSQL: list[Group] = [mysql, mysql, mysql, tagged, anonymous]
+PACKED: list[Group] = [packed, packed, packed, packed_statement, packed_groups, mysql, tagged]
+DAMAGED: list[Group] = [packed, packed, packed, packed_damage]
 ANY: list[Group] = [begun, rotation, heartbeat, between, unfinished]
 
-streams = st.sampled_from([MARIADB + ANY, MARIADB, MYSQL + ANY, MYSQL, ANY]).flatmap(
-    lambda groups: st.lists(st.tuples(st.sampled_from(groups), changes), max_size=12)
-)
+streams = st.sampled_from(
+    [MARIADB + ANY, MARIADB, MYSQL + ANY, MYSQL, PACKED + ANY, PACKED, DAMAGED, ANY]
+).flatmap(lambda groups: st.lists(st.tuples(st.sampled_from(groups), changes), max_size=12))
 limits = st.builds(
     SegmentLimits,
     st.sampled_from([1, 400, 1 << 40]),
@@ -152,14 +206,7 @@ def test_ordinary_events_need_no_handler(write: Group, monkeypatch: pytest.Monke
     log = Binlog()
     for number in range(4):
         write(log, [("t", KINDS[0]), ("v", KINDS[1]), ("other", KINDS[0])], number)
-    handled: list[int] = []
-    handle = EventHandlers.handle
-
-    def noted(self: EventHandlers, event: bytes) -> bool:
-        handled.append(event[4])
-        return handle(self, event)
-
-    monkeypatch.setattr(EventHandlers, "handle", noted)
+    handled = handled_kinds(monkeypatch)
     assembler = made(SegmentLimits(), False, None, True)(SegmentAssembler)
     (segment,) = segments_of(assembler, assembler.packets, packets_of(log.events))
     assert [len(rows) for rows in segment.rows.values()] == [4, 4]
@@ -178,6 +225,20 @@ def test_rows_behind_a_tag_need_no_handler_and_leave_the_other_gtids_alone() -> 
     (segment,) = segments_of(assembler, assembler.packets, stream)
     zero = "00000000-0000-0000-0000-000000000000"
     assert segment.end.gtid == f"{zero}:1-4:7:a:2:b:2-3"
+
+
+def test_ordinary_events_of_a_compressed_transaction_need_no_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = Binlog()
+    for number in range(4):
+        packed(log, [("t", KINDS[0]), ("v", KINDS[1]), ("other", KINDS[0])], number)
+    handled = handled_kinds(monkeypatch)
+    assembler = made(SegmentLimits(), False, None, True)(SegmentAssembler)
+    (segment,) = segments_of(assembler, assembler.packets, packets_of(log.events))
+    assert [len(rows) for rows in segment.rows.values()] == [4, 4]
+    # Each second one is not compressed, which is left to its handler.
+    assert sorted(handled) == [EventType.TABLE_MAP] * 3 + [EventType.TRANSACTION_PAYLOAD] * 2
 
 
 @given(
@@ -207,6 +268,8 @@ def test_any_stream_gives_the_same_by_both(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     bounds = [0, *cuts, len(stream)]
     pieces = [bytes(stream[a:b]) for a, b in itertools.pairwise(bounds)]
-    of_mysql = any(write in (mysql, tagged) for write, _ in groups)
+    of_mysql = any(write in (mysql, tagged, *PACKED) for write, _ in groups)
     place = resume and Place(START.binlog.key + resume.transaction, resume.ordinal)
-    read_alike(made(limits, of_mysql, place, checksums), pieces)
+    step = data.draw(st.sampled_from([1 << 20, 700, 100, 20]))
+    with patch.object(payload, "STEP", step), patch.object(small_payloads, "STEP", step):
+        read_alike(made(limits, of_mysql, place, checksums), pieces)

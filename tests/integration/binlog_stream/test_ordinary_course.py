@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -18,7 +19,8 @@ from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
-from tests.support.careful_reading import read_alike
+from tests.support.careful_reading import Make, handled_kinds, read_alike
+from tests.support.packets import segments_of
 
 SLOTS = {
     "t": RouteSlot(1, 1),
@@ -97,27 +99,106 @@ def test_a_stream_is_read_alike(
     source.execute(f"CREATE DATABASE {database_name}")
     start = here(source)
     write(source, database_name)
-    info, gtid, stream = received(source, start)
+    compare(received(source, start), start, database_name, DAMAGES)
+
+
+def made(
+    sent: tuple[ServerInfo, str, bytes], start: SourcePosition, schema: str, limits: SegmentLimits
+) -> Make:
+    """Makes what reads it."""
+    info, gtid, _ = sent
     known = MariaDBGtids if info.flavor is Flavor.MARIADB else MySQLGtids
-    limits = SegmentLimits()
 
     def make(kind: type[SegmentAssembler]) -> SegmentAssembler:
         return kind(
             PacketBuffer(),
             start,
             gtids=known(gtid or start.gtid),
-            route=lambda schema, table, _: SLOTS.get(table) if schema == database_name else None,
+            route=lambda name, table, _: SLOTS.get(table) if name == schema else None,
             limits=limits,
             checksums=info.checksum == "CRC32",
         )
 
+    return make
+
+
+def compare(
+    sent: tuple[ServerInfo, str, bytes], start: SourcePosition, schema: str, damages: int
+) -> None:
+    """Read what a source has sent from there on with both, also cut and damaged."""
+    stream = sent[2]
+    limits = SegmentLimits()
     chance = random.Random(18)
-    for number in range(DAMAGES):
+    for number in range(damages):
         cuts = sorted(chance.randrange(len(stream)) for _ in range(number % 8))
         damaged = bytearray(stream)
         if number % 2:
             damaged[chance.randrange(len(stream))] ^= chance.randrange(1, 256)
             limits = SegmentLimits(2000, 5000, 8, 20)
         pieces = [bytes(damaged[a:b]) for a, b in pairwise([0, *cuts, len(stream)])]
-        error = read_alike(make, pieces)
+        error = read_alike(made(sent, start, schema, limits), pieces)
         assert number % 2 or not error
+
+
+def test_compressed_transactions_are_read_alike(
+    database_name: str, mysql_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql_source.execute(f"CREATE DATABASE {database_name}")
+    start = here(mysql_source)
+    write_compressed(mysql_source, database_name)
+    sent = received(mysql_source, start)
+    kinds = [event[4] for event in events_of(sent[2])]
+    assert kinds.count(EventType.TRANSACTION_PAYLOAD) == 13
+    assert EventType.WRITE_ROWS_V2 not in kinds
+    compare(sent, start, database_name, 10)
+    handled = handled_kinds(monkeypatch)
+    reader = made(sent, start, database_name, SegmentLimits())(SegmentAssembler)
+    segments = segments_of(reader, reader.packets, sent[2])
+    assert sum(len(rows) for segment in segments for rows in segment.rows.values()) > 500
+    # Only of large transactions, and only what is new.
+    assert handled.count(EventType.TRANSACTION_PAYLOAD) == 3
+    assert EventType.WRITE_ROWS_V2 not in handled
+
+
+def events_of(stream: bytes) -> Iterator[bytes]:
+    packets = PacketBuffer()
+    left = memoryview(stream)
+    while left:
+        left = left[packets.feed(left) :]
+        while (event := packets.next_event()) is not None:
+            yield event
+
+
+def write_compressed(server: DatabaseServer, schema: str) -> None:
+    """Transactions of several sizes over several tables, with JSON and a savepoint, and DDL."""
+    text = ", ".join(f"({number}, REPEAT(UUID(), 10))" for number in range(100, 7100))
+    small = [
+        statement
+        for number in range(10)
+        for statement in (
+            "BEGIN",
+            f"INSERT INTO t VALUES ({number}, 'a'), ({number + 50}, NULL)",
+            f"INSERT INTO u VALUES ({number})",
+            f"INSERT INTO other VALUES ({number}, JSON_OBJECT('a', {number}))",
+            "SAVEPOINT s",
+            f"UPDATE other SET a = JSON_SET(a, '$.a', 'b') WHERE id = {number}",
+            "ROLLBACK TO s" if number == 4 else f"UPDATE u SET id = id + 90 WHERE id = {number}",
+            "COMMIT",
+        )
+    ]
+    server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(900))",
+        "CREATE TABLE u (id INT PRIMARY KEY)",
+        "CREATE TABLE other (id INT PRIMARY KEY, a JSON)",
+        "SET binlog_transaction_compression = ON",
+        *small,
+        f"INSERT INTO t VALUES {text}",
+        "ALTER TABLE t ADD c INT",
+        "SET SESSION binlog_rows_query_log_events = ON",
+        "UPDATE t SET c = id",
+        "FLUSH BINARY LOGS",
+        "DELETE FROM t WHERE id > 3000",
+        "SET binlog_transaction_compression = OFF",
+        *("DELETE FROM t", "DELETE FROM u"),
+        database=schema,
+    )
