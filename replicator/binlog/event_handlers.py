@@ -177,11 +177,14 @@ class EventHandlers:
 
     def _on_query(self, event: bytes) -> bool:
         state = self._state
-        if event[HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER]) : state.files.cut] == b"BEGIN":
+        sql = event[HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER]) : state.files.cut]
+        if sql == b"BEGIN":
             if not state.open:
                 state.begin_group(event)
             state.begun = True
             return False
+        if sql == b"COMMIT" and state.open:
+            return state.end_group(event)
         return self._on_statement(event)
 
     def _on_statement(self, event: bytes) -> bool:

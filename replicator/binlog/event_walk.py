@@ -47,7 +47,8 @@ NEWEST, NEWEST_SIZE, NEWEST_OFFSET = 25, 26, 27
 FAMILY, PENDING = 28, 29
 # The newest: domain, server and sequence, or both halves of the UUID, and the number.
 GTID, GTID_SERVER, GTID_NUMBER = 30, 31, 32
-# Those executed: none, or the last one's server and sequence; or the first number, and the end.
+# Those executed since, of this domain or UUID: none, or the last one's server and sequence; or the
+# first number, and the end.
 EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 33, 34, 35
 INSIDE = 36
 """Whether the next events are those of a payload: not in packets, without checksums, and all end
@@ -55,7 +56,9 @@ where the payload does."""
 # How many of the payloads that were expanded ahead have been gone into. Where the next event of the
 # last one begins in what is expanded, and where they end:
 ENTERED, INNER, INNER_LIMIT = 37, 38, 39
-NUMBERS = 40
+RUNS = 40
+"""How many runs of GTIDs, each of one domain or UUID, have ended."""
+NUMBERS = 41
 
 MARIADB, MYSQL, TAGGED = 1, 2, 3
 """For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
@@ -66,6 +69,7 @@ STOPPED, FULL = 0, 1
 _HEADER = 19
 _SQL = 13
 _BEGIN = np.frombuffer(b"BEGIN", np.uint8)
+_COMMIT = np.frombuffer(b"COMMIT", np.uint8)
 _WRAP = 1 << 32
 _MOST = 1 << 62
 _UNUSUAL, _DONE, _ENDS = 0, 1, 2
@@ -136,8 +140,25 @@ def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int)
 
 
 @inlined
+def _end_run(state: Integers, runs: Integers) -> None:
+    """Note the GTIDs executed, as others follow."""
+    if state[EXECUTED]:
+        for part in range(2):
+            runs[state[RUNS], part] = state[GTID + part]
+            runs[state[RUNS], 2 + part] = state[EXECUTED_FIRST + part]
+        state[RUNS] += 1
+        state[EXECUTED] = 0
+
+
+@inlined
 def _mariadb_gtid(
-    data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
 ) -> Number:
     body = begin + _HEADER
     if stop - body < _MARIADB_GTID_BYTES:
@@ -148,10 +169,12 @@ def _mariadb_gtid(
         extra += _GROUP_COMMIT_BYTES
     if flags & _STANDALONE_OR_XA or number < 0 or (extra < stop and data[extra]):
         return _UNUSUAL
-    if state[FAMILY] and (state[FAMILY] != MARIADB or state[GTID] != domain):
+    if state[FAMILY] not in (0, MARIADB) or state[RUNS] == runs.shape[0]:
         return _UNUSUAL
     if _begin_group(state, begin, size, offset) == _UNUSUAL:
         return _UNUSUAL
+    if state[GTID] != domain:
+        _end_run(state, runs)
     state[BEGUN] = 1
     state[FAMILY], state[PENDING] = MARIADB, 1
     state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = (
@@ -164,7 +187,13 @@ def _mariadb_gtid(
 
 @inlined
 def _mysql_gtid(
-    data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
 ) -> Number:
     body = begin + _HEADER
     if stop - body < _MYSQL_GTID_BYTES:
@@ -173,32 +202,36 @@ def _mysql_gtid(
     number = number_at(data, body + 17, 8)
     if number < 1 or number > _MOST:
         return _UNUSUAL
-    if state[FAMILY] and (
-        state[FAMILY] != MYSQL
-        or state[GTID] != first
-        or state[GTID_SERVER] != second
-        or state[GTID_NUMBER] + 1 != number
-    ):
+    if state[FAMILY] not in (0, MYSQL) or state[RUNS] == runs.shape[0]:
         return _UNUSUAL
     if _begin_group(state, begin, size, offset) == _UNUSUAL:
         return _UNUSUAL
+    if state[GTID] != first or state[GTID_SERVER] != second or state[GTID_NUMBER] + 1 != number:
+        _end_run(state, runs)
     state[FAMILY], state[PENDING] = MYSQL, 1
     state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = first, second, number
     return _DONE
 
 
 @inlined
+def _is(data: Bytes, at: int, word: Bytes) -> Number:
+    same = True
+    for byte in range(len(word)):
+        same &= data[at + byte] == word[byte]
+    return same
+
+
+@inlined
 def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int) -> Number:
-    """Only ``BEGIN``, which needs nothing else of its event."""
+    """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
     body = begin + _HEADER
     if stop - body < _SQL:
         return _UNUSUAL
     sql = body + _SQL + np.int64(data[body + 8]) + number_at(data, body + 11, 2) + 1
-    if stop - sql != 5:
+    if stop - sql == len(_COMMIT) and _is(data, sql, _COMMIT):
+        return _end_group(data, state, begin, size, offset)
+    if stop - sql != len(_BEGIN) or not _is(data, sql, _BEGIN):
         return _UNUSUAL
-    for byte in range(5):
-        if data[sql + byte] != _BEGIN[byte]:
-            return _UNUSUAL
     if not state[OPEN] and _begin_group(state, begin, size, offset) == _UNUSUAL:
         return _UNUSUAL
     state[BEGUN] = 1
@@ -288,7 +321,7 @@ def _enter(state: Integers, payloads: Integers) -> Number:
 
 
 @compiled(
-    *(INTEGER, INPUT, INPUT, TABLE, INTEGERS, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
+    *(INTEGER, INPUT, INPUT, TABLE, INTEGERS, TABLE, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
     *(OUTPUT, INTEGERS, TABLE),
 )
 def walk(
@@ -296,6 +329,7 @@ def walk(
     expanded: Bytes,
     payloads: Integers,
     state: Integers,
+    runs: Integers,
     known: Integers,
     bodies: Bytes,
     left_out: Bytes,
@@ -308,7 +342,8 @@ def walk(
     """Follow the events of ``packets`` and of payloads; STOPPED or FULL.
 
     ``payloads``: of each payload that was expanded ahead, where its packet begins, and where its
-    events begin and end in ``expanded``.
+    events begin and end in ``expanded``. ``runs``: room for runs of GTIDs that have ended: what is
+    at GTID and GTID_SERVER, at EXECUTED_FIRST and EXECUTED_LAST, for each.
     ``known``, ``bodies`` and ``left_out`` are those of `replicator.binlog.known_tables`, ``kept``,
     ``starts`` and ``heads`` of `replicator.binlog.row_columns`, with room for all that is in
     ``packets`` and ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
@@ -343,9 +378,9 @@ def walk(
         elif kind == _XID:
             outcome = _end_group(data, state, begin, size, offset)
         elif kind == _MARIADB_GTID:
-            outcome = _mariadb_gtid(data, state, begin, stop, size, offset)
+            outcome = _mariadb_gtid(data, state, runs, begin, stop, size, offset)
         elif kind == _MYSQL_GTID:
-            outcome = _mysql_gtid(data, state, begin, stop, size, offset)
+            outcome = _mysql_gtid(data, state, runs, begin, stop, size, offset)
         elif kind == _ANONYMOUS:
             outcome = _begin_group(state, begin, size, offset)
         elif kind == _QUERY:

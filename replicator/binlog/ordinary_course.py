@@ -21,6 +21,8 @@ _SMALLEST_PACKET = 24
 """Bytes of a packet's header, its first byte, and the header of an event."""
 _SMALLEST_ROWS = 25
 """Bytes of a row event that says no more than its table."""
+_MOST_RUNS = 1 << 12
+"""Runs of GTIDs that can end before the loop does."""
 _NONE = -1
 _NO_PACKETS = PacketBuffer()
 
@@ -31,6 +33,7 @@ class OrdinaryCourse:
     def __init__(self, state: ReadingState) -> None:
         self._state = state
         self._numbers: Integers = np.zeros(walk.NUMBERS, np.int64)
+        self._runs: Integers = np.empty((_MOST_RUNS, 4), np.int64)
         self._payloads = SmallPayloads()
 
     def follow(self, packets: PacketBuffer) -> bool:
@@ -47,7 +50,7 @@ class OrdinaryCourse:
         if not len(ahead.payloads):
             return False
         full = self._walk(packets, ahead)
-        entered, at, end = self._numbers[walk.ENTERED :].tolist()
+        entered, at, end = self._numbers[walk.ENTERED : walk.RUNS].tolist()
         if at < end:
             size = end - int(ahead.payloads[entered - 1, 1])
             self._state.payloads.append(Payload.of_rest(ahead.data[at:end], size))
@@ -71,14 +74,15 @@ class OrdinaryCourse:
             self._load(packets)
         except OverflowError:
             # A number of 64 bits, which a handler can bear.
-            self._numbers[walk.ENTERED :] = 0, at, end
+            self._numbers[walk.ENTERED : walk.RUNS] = 0, at, end
             return False
-        self._numbers[walk.INSIDE :] = at < end, 0, at, end
+        self._numbers[walk.INSIDE :] = at < end, 0, at, end, 0
         result = walk.walk(
             packets.data,
             expanded.data,
             expanded.payloads,
             self._numbers,
+            self._runs,
             tables.ids,
             tables.bodies,
             tables.left_out,
@@ -164,22 +168,23 @@ class OrdinaryCourse:
     def _store_gtids(self, numbers: list[int]) -> None:
         state = self._state
         family, pending, *gtid = numbers[walk.FAMILY : walk.EXECUTED]
-        executed, first, last = numbers[walk.EXECUTED : walk.INSIDE]
         if family == walk.TAGGED:
             # The one that was there before: no other came behind it.
-            if executed:
+            if numbers[walk.EXECUTED]:
                 state.files.executed(state.gtid)
             state.gtid = state.gtid if pending else None
             return
+        runs = self._runs[: numbers[walk.RUNS]].tolist()
+        if numbers[walk.EXECUTED]:
+            runs.append([*gtid[:2], *numbers[walk.EXECUTED_FIRST : walk.INSIDE]])
         state.gtid = None
         if family == walk.MARIADB:
-            if executed:
-                state.files.executed(MariaDBGtid(gtid[0], first, last))
+            for domain, _, server, sequence in runs:
+                state.files.executed(MariaDBGtid(domain, server, sequence))
             if pending:
                 state.gtid = MariaDBGtid(*gtid)
         elif family == walk.MYSQL:
-            source = _UUID.pack(gtid[0], gtid[1])
-            if executed:
-                state.files.executed_run(source, first, last)
+            for *source, first, end in runs:
+                state.files.executed_run(_UUID.pack(*source), first, end)
             if pending:
-                state.gtid = MySQLGtid(source, gtid[2])
+                state.gtid = MySQLGtid(_UUID.pack(*gtid[:2]), gtid[2])

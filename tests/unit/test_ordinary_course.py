@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog import payload, small_payloads
+from replicator.binlog import ordinary_course, payload, small_payloads
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.events import EventType
 from replicator.binlog.framing import PacketBuffer
@@ -201,15 +201,15 @@ def gtids_of() -> MySQLGtids:
     return MySQLGtids("00000000-0000-0000-0000-000000000000:1-2")
 
 
-@pytest.mark.parametrize("write", [mariadb, mysql])
+@pytest.mark.parametrize("write", [mariadb, mysql, anonymous])
 def test_ordinary_events_need_no_handler(write: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Binlog()
-    for number in range(4):
+    for number in range(12):
         write(log, [("t", KINDS[0]), ("v", KINDS[1]), ("other", KINDS[0])], number)
     handled = handled_kinds(monkeypatch)
     assembler = made(SegmentLimits(), False, None, True)(SegmentAssembler)
     (segment,) = segments_of(assembler, assembler.packets, packets_of(log.events))
-    assert [len(rows) for rows in segment.rows.values()] == [4, 4]
+    assert [len(rows) for rows in segment.rows.values()] == [12, 12]
     # Each table is looked at when it comes up.
     assert handled == [EventType.TABLE_MAP] * 3
 
@@ -271,5 +271,10 @@ def test_any_stream_gives_the_same_by_both(
     of_mysql = any(write in (mysql, tagged, *PACKED) for write, _ in groups)
     place = resume and Place(START.binlog.key + resume.transaction, resume.ordinal)
     step = data.draw(st.sampled_from([1 << 20, 700, 100, 20]))
-    with patch.object(payload, "STEP", step), patch.object(small_payloads, "STEP", step):
+    runs = data.draw(st.sampled_from([1, 2, 100]))
+    with (
+        patch.object(payload, "STEP", step),
+        patch.object(small_payloads, "STEP", step),
+        patch.object(ordinary_course, "_MOST_RUNS", runs),
+    ):
         read_alike(made(limits, of_mysql, place, checksums), pieces)
