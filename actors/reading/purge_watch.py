@@ -1,4 +1,7 @@
-"""The purge watch: warns before a source deletes binlogs that are still needed."""
+"""The purge watch: warns before a source deletes binlogs that are still needed.
+
+What it hears of a source's binlog also tells which streams are left behind (`IdleStreams`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError, of_source
+from actors.reading.idle_streams import IdleStream, IdleStreams
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.retention import BinlogFile, Distance, distance
+from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 
 WATCH_SECONDS = 10.0
@@ -27,6 +32,7 @@ class BinlogNeed:
 
     ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones,
     ``held`` the targets of which something is held. ``stopped``: the source is not read now.
+    ``idle``: its stream, where that has all there is.
     """
 
     position: BinlogPosition
@@ -34,6 +40,7 @@ class BinlogNeed:
     locks: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     stopped: bool = False
+    idle: IdleStream | None = None
 
 
 class PurgeWatch:
@@ -53,6 +60,7 @@ class PurgeWatch:
         self.distances: dict[str, Distance] = {}
         self._connections = {source: Connection(a) for source, a in addresses.items()}
         self._need = need
+        self._idle = IdleStreams()
         self._told: dict[str, int] = {}
         self._refused: set[str] = set()
         self._gone: set[str] = set()
@@ -74,6 +82,7 @@ class PurgeWatch:
         if need is None:
             return
         try:
+            end = await binlog_end(connection)
             rows = await connection.fetch("SHOW BINARY LOGS")
         except DatabaseUnavailableError:
             # The reader reports a source that is unreachable.
@@ -83,6 +92,8 @@ class PurgeWatch:
                 self._refused.add(source)
                 self._log.warning("source.binlogs-unknown", source=source, error=str(error))
             return
+        if end is not None:
+            self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
         files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
         found = distance(need.position, files)
         if found is None:
@@ -107,6 +118,13 @@ class PurgeWatch:
                 held=list(need.held),
                 reason=f"{need.waits_for}: the source must be read again from this position",
             )
+
+    def _compare(self, source: str, idle: IdleStream | None, end: BinlogPosition) -> None:
+        left = self._idle.left_behind(source, idle, end)
+        if left is not None:
+            position = str(left.position)
+            self._log.info("source.reopened", source=source, position=position, end=str(end))
+            left.reopen()
 
     def _fail(self, source: str, fault: FatalError, need: BinlogNeed) -> None:
         """Raise the fault; where the source is stopped already, tell of it once."""

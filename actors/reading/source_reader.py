@@ -19,6 +19,7 @@ from actors.mailbox import Mailbox
 from actors.messages import SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
+from actors.reading.idle_streams import IdleStream
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_faults import source_fault
@@ -71,12 +72,13 @@ class SourceSettings:
 
 @dataclass(slots=True)
 class ReaderProgress:
-    """How far a reader is, for `status`."""
+    """How far a reader is, for `status`. ``reports``: how often the source said that it is all."""
 
     state: str = "starting"
     position: SourcePosition | None = None
     timestamp: int = 0
     behind: bool = True
+    reports: int = 0
     error: str = ""
     all_read_at: float = 0.0
 
@@ -178,6 +180,19 @@ class SourceReader(Actor[Never]):
     def last_segment(self) -> int:
         """The number of the segment that was sent last; -1 before the first."""
         return self._next_segment - 1
+
+    @property
+    def idle(self) -> IdleStream | None:
+        """The stream, where the source has said that there is no more."""
+        progress = self.progress
+        if progress.behind or progress.position is None:
+            return None
+        return IdleStream(progress.position.binlog, progress.reports, self._reopen)
+
+    def _reopen(self) -> None:
+        """Have the loop connect again."""
+        if self._stream is not None:
+            self._stream.close()
 
     async def finish(self) -> None:
         """Stop reading between two segments; returns when the last one is sent."""
@@ -346,6 +361,7 @@ class SourceReader(Actor[Never]):
         progress.position = segment.end
         progress.timestamp = segment.timestamp or progress.timestamp
         progress.behind = not segment.caught_up
+        progress.reports += segment.caught_up
         self._counts.rows += sum(map(len, segment.rows.values()))
         self._counts.bytes += segment.bytes
 

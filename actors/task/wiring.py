@@ -373,4 +373,5 @@ def _need(
     if coordination.open_items(source):
         locks = tuple(lock.id for lock in coordination.open_locks())
         reasons.insert(0, "locks are open")
-    return BinlogNeed(position.binlog, " and ".join(reasons), locks, held)
+    idle = units[source].reader.idle
+    return BinlogNeed(position.binlog, " and ".join(reasons), locks, held, idle=idle)

@@ -13,6 +13,7 @@ from replicator.binlog.reading_state import ReadingState
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
 from replicator.binlog.table_routes import Route, TableRoutes
+from replicator.mysql.identity import Landmark
 from replicator.watermark import Place
 
 
@@ -56,6 +57,11 @@ class SegmentAssembler:
     def moved(self) -> bool:
         """Whether there is anything to hand on."""
         return self._state.segment.moved
+
+    @property
+    def landmark(self) -> Landmark | None:
+        """The newest event by which the binlog is known."""
+        return self._state.files.boundary.landmark
 
     def run(self) -> bool:
         """Consume events until the segment is to end (True) or they are used up (False).

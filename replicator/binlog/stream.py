@@ -15,7 +15,7 @@ from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
 from replicator.binlog.table_routes import Route
-from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.watermark import Place
 
 
@@ -65,15 +65,9 @@ class BinlogStream:
             read_timeout=read_timeout,
             expected=expected,
         )
+        self._connect = connect
         self._connection = connect(start)
-        mark = start.landmark
-        self._look_back = (
-            LandmarkCheck(
-                connect(SourcePosition(BinlogPosition(mark.file, mark.offset)), bare=True), mark
-            )
-            if mark
-            else None
-        )
+        self._look_back = self._landmark_check(start.landmark)
 
     def open(self) -> ServerInfo:
         """Connect, make sure that it is the binlog that was read before, and ask for it.
@@ -126,13 +120,28 @@ class BinlogStream:
         while not assembler.run():
             failure = self._packets.failure
             if failure is not None:
-                raise self._connection.failure(failure.code, failure.message)
+                error = self._connection.failure(failure.code, failure.message)
+                if isinstance(error, BinlogError):
+                    self._prove(assembler)
+                raise error
             may_end = assembler.moved and not assembler.in_transaction
             received = self._connection.receive(self._packets.room(), wait=not may_end)
             if not received:
                 break
             self._packets.received(received)
         return assembler.take()
+
+    def _landmark_check(self, mark: Landmark | None) -> LandmarkCheck | None:
+        if mark is None:
+            return None
+        at = SourcePosition(BinlogPosition(mark.file, mark.offset))
+        return LandmarkCheck(self._connect(at, bare=True), mark)
+
+    def _prove(self, assembler: SegmentAssembler) -> None:
+        """Look back: a binlog that is begun anew under a stream is a file that can't be read."""
+        self._look_back = self._landmark_check(assembler.landmark)
+        if self._look_back is not None:
+            self._look_back.run()
 
     def close(self) -> None:
         """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""

@@ -9,7 +9,10 @@ import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
+from actors.reading import purge_watch
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
+from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.clock import next_second
@@ -109,3 +112,49 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
         async with running(task, spark) as generation:
             await caught_up(generation, {"a": one})
         assert len(rows_of(target_server, f"{db}.t")) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "reset", "by_gtid"),
+    [
+        (MySQL56Server, GTID_OPTIONS, "RESET MASTER", False),
+        (MySQLServer, {}, "RESET BINARY LOGS AND GTIDS", True),
+    ],
+)
+async def test_a_binlog_begun_anew_while_the_task_runs_is_noticed(
+    kind: type[DatabaseServer],
+    options: dict[str, str | None],
+    reset: str,
+    by_gtid: bool,
+    start_server: StartServer,
+    spark: SparkContext,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the source leaves the stream waiting in the former file, as if that were all."""
+    monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.3)
+    db = database_name
+    source = start_server(kind, options)
+    target_server.execute(f"CREATE DATABASE {db}", f"CREATE TABLE {db}.t {COLUMNS}")
+    begin(source, db, rows=0)
+    values = task_dict(db, {"a": source}, target_server, schema=db, target_schema=db)
+    values["sources"][0]["enable-gtid"] = by_gtid
+    task = load(tmp_path, values)
+
+    async def run() -> None:
+        async with running(task, spark) as generation:
+            for _ in range(8):
+                insert(source, db)
+            await caught_up(generation, {"a": source})
+            await anyio.to_thread.run_sync(next_second)
+            source.execute(reset)
+            # Fewer than before: the new file is shorter than the place that was reached.
+            insert(source, db)
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(run())
+    assert fault.event == "source.reset"
+    assert len(rows_of(target_server, f"{db}.t")) == 8

@@ -16,6 +16,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import (
     following,
     here,
+    read_on,
     read_to,
     row_events,
     statements,
@@ -134,3 +135,18 @@ def test_what_was_purged_or_begun_anew_is_not_read(server: DatabaseServer) -> No
     for way in (end, replace(end, gtid=""), GtidStart(end.gtid, end.landmark)):
         with pytest.raises(OtherBinlogError, match="begun anew"), following(server, way, "s"):
             pass
+
+
+def test_a_binlog_begun_anew_under_the_stream_is_no_unreadable_one(server: DatabaseServer) -> None:
+    start = here(server)
+    write(server)
+    end = here(server)
+    with following(server, start, "s") as stream:
+        read_to(stream, end)
+        next_second()
+        server.execute("RESET BINARY LOGS AND GTIDS")
+        while here(server).binlog.offset <= end.binlog.offset:
+            write(server)
+            server.execute("SET gtid_next = 'AUTOMATIC'", INSERT)
+        with pytest.raises(OtherBinlogError, match="begun anew"):
+            read_on(stream)
