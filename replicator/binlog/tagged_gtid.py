@@ -15,6 +15,8 @@ from replicator.binlog.errors import BinlogError, UnsupportedEventError
 TAG: Final = re.compile("[a-z_][a-z0-9_]{0,31}")
 """A tag as the server keeps it: names of tags are folded to lower case."""
 
+_ONES: Final = bytes((~byte & byte + 1).bit_length() - 1 for byte in range(256))
+"""How many ones stand at the low end of a byte."""
 _VERSION: Final = 1
 _UUID_SIZE: Final = 16
 _FLAGS, _UUID, _NUMBER, _TAG = range(4)
@@ -34,9 +36,11 @@ class PackedReader:
 
     def number(self) -> int:
         """An unsigned integer. The ones at the low end of its first byte count the bytes behind."""
-        more = 0
-        while more < 8 and self._byte() >> more & 1:
-            more += 1
+        first = self._byte()
+        more = _ONES[first]
+        if not more:
+            self.at += 1
+            return first >> 1
         # Eight ones are a byte of their own, before the eight of the number.
         skipped, shift = (1, 0) if more == 8 else (0, more + 1)
         taken = self.take(more + 1)
