@@ -109,5 +109,5 @@ pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-ch
 echo "Compiling loops"
 .venv/bin/python -c "import replicator.pipeline.job"
 echo "Archiving classes of Java"
-JAVA_HOME="$(scripts/java_home.sh)" .venv/bin/python -m replicator.pipeline.make_class_archive
+JAVA_HOME="$(scripts/java_home.sh)" .venv/bin/python -m replicator.pipeline.make_class_archive >/dev/null
 printf '%s\n' "$key" >$stamp

@@ -15,6 +15,9 @@ import pyspark
 
 from replicator.cache_folder import cache_folder
 
+SPARK = Path(pyspark.__file__).parent
+"""Where the classes are: an archive is of no use to a Spark at another place."""
+
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """It would tell of each class that it leaves out, and of an archive that does not fit."""
 
@@ -23,8 +26,7 @@ def archive_of(java_home: str) -> Path:
     """Where the archive for a Java is, or would be. Raises OSError without a folder for it."""
     release = Path(java_home, "release")
     told = release.read_bytes() if release.is_file() else b""
-    spark = Path(pyspark.__file__).parent
-    described = b"\0".join((java_home.encode(), told, str(spark).encode()))
+    described = b"\0".join((java_home.encode(), told, str(SPARK).encode()))
     key = hashlib.sha256(described + pyspark.__version__.encode()).hexdigest()[:16]
     return cache_folder() / f"spark-classes-{key}.jsa"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from replicator.pipeline.class_archive import archive_of, option
+from replicator.pipeline.class_archive import SPARK, archive_of, option
 from replicator.pipeline.session import (
     JVM_PATIENCE,
     close_spark,
@@ -17,6 +17,9 @@ from replicator.pipeline.session import (
 DUMP_SECONDS = 300.0
 """How long Java may take to write the archive, at its end."""
 
+_OWNER = ".spark"
+"""Ends the name of the file beside an archive that says which Spark it is of."""
+
 
 def make_archive() -> Path:
     """Start Spark once, and have Java write down what it has loaded, unless it has before.
@@ -26,15 +29,25 @@ def make_archive() -> Path:
     archive = archive_of(find_java_home())
     if archive.is_file():
         return archive
+    _remove_orphans(archive.parent)
     unfinished = archive.with_suffix(f".{os.getpid()}")
     try:
         _start_spark(option("ArchiveClassesAtExit", unfinished), patience=DUMP_SECONDS)
         # An archive that was cut off, as by a full disk, would end each Java that uses it.
         _start_spark(option("SharedArchiveFile", unfinished), patience=JVM_PATIENCE)
+        archive.with_suffix(_OWNER).write_text(str(SPARK))
         unfinished.rename(archive)
     finally:
         unfinished.unlink(missing_ok=True)
     return archive
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Remove archives of a Spark that is gone: each takes 70 MB."""
+    for owner in folder.glob(f"*{_OWNER}"):
+        if not Path(owner.read_text()).is_dir():
+            owner.with_suffix(".jsa").unlink(missing_ok=True)
+            owner.unlink()
 
 
 def _start_spark(options: str, patience: float) -> None:

@@ -39,10 +39,14 @@ def python(folder: Path, *arguments: str) -> str:
 @pytest.mark.slow
 def test_java_uses_what_was_archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ".jsa" not in python(tmp_path, "-c", START_SPARK).replace("classes.jsa", "")
+    folder = tmp_path / "replicator"
+    for name, spark in (("gone", "/no such place"), ("other", str(tmp_path))):
+        (folder / f"{name}.spark").write_text(spark)
+        (folder / f"{name}.jsa").touch()
     python(tmp_path, "-m", "replicator.pipeline.make_class_archive")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     archive = archive_of(find_java_home())
-    assert sorted((tmp_path / "replicator").glob("*classes*")) == [archive]
+    assert {*folder.glob("*.jsa")} == {archive, folder / "other.jsa"}
     assert str(archive) in python(tmp_path, "-c", START_SPARK)
 
 
