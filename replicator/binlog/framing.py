@@ -62,14 +62,6 @@ class PacketBuffer:
         """Take in so many bytes that were received."""
         self.end += count
 
-    def feed(self, data: bytes | memoryview) -> int:
-        """Take in the beginning of some bytes; returns how many there was room for."""
-        room = self.room()
-        count = min(len(room), len(data))
-        room[:count] = data[:count]
-        self.received(count)
-        return count
-
     def next_event(self) -> bytes | None:
         """The next event, from its header on, with its checksum; None where it is not whole yet.
 

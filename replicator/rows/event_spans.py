@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from replicator.binlog.gather import gather_pieces
 from replicator.compiled import Bytes, Integers
@@ -39,10 +36,3 @@ class EventSpans:
         """The same events with nothing between them."""
         data, starts = gather_pieces(self.data, self.begins, self.ends)
         return EventSpans(data, starts[:-1], starts[1:])
-
-
-def spans_of(events: Sequence[bytes]) -> EventSpans:
-    """Events that were apart."""
-    ends = np.cumsum([len(event) for event in events], dtype=np.int64)
-    begins = ends - np.array([len(event) for event in events], np.int64)
-    return EventSpans(np.frombuffer(b"".join(events), np.uint8), begins, ends)

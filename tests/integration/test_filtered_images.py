@@ -27,7 +27,6 @@ from replicator.routing.expression_filter import (
 )
 from replicator.routing.expression_types import ExpressionError, FilterColumn
 from replicator.rows.block_decoder import BlockDecoder
-from replicator.rows.event_spans import spans_of
 from replicator.rows.row_block import block_of_images
 from replicator.rows.row_images import Change, RowImages
 from replicator.rows.row_lines import compile_decoder
@@ -35,6 +34,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
 from tests.support.binlog_file import row_events
+from tests.support.event_spans import spans_of
 from tests.support.expressions import COLUMNS, random_expression, random_row
 from tests.support.row_blocks import rows_of
 

@@ -17,7 +17,6 @@ from replicator.binlog.types import ColumnType
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.charsets import codec, encode_label
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.event_spans import spans_of
 from replicator.rows.row_block import block_of_images
 from replicator.rows.row_images import Change, RowImages
 from replicator.rows.row_lines import compile_decoder
@@ -25,6 +24,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_file import row_events
 from tests.support.column_values import LATIN1, MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
+from tests.support.event_spans import spans_of
 from tests.support.row_blocks import rows_of
 
 OLD_TEMPORAL = {ColumnType.TIMESTAMP, ColumnType.DATETIME, ColumnType.TIME}

@@ -15,6 +15,7 @@ from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.ordinary_course import OrdinaryCourse
 from replicator.binlog.payload import Payload
 from replicator.binlog.segment import Segment
+from tests.support.packets import feed
 from tests.support.row_columns import places, single
 
 Make = Callable[[type[SegmentAssembler]], SegmentAssembler]
@@ -63,7 +64,7 @@ def _reading(assembler: SegmentAssembler, piece: bytes) -> list[object]:
     left = memoryview(piece)
     try:
         while left:
-            left = left[assembler.packets.feed(left) :]
+            left = left[feed(assembler.packets, left) :]
             while assembler.run():
                 found.append(described(assembler.take()))
     except _UNREADABLE as error:

@@ -30,7 +30,16 @@ def segments_of(
     found = []
     left = memoryview(stream)
     while left:
-        left = left[packets.feed(left[:step]) :]
+        left = left[feed(packets, left[:step]) :]
         while assembler.run():
             found.append(assembler.take())
     return [*found, assembler.take()]
+
+
+def feed(packets: PacketBuffer, data: bytes | memoryview) -> int:
+    """Have a buffer receive the beginning of some bytes; returns how many there was room for."""
+    room = packets.room()
+    count = min(len(room), len(data))
+    room[:count] = data[:count]
+    packets.received(count)
+    return count

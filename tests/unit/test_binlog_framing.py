@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.framing import FULL_PACKET, PacketBuffer, ServerFailure
+from tests.support.packets import feed
 
 
 def packet(payload: bytes) -> bytes:
@@ -16,7 +17,7 @@ def fed(packets: PacketBuffer, data: bytes) -> list[bytes]:
     """The events that these bytes complete."""
     found = []
     while data:
-        data = data[packets.feed(data) :]
+        data = data[feed(packets, data) :]
         while (event := packets.next_event()) is not None:
             found.append(event)
     return found

@@ -15,13 +15,13 @@ from replicator.binlog.types import ColumnType
 from replicator.rows.block_decoder import BlockDecoder
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled_decoder import CompiledDecoder
-from replicator.rows.event_spans import spans_of
 from replicator.rows.float_text import Doubles, float_text
 from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock, block_of_images
 from replicator.rows.row_format import extent
 from replicator.rows.row_lines import RowsDecoder, compile_decoder
 from replicator.rows.values import NoRoomError
+from tests.support.event_spans import spans_of
 from tests.support.row_blocks import Image, rows_of
 
 LABELS = (b"a", b"tab\t", b"", b"\xc3\xa9")

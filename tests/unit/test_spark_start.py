@@ -79,10 +79,13 @@ async def test_what_was_begun_is_what_is_waited_for(
     task: Task, closed: list[SparkContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     masters = started_by(monkeypatch, MADE)
+    busy: list[SparkContext] = []
+    monkeypatch.setattr(actors.task.spark, "begin_tasks", busy.append)
     spark = TaskSpark(task)
     spark.begin()
     assert await spark.context() is MADE
     assert await spark.context() is MADE
+    assert busy == [MADE]
     assert masters == [task.spark.master]
     await spark.close()
     assert closed == [MADE]

@@ -23,7 +23,7 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
 from tests.support.careful_reading import Make, handled_kinds, read_alike
-from tests.support.packets import segments_of
+from tests.support.packets import feed, segments_of
 
 SLOTS = {
     "t": RouteSlot(1, 1),
@@ -184,7 +184,7 @@ def events_of(stream: bytes) -> Iterator[bytes]:
     packets = PacketBuffer()
     left = memoryview(stream)
     while left:
-        left = left[packets.feed(left) :]
+        left = left[feed(packets, left) :]
         while (event := packets.next_event()) is not None:
             yield event
 
