@@ -13,6 +13,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import SourceStatus
 from tests.conftest import StartServer
+from tests.support.checking import purge
 from tests.support.many_targets import ManyTargets
 from tests.support.processes import TaskProcess, task_process
 from tests.support.tables import rows_of
@@ -132,12 +133,6 @@ def test_a_source_that_is_away_at_a_start_keeps_no_other_waiting(
     estate.until_equal(task)
 
 
-def purge(server: DatabaseServer) -> None:
-    server.execute("FLUSH BINARY LOGS")
-    last = server.execute("SHOW MASTER STATUS")[0][0]
-    server.execute(f"PURGE BINARY LOGS TO '{last}'")
-
-
 @pytest.mark.parametrize("estate", [""], indirect=True, ids=["uncoordinated"])
 def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     estate: ManyTargets, source_b: DatabaseServer, start: Start
@@ -149,6 +144,7 @@ def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     task.process.wait()
     change(estate, 11, "a")
     source_b.execute("SET GLOBAL binlog_format=STATEMENT")
+    source_b.execute("FLUSH BINARY LOGS")
     purge(source_b)
     task = start()
     until_there(estate, task, 1, 2, 11)

@@ -16,6 +16,7 @@ from actors.task.spark import TaskSpark
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.checking import purge
 from tests.support.shards import KEYED
 from tests.support.task_files import start_of, task_dict, write_task
 
@@ -213,8 +214,7 @@ def test_a_position_that_was_purged(
     source = start_server(MariaDBServer)
     estate = Estate(source, target_server, database_name)
     source.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
-    now = str(start_of(source)["binlog-name"])
-    source.execute(f"PURGE BINARY LOGS TO '{now}'")
+    now = purge(source)
     output = estate.refused(tmp_path)
     assert "binlog.000001" in output
     assert now in output

@@ -31,6 +31,7 @@ from tests.support.binlog_streams import (
     row_events,
     work,
 )
+from tests.support.checking import purge
 
 
 @pytest.fixture
@@ -138,8 +139,7 @@ def test_a_start_in_a_purged_file_is_refused(source: DatabaseServer, database_na
     old = here(source)
     source.execute("FLUSH LOGS")
     kill_dumps(source)
-    oldest = here(source).binlog.file
-    source.execute(f"PURGE BINARY LOGS TO '{oldest}'")
+    oldest = purge(source)
     with (
         following(source, old, database_name) as stream,
         pytest.raises(PurgedError) as caught,
@@ -155,7 +155,7 @@ def test_a_start_at_purged_gtids_is_refused(source: DatabaseServer, database_nam
         source.execute("DROP TABLE t, u", database=database_name)
         source.execute("FLUSH LOGS")
     kill_dumps(source)
-    source.execute(f"PURGE BINARY LOGS TO '{here(source).binlog.file}'")
+    purge(source)
     with (
         following(source, GtidStart(""), database_name) as stream,
         pytest.raises(PurgedError, match="GTID"),
