@@ -250,19 +250,19 @@ class BatchedWriter(Actor[WriterMessage]):
         self._counts.batches += 1
         self.progress.last_batch_seconds = done.seconds
         self._left_out.note(done.result.left_out)
-        for bucket in done.result.outcomes:
-            target = self._registry.target_name(bucket.target)
-            self._watermarks.left(target, bucket.bucket, bucket.left)
+        for outcome in done.result.outcomes:
+            target = self._registry.target_name(outcome.target)
+            self._watermarks.left(target, outcome.left)
             counts = self._counts.targets[target]
-            counts.inserted += bucket.inserted
-            counts.overwritten += bucket.overwritten
-            counts.deleted += bucket.deleted
-            counts.missing += bucket.missing
-            if bucket.missing:
+            counts.inserted += outcome.inserted
+            counts.overwritten += outcome.overwritten
+            counts.deleted += outcome.deleted
+            counts.missing += outcome.missing
+            if outcome.missing:
                 self._log.warning(
                     "rows.missing",
                     target=str(target),
-                    rows=bucket.missing,
+                    rows=outcome.missing,
                     meaning="updates or deletes did not find their row on the target",
                 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from replicator.downstream.watermarks import BucketKey
+from replicator.downstream.watermarks import BucketKey, BucketMarks
 from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, Watermark
 
@@ -38,9 +38,9 @@ class BucketWatermarks:
         """The watermarks of some buckets."""
         return {key: self._left[key] for key in keys}
 
-    def left(self, target: TableName, bucket: int, watermarks: Mapping[str, Watermark]) -> None:
-        """Note what a batch has left in a bucket, by source."""
-        for source, watermark in watermarks.items():
+    def left(self, target: TableName, watermarks: BucketMarks) -> None:
+        """Note what a batch has left in buckets of a target."""
+        for (source, bucket), watermark in watermarks.items():
             self._left[source, target, bucket] = watermark
             self._moved[source, target, bucket] = watermark
 

@@ -13,7 +13,7 @@ from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, BucketOutcome, Outcome
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome, TargetOutcome
 from replicator.schema.registry import SchemaRegistry
 
 DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
@@ -68,12 +68,12 @@ class JobRunner:
                 if not result.failures:
                     self.state = "idle"
                     return result
-                for bucket in result.failures:
-                    if bucket.mismatch is not None:
-                        await self._meta.out_of_step(bucket.mismatch)
-                for bucket in result.failures:
-                    if bucket.outcome is not Outcome.UNREACHABLE:
-                        raise self._fault(bucket)
+                for failed in result.failures:
+                    if failed.mismatch is not None:
+                        await self._meta.out_of_step(failed.mismatch)
+                for failed in result.failures:
+                    if failed.outcome is not Outcome.UNREACHABLE:
+                        raise self._fault(failed)
                 trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
             self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
@@ -88,9 +88,9 @@ class JobRunner:
         else:
             self.state = self._before
 
-    def _fault(self, bucket: BucketOutcome) -> FatalError:
-        target = self._registry.target_name(bucket.target)
-        if bucket.code in MISSING_PRIVILEGE:
+    def _fault(self, failed: TargetOutcome) -> FatalError:
+        target = self._registry.target_name(failed.target)
+        if failed.code in MISSING_PRIVILEGE:
             refused: tuple[str, ...] = (
                 f"grant {self._settings.address.user} what the error names (`replicator check`"
                 " tells all it needs); then `replicator resume`",
@@ -128,9 +128,9 @@ class JobRunner:
             ),
         }
         return FatalError(
-            f"rows.{bucket.outcome.value}",
-            bucket.message,
-            where="; ".join([*bucket.members, f"target {target}"]),
+            f"rows.{failed.outcome.value}",
+            failed.message,
+            where="; ".join([*failed.members, f"target {target}"]),
             scope=of_target(target),
-            ways_out=ways.get(bucket.outcome, refused),
+            ways_out=ways.get(failed.outcome, refused),
         )

@@ -35,69 +35,72 @@ WATERMARK_TABLE = MetaTable(
 BucketKey = tuple[str, TableName, int]
 """Source, target and bucket: what has a watermark of its own."""
 
+BucketMarks = Mapping[tuple[str, int], Watermark]
+"""Watermarks of one target, by source and bucket."""
+
 _REVISION = "revision"
 """Stands for the lease among the names of sources, which are in hex."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must be there: by source, the watermark that the last batch has left or a later one.
+    """What must be there: of one target, the watermarks that the last batch has left or later ones.
 
     ``revision``: the number of the last save (`replicator.downstream.lease`), or a later one.
     """
 
     revision: int
-    left: Mapping[str, Watermark]
+    left: BucketMarks
 
 
 class LockedWatermarks(NamedTuple):
-    """By source, a bucket's ``own`` watermark; ``applied`` is the later of it and the low one."""
+    """The ``own`` watermarks of buckets; ``applied`` is the later of each and of the low one."""
 
-    own: dict[str, Watermark]
-    applied: dict[str, Watermark]
+    own: BucketMarks
+    applied: BucketMarks
 
 
 def lock_watermarks(
-    session: Session, table: str, fence: Fence, target: TableName, bucket: int, expected: Expected
+    session: Session, table: str, fence: Fence, target: TableName, expected: Expected
 ) -> LockedWatermarks:
-    """The watermarks of a bucket, locked until the transaction ends, of the sources ``expected``.
+    """The ``expected`` watermarks of a target as they are, locked until the transaction ends.
 
     The lock keeps out a writer of the same task that is still running elsewhere. Raises
     OutOfStepError where another run has the task, or the target has less than it had; and the
     server's error.
     """
-    wanted = sorted(expected.left)
-    found = _read(session, table, target, bucket, wanted, b"token", b" FOR UPDATE")
-    own = {source: watermark for source, (watermark, _) in found.items()}
-    for source in wanted:
-        left = expected.left[source]
-        if source not in own or own[source] < left or found[source][1] != fence.token:
-            is_there = shown(own[source]) if source in own else "none"
+    sources = sorted({source for source, _ in expected.left})
+    buckets = sorted({bucket for _, bucket in expected.left})
+    found = _read(session, table, target, buckets, sources, b"token", b" FOR UPDATE")
+    own = {key: watermark for key, (watermark, _) in found.items() if key in expected.left}
+    for key, left in sorted(expected.left.items()):
+        if key not in own or own[key] < left or found[key][1] != fence.token:
+            source, bucket = key
+            is_there = shown(own[key]) if key in own else "none"
             # Before the low watermarks are read: what the lock has waited for counts.
             raise OutOfStepError(
                 Mismatch(
                     f"the watermark of source {source}", shown(left), is_there, str(target), bucket
                 )
             )
-    low_watermarks = _low_watermarks(session, table, fence, target, wanted, expected.revision)
-    return LockedWatermarks(
-        own, {s: max(own[s], low_watermarks.get(s, NOTHING_APPLIED)) for s in wanted}
-    )
+    low = _low_watermarks(session, table, fence, target, sources, expected.revision)
+    applied = {key: max(mark, low.get(key[0], NOTHING_APPLIED)) for key, mark in own.items()}
+    return LockedWatermarks(own, applied)
 
 
 def _low_watermarks(
     session: Session, table: str, fence: Fence, target: TableName, sources: list[str], revision: int
 ) -> dict[str, Watermark]:
-    also = b" UNION ALL SELECT '%s',0,revision,0,0 FROM %s WHERE id=1"
-    lease = also % (_REVISION.encode(), fence.lease_table.encode())
-    found = _read(session, table, target, LOW_WATERMARK_BUCKET, sources, b"0", lease)
-    saved = found.pop(_REVISION, None)
+    also = b" UNION ALL SELECT '%s',%d,0,revision,0,0 FROM %s WHERE id=1"
+    lease = also % (_REVISION.encode(), LOW_WATERMARK_BUCKET, fence.lease_table.encode())
+    found = _read(session, table, target, [LOW_WATERMARK_BUCKET], sources, b"0", lease)
+    saved = found.pop((_REVISION, LOW_WATERMARK_BUCKET), None)
     if saved is None or saved[0].transaction < revision:
         number = str(saved[0].transaction) if saved else "nothing"
         raise OutOfStepError(
             Mismatch("the number of the last save", str(revision), number, str(target))
         )
-    return {source: watermark for source, (watermark, _) in found.items()}
+    return {source: watermark for (source, _), (watermark, _) in found.items()}
 
 
 def shown(watermark: Watermark) -> str:
@@ -106,17 +109,13 @@ def shown(watermark: Watermark) -> str:
 
 
 def save_watermarks(
-    session: Session,
-    table: str,
-    target: TableName,
-    bucket: int,
-    watermarks: Mapping[str, Watermark],
+    session: Session, table: str, target: TableName, watermarks: BucketMarks
 ) -> None:
-    """Move watermarks of a bucket. The caller holds their lock and never moves one back."""
+    """Move watermarks of a target. The caller holds their lock and never moves one back."""
     name = _text(target.schema) + b"," + _text(target.table)
     values = b",".join(
-        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), name, bucket, *watermarks[source])
-        for source in sorted(watermarks)
+        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), name, bucket, *watermark)
+        for (source, bucket), watermark in sorted(watermarks.items())
     )
     # They are there: this is one statement for all of them.
     sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
@@ -129,20 +128,20 @@ def _read(
     session: Session,
     table: str,
     target: TableName,
-    bucket: int,
+    buckets: list[int],
     sources: list[str],
     token: bytes,
     more: bytes,
-) -> dict[str, tuple[Watermark, int]]:
+) -> dict[tuple[str, int], tuple[Watermark, int]]:
     """Watermarks with ``token``, an expression; ``more`` follows the query."""
-    sql = b"SELECT HEX(source),version,transaction_key,ordinal,%s FROM %s WHERE source IN (%s)"
-    sql += b" AND target_schema=%s AND target_table=%s AND bucket=%d%s"
+    sql = b"SELECT HEX(source),bucket,version,transaction_key,ordinal,%s FROM %s"
+    sql += b" WHERE source IN (%s) AND target_schema=%s AND target_table=%s AND bucket IN (%s)%s"
     names = b",".join(_text(source) for source in sources)
-    place = _text(target.schema), _text(target.table), bucket, more
-    rows = session.rows(sql % (token, table.encode(), names, *place))
+    numbers = b",".join(b"%d" % bucket for bucket in buckets)
+    place = _text(target.schema), _text(target.table), numbers, more
     return {
-        _source(_ascii(name)): (Watermark(int(version), int(transaction), int(ordinal)), int(of))
-        for name, version, transaction, ordinal, of in rows
+        (_source(_ascii(name)), int(bucket)): (Watermark(*map(int, mark)), int(of))
+        for name, bucket, *mark, of in session.rows(sql % (token, table.encode(), names, *place))
     }
 
 

@@ -14,8 +14,8 @@ from replicator.pipeline.batch import (
     ApplySettings,
     Batch,
     BatchResult,
-    BucketOutcome,
     LeftOut,
+    TargetOutcome,
 )
 from replicator.pipeline.frames import Frame, frame_of
 from replicator.pipeline.job import Job, Part, apply_part
@@ -48,7 +48,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     )
     told = [one for answer in answers for one in answer]
     return BatchResult(
-        tuple(one for one in told if isinstance(one, BucketOutcome)),
+        tuple(one for one in told if isinstance(one, TargetOutcome)),
         tuple(one for one in told if isinstance(one, LeftOut)),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from replicator.downstream.fence import Fence, Mismatch
-from replicator.downstream.watermarks import BucketKey
+from replicator.downstream.watermarks import BucketKey, BucketMarks
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
@@ -65,7 +65,7 @@ class ApplySettings:
 
 
 class Outcome(StrEnum):
-    """How a bucket's transaction ended. All but DONE left the bucket as it was."""
+    """How the transaction of a task's buckets ended. All but DONE left them as they were."""
 
     DONE = "done"
     DUPLICATE = "duplicate"
@@ -86,18 +86,17 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BucketOutcome:
-    """What became of one bucket of a target (``bucket`` is -1 when it concerns all of them).
+class TargetOutcome:
+    """What became of a target's rows in one task: of those of its buckets that the task has.
 
     ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
-    ``skipped``: rows left out since the bucket's watermark covers them. ``code`` is the server's
+    ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards and
-    ``row`` the key or row concerned, as far as known. ``left``: the watermarks, by source, of a
-    bucket that was written; ``mismatch``: what was found instead of what should be there.
+    ``row`` the key or row concerned, as far as known. ``left``: the watermarks of the
+    buckets that were written; ``mismatch``: what was found instead of what should be there.
     """
 
     target: int
-    bucket: int
     outcome: Outcome
     inserted: int = 0
     overwritten: int = 0
@@ -108,7 +107,7 @@ class BucketOutcome:
     message: str = ""
     members: tuple[str, ...] = ()
     row: str = ""
-    left: Mapping[str, Watermark] = field(default_factory=dict)
+    left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
 
 
@@ -124,14 +123,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The outcomes of all buckets that a batch touched, and what its filters left out of it."""
+    """The outcomes of all targets that a batch touched, and what its filters left out of it."""
 
-    outcomes: tuple[BucketOutcome, ...]
+    outcomes: tuple[TargetOutcome, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     @property
-    def failures(self) -> tuple[BucketOutcome, ...]:
-        """The outcomes of the buckets that were not written."""
+    def failures(self) -> tuple[TargetOutcome, ...]:
+        """The outcomes of what was not written."""
         return tuple(o for o in self.outcomes if o.outcome is not Outcome.DONE)
 
     def total(self, count: str) -> int:

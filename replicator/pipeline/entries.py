@@ -1,9 +1,9 @@
-"""What a batch does to the rows of one bucket, as arrays."""
+"""What a batch does to the rows of a target's buckets, as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,14 +11,18 @@ from replicator.compiled import Integers, Truths
 from replicator.rows.lines import Lines, joined
 from replicator.rows.row_block import RowBlock
 
+_BUCKET_BITS = 16
+"""A target has far fewer buckets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
     """Changes of rows in the order of arrival: an entry for each.
 
     ``event`` is the index of the event that an entry is of, ``before`` and ``after`` the images of
-    the row, -1 where there is none: then the row came or went, or did so for this bucket. ``lines``
-    and ``keys`` are those of the images (`replicator.rows.row_block.RowBlock`).
+    the row, -1 where there is none: then the row came or went, or did so for these buckets.
+    ``lines`` and ``keys`` are those of the images (`replicator.rows.row_block.RowBlock`),
+    ``bucket`` is the bucket of each image.
     """
 
     event: Integers
@@ -26,6 +30,7 @@ class Entries:
     after: Integers
     lines: Lines
     keys: Lines
+    bucket: Integers
 
     def __len__(self) -> int:
         return len(self.event)
@@ -34,13 +39,39 @@ class Entries:
         """Some of the entries."""
         if chosen.all():
             return self
-        return Entries(
-            self.event[chosen], self.before[chosen], self.after[chosen], self.lines, self.keys
+        return replace(
+            self,
+            event=self.event[chosen],
+            before=self.before[chosen],
+            after=self.after[chosen],
         )
 
+    def touched(self, source: Integers) -> list[tuple[int, int]]:
+        """Sources and the buckets that rows of theirs came to or left; ``source`` is each event's.
 
-def by_bucket(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> dict[int, Entries]:
-    """The entries of a target's rows, for those of its ``buckets`` that are ``own`` and have any.
+        Both are numbers.
+        """
+        pairs = []
+        for images in (self.before, self.after):
+            there = images >= 0
+            of = source[self.event[there]]
+            pairs.append(of << _BUCKET_BITS | self.bucket[images[there]])
+        found = np.unique(np.concatenate(pairs)).tolist()
+        return [(pair >> _BUCKET_BITS, pair & (1 << _BUCKET_BITS) - 1) for pair in found]
+
+    def of_buckets(self, events: Mapping[int, Truths]) -> Entries:
+        """What is left for some buckets, and for each of them of some events only."""
+        before, after = np.full_like(self.before, -1), np.full_like(self.after, -1)
+        for bucket, chosen in events.items():
+            taken = chosen[self.event]
+            for images, left in ((self.before, before), (self.after, after)):
+                here = taken & (images >= 0) & (self.bucket[images] == bucket)
+                left[here] = images[here]
+        return replace(self, before=before, after=after).these((before >= 0) | (after >= 0))
+
+
+def entries_of(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> Entries:
+    """The entries of a target's rows in those of its ``buckets`` that are ``own``.
 
     The ``event`` of a block's rows is the index of the event among all of the batch.
     """
@@ -59,20 +90,13 @@ def by_bucket(blocks: Sequence[RowBlock], buckets: int, own: frozenset[int]) -> 
     lines = joined([block.lines for block in blocks])
     same = all(block.keys is block.lines for block in blocks)
     keys = lines if same else joined([block.keys for block in blocks])
-    whole = Entries(event, before, after, lines, keys)
-    if buckets == 1:
-        return {0: whole} if len(whole) else {}
-    bucket = np.concatenate([block.hashes for block in blocks]) % np.uint32(buckets)
-    found = {}
-    for number in sorted(own):
-        goes = (before >= 0) & (bucket[before] == number)
-        comes = (after >= 0) & (bucket[after] == number)
-        of_bucket = Entries(
-            event, np.where(goes, before, -1), np.where(comes, after, -1), lines, keys
-        ).these(goes | comes)
-        if len(of_bucket):
-            found[number] = of_bucket
-    return found
+    hashes = np.concatenate([block.hashes for block in blocks])
+    bucket = (hashes % np.uint32(buckets)).astype(np.int64)
+    whole = Entries(event, before, after, lines, keys, bucket)
+    if len(own) == buckets:
+        return whole
+    every = np.ones(int(event.max(initial=-1)) + 1, np.bool_)
+    return whole.of_buckets(dict.fromkeys(own, every))
 
 
 def _moved(images: Integers, by: int) -> Integers:

@@ -16,10 +16,11 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
 from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach, take_settings
+from replicator.downstream.columns import TargetTable
 from replicator.downstream.watermarks import BucketKey, Expected
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, LeftOut, Outcome
-from replicator.pipeline.bucket import BucketWork, apply_bucket
-from replicator.pipeline.entries import Entries, by_bucket
+from replicator.pipeline.batch import ApplySettings, LeftOut, Outcome, TargetOutcome
+from replicator.pipeline.buckets import TargetWork, apply_buckets
+from replicator.pipeline.entries import Entries, entries_of
 from replicator.pipeline.net_columns import PlanNumbers
 from replicator.pipeline.placement import Share
 from replicator.pipeline.plan import TablePlan
@@ -68,19 +69,19 @@ class Part:
 
 @dataclass(slots=True)
 class DecodedPart:
-    """The rows of a part's buckets, by (target number, bucket).
+    """The rows of a part's buckets, by target number.
 
     ``failures``: of targets with an event that could not be read. ``left_out``: the changes that
     the rules of a shard left out.
     """
 
-    entries: dict[tuple[int, int], Entries] = field(default_factory=dict)
-    failures: list[BucketOutcome] = field(default_factory=list)
+    entries: dict[int, Entries] = field(default_factory=dict)
+    failures: list[TargetOutcome] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def apply_part(part: Part) -> tuple[BucketOutcome | LeftOut, ...]:
-    """Decode the events and apply the buckets, each in a transaction of its own."""
+def apply_part(part: Part) -> tuple[TargetOutcome | LeftOut, ...]:
+    """Decode the events and apply them, each target's in a transaction of its own."""
     take_settings(*part.job.crash)
     reach(CrashPoint.PART_RECEIVED)
     outcomes = tuple(_outcomes(part, decode_part(part)))
@@ -107,8 +108,9 @@ def decode_part(part: Part) -> DecodedPart:
             of_target.append(replace(block, event=indexes[block.event]))
     targets = {plan.target.number: plan.target for plan in part.job.plans}
     for number, of_target in blocks.items():
-        buckets = by_bucket(of_target, targets[number].buckets, part.share[number])
-        decoded.entries.update(((number, bucket), rows) for bucket, rows in buckets.items())
+        rows = entries_of(of_target, targets[number].buckets, part.share[number])
+        if len(rows):
+            decoded.entries[number] = rows
     return decoded
 
 
@@ -174,7 +176,7 @@ def _reading(plan: TablePlan) -> _Reading:
 _decoder = lru_cache(maxsize=4096)(CompiledDecoder)
 
 
-def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> BucketOutcome:
+def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> TargetOutcome:
     for place, index in enumerate(indexes.tolist()):
         plan = part.job.plans[int(part.events.plan[index])]
         try:
@@ -183,9 +185,8 @@ def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> BucketOu
             transaction = int(part.events.transaction[index])
             ordinal = int(part.events.ordinal[index])
             file, offset = transaction >> OFFSET_BITS, transaction & ((1 << OFFSET_BITS) - 1)
-            return BucketOutcome(
+            return TargetOutcome(
                 plan.target.number,
-                -1,
                 _outcome_of(error),
                 message=f"{plan.member}: row event {ordinal} of the transaction that begins at"
                 f" offset {offset} of binlog file number {file} cannot be"
@@ -201,7 +202,7 @@ def _outcome_of(error: Exception) -> Outcome:
     return Outcome.UNFILTERED if isinstance(error, FilterError) else Outcome.UNDECODABLE
 
 
-def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome | LeftOut]:
+def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome | LeftOut]:
     job = part.job
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
     # watermarks past the event. One of them tells.
@@ -210,27 +211,35 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[BucketOutcome | Left
     unreadable = {failure.target for failure in decoded.failures}
     numbers = PlanNumbers(job.plans)
     targets = {plan.target.number: plan.target for plan in job.plans}
-    for (target, bucket), entries in sorted(decoded.entries.items()):
+    for target, entries in sorted(decoded.entries.items()):
         if target in unreadable:
             continue
-        ends = {
-            job.sources[source]: watermark
-            for (source, number), watermark in job.ends.items()
-            if number == target
-        }
-        table = targets[target]
-        sources = np.unique(part.events.source[entries.event]).tolist()
-        left = {
-            name: job.left.get((name, table.name, bucket), NOTHING_APPLIED)
-            for name in (job.sources[source] for source in sources)
-        }
-        expected = Expected(job.revision, left)
-        shared = target in job.shared
-        work = BucketWork(
-            table, bucket, entries, part.events, job.sources, numbers, ends, expected, shared
-        )
-        outcome = apply_bucket(work, job.settings)
+        outcome = apply_buckets(_work(part, targets[target], entries, numbers), job.settings)
         yield outcome
         if outcome.outcome is Outcome.UNREACHABLE:
-            # Each further bucket would wait as long; the whole batch is to be applied again.
+            # Each further target would wait as long; the whole batch is to be applied again.
             return
+
+
+def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers) -> TargetWork:
+    job = part.job
+    ends = {
+        job.sources[source]: watermark
+        for (source, number), watermark in job.ends.items()
+        if number == target.number
+    }
+    touched = ((job.sources[at], bucket) for at, bucket in entries.touched(part.events.source))
+    left = {
+        (source, bucket): job.left.get((source, target.name, bucket), NOTHING_APPLIED)
+        for source, bucket in touched
+    }
+    return TargetWork(
+        target,
+        entries,
+        part.events,
+        job.sources,
+        plans,
+        ends,
+        Expected(job.revision, left),
+        target.number in job.shared,
+    )

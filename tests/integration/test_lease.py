@@ -298,9 +298,10 @@ def test_a_bucket_that_is_out_of_step_is_not_written(merge: Merge, lost: str) ->
     first = merge.record("INSERT INTO a.t VALUES (1)")
     (outcome,) = merge.apply(first).outcomes
     source = f"{merge.name}_a"
-    key = (source, TableName(merge.name, "t"), outcome.bucket)
+    [((_, bucket), mark)] = outcome.left.items()
+    key = (source, TableName(merge.name, "t"), bucket)
     batch = merge.record("INSERT INTO a.t VALUES (1)")
-    batch.left = {key: outcome.left[source]}
+    batch.left = {key: mark}
     table = merge.settings.watermark_table
     harm = {
         "watermark": f"UPDATE {table} SET transaction_key = 1, ordinal = 0",

@@ -30,16 +30,16 @@ def test_buckets_without_a_watermark_are_made_once() -> None:
 
 def test_a_batch_expects_what_the_one_before_has_left() -> None:
     marks = BucketWatermarks({("a", T, 0): FIRST})
-    marks.left(T, 0, {"a": SECOND})
+    marks.left(T, {("a", 0): SECOND})
     assert marks.of([("a", T, 0)]) == {("a", T, 0): SECOND}
 
 
 def test_what_was_moved_since_it_was_verified_is_verified_again() -> None:
     marks = BucketWatermarks({("a", T, 0): FIRST})
     assert marks.moved == {}
-    marks.left(T, 0, {"a": FIRST})
+    marks.left(T, {("a", 0): FIRST})
     looked_at = marks.moved
-    marks.left(T, 0, {"a": SECOND})
+    marks.left(T, {("a", 0): SECOND})
     marks.verified(looked_at)
     assert marks.moved == {("a", T, 0): SECOND}
     marks.verified(marks.moved)

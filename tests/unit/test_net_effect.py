@@ -90,6 +90,7 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
         np.ascontiguousarray(numbers[:, 1]),
         lines_of([line(row) or b"" for _, row in images]),
         lines_of([(key(row) if p.key else line(row)) or b"" for p, row in images]),
+        np.zeros(len(images), np.int64),
     )
     plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
     safe = np.array(in_safe_mode, np.bool_)

@@ -42,7 +42,7 @@ def names(event: ast.expr) -> Iterator[str]:
     elif isinstance(event, ast.IfExp):
         yield from names(event.body)
         yield from names(event.orelse)
-    elif ast.unparse(event) == "f'rows.{bucket.outcome.value}'":
+    elif ast.unparse(event) == "f'rows.{failed.outcome.value}'":
         yield from (f"rows.{outcome}" for outcome in OUTCOMES)
     else:
         pytest.fail(f"line {event.lineno}: the test can't tell the names of {ast.unparse(event)}")

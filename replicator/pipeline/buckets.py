@@ -1,4 +1,4 @@
-"""One bucket of one target: its rows and its watermarks in one transaction, tried until it
+"""Buckets of one target: their rows and their watermarks in one transaction, tried until it
 holds."""
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from replicator.downstream.noted_keys import note_keys
 from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
-from replicator.downstream.watermarks import Expected, lock_watermarks, save_watermarks
+from replicator.downstream.watermarks import (
+    BucketMarks,
+    Expected,
+    lock_watermarks,
+    save_watermarks,
+)
 from replicator.downstream.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
-from replicator.pipeline.batch import ApplySettings, BucketOutcome, Outcome
+from replicator.pipeline.batch import ApplySettings, Outcome, TargetOutcome
 from replicator.pipeline.entries import Entries
 from replicator.pipeline.net_columns import PlanNumbers, net_changes
 from replicator.pipeline.net_effect import DuplicateKeyError
@@ -44,17 +49,16 @@ page "TiDB Configuration File"), by error code."""
 
 
 @dataclass(frozen=True, slots=True)
-class BucketWork:
-    """The rows of a batch for one bucket, in the order of arrival.
+class TargetWork:
+    """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
     ``events`` are those that ``entries`` name by their indexes, ``sources`` the names of their
     sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the batch
-    brings the target to; ``expected`` what the bucket must have before that, of the sources that
-    the entries are of. ``shared``: the target has several members.
+    brings the target to; ``expected`` what the buckets must have before that, of the sources and
+    buckets that have entries. ``shared``: the target has several members.
     """
 
     target: TargetTable
-    bucket: int
     entries: Entries
     events: RawEvents
     sources: Sequence[str]
@@ -64,11 +68,11 @@ class BucketWork:
     shared: bool = False
 
 
-def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
-    """Write a bucket, exactly once however often it is called with the same rows.
+def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
+    """Write the buckets, exactly once however often it is called with the same rows.
 
-    A lost connection, also one that is lost during COMMIT, is answered by doing the bucket
-    again: its watermarks tell what it has. What the target refuses comes back as an outcome.
+    A lost connection, also one that is lost during COMMIT, is answered by doing them
+    again: their watermarks tell what they have. What the target refuses comes back as an outcome.
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
@@ -87,22 +91,21 @@ def apply_bucket(work: BucketWork, settings: ApplySettings) -> BucketOutcome:
         return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
 
 
-def _attempt(work: BucketWork, settings: ApplySettings, exact: bool) -> BucketOutcome:
+def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
     harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
     with transaction(settings.address, *harmless) as session:
         return _write(session, work, settings, exact=exact)
 
 
 def _write(
-    session: Session, work: BucketWork, settings: ApplySettings, *, exact: bool
-) -> BucketOutcome:
+    session: Session, work: TargetWork, settings: ApplySettings, *, exact: bool
+) -> TargetOutcome:
     name = work.target.name
     own, watermarks = lock_watermarks(
-        session, settings.watermark_table, settings.fence, name, work.bucket, work.expected
+        session, settings.watermark_table, settings.fence, name, work.expected
     )
     events = work.events
-    later = events.later_than([watermarks.get(source) for source in work.sources])
-    fresh = work.entries.these(later[work.entries.event])
+    fresh = _fresh(work, watermarks)
     safe = events.before([settings.safe_until.get(source, 0) for source in work.sources])
     changes = net_changes(fresh, events.plan, safe, work.plans)
     if work.shared and settings.noted_table:
@@ -118,20 +121,36 @@ def _write(
     if safe[work.entries.event].any():
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
-    moved = {s: work.ends[s] for s in own if work.ends[s] > watermarks[s]}
+    moved = {
+        (source, bucket): work.ends[source]
+        for source, bucket in own
+        if work.ends[source] > watermarks[source, bucket]
+    }
     if moved:
-        save_watermarks(session, settings.watermark_table, name, work.bucket, moved)
+        save_watermarks(session, settings.watermark_table, name, moved)
     reach(CrashPoint.WATERMARKS_WRITTEN)
     session.run(b"COMMIT")
     reach(CrashPoint.BUCKET_COMMITTED)
-    return BucketOutcome(
+    return TargetOutcome(
         target=work.target.number,
-        bucket=work.bucket,
         outcome=Outcome.DONE,
         skipped=len(work.entries) - len(fresh),
         left={**own, **moved},
         **asdict(counts),
     )
+
+
+def _fresh(work: TargetWork, watermarks: BucketMarks) -> Entries:
+    """What the buckets do not have yet."""
+    sources: dict[int, dict[str, Watermark]] = {}
+    for (source, bucket), watermark in watermarks.items():
+        sources.setdefault(bucket, {})[source] = watermark
+    marks = {bucket: tuple(map(of.get, work.sources)) for bucket, of in sources.items()}
+    later = {of: work.events.later_than(of) for of in set(marks.values())}
+    if len(later) == 1:
+        (everywhere,) = later.values()
+        return work.entries.these(everywhere[work.entries.event])
+    return work.entries.of_buckets({bucket: later[of] for bucket, of in marks.items()})
 
 
 def _note(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
@@ -142,23 +161,22 @@ def _note(session: Session, target: TargetTable, table: str, group: NetChanges) 
 
 
 def _duplicate(
-    work: BucketWork, message: str, members: tuple[Member, ...], row: bytes
-) -> BucketOutcome:
+    work: TargetWork, message: str, members: tuple[Member, ...], row: bytes
+) -> TargetOutcome:
     return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, message, members, row)
 
 
 def _failed(
-    work: BucketWork,
+    work: TargetWork,
     outcome: Outcome,
     code: int,
     message: str,
     members: tuple[Member, ...] = (),
     row: bytes = b"",
-) -> BucketOutcome:
+) -> TargetOutcome:
     advice = _TOO_LARGE.get(code)
-    return BucketOutcome(
+    return TargetOutcome(
         target=work.target.number,
-        bucket=work.bucket,
         outcome=outcome,
         code=code,
         message=f"{message}: {advice}" if advice else message,
