@@ -156,7 +156,7 @@ class Writer(Section):
     """Parts that the key space is divided into, 1 to 64: that many transactions write at the
     same time, each remembering on its own how far it came. More use more connections and cores
     of the target."""
-    batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] = 16 << 20
+    batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] = 64 << 20
     """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
     like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster
     when far behind, and takes more memory and larger transactions."""

@@ -50,14 +50,15 @@ class Generation:
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
     followed, unless shards are copied once more; both stay as they were in the end. What is done is
-    added to ``counts``, what is learned to ``learned``. ``blocked`` parts of the task do not go on
-    in it, nor do ``away`` sources, to which it adds.
+    added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
+    and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
+    nor do ``away`` sources, to which it adds.
     """
 
     def __init__(
         self,
         task: Task,
-        spark: SparkContext,
+        spark: Callable[[anyio.Event], Awaitable[SparkContext | None]],
         counts: TaskCounts,
         lease: Lease,
         blocked: Parts,
@@ -68,6 +69,7 @@ class Generation:
         self._running: RunningTask | None = None
         self._task = task
         self._spark = spark
+        self._context: SparkContext | None = None
         self.counts = counts
         self._lease = lease
         self.blocked = blocked
@@ -121,7 +123,6 @@ class Generation:
         await self._look_at_sources()
         async with resources_of(
             task,
-            self._spark,
             self.counts,
             self._lease,
             self.blocked,
@@ -140,7 +141,9 @@ class Generation:
                 _takes_load_data, address_of(task.target_database), task.meta_schema
             )
             if task.task_mode != "incremental":
-                copy = self.copy = _full_copy(resources, load_data=load_data)
+                if (spark := await self._spark_unless(stop)) is None:
+                    return False
+                copy = self.copy = _full_copy(resources, spark, load_data=load_data)
                 started.set()
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop) or self.finished:
@@ -162,8 +165,11 @@ class Generation:
             )
             moved = MovedRows(resources, starts, safe_until)
             await moved.look_up()
+            if (spark := await self._spark_unless(stop)) is None:
+                return False
             self._running = await wire(
                 resources,
+                spark,
                 starts,
                 stopped,
                 moved.safe_until,
@@ -172,6 +178,13 @@ class Generation:
             )
             await self._follow(self._running, moved, stop, started)
             return not stop.is_set()
+
+    async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
+        """Spark, which may have started beside all that goes before; None as soon as ``stop``."""
+        if self._context is None:
+            self._log.info("task.step", step="spark")
+            self._context = await self._spark(stop)
+        return self._context
 
     async def _look_at_sources(self) -> None:
         """Find out who is away. Raises DatabaseUnavailableError where nobody is left to go on."""
@@ -246,13 +259,13 @@ class Generation:
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
-def _full_copy(resources: Resources, *, load_data: bool) -> FullCopy:
+def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) -> FullCopy:
     return FullCopy(
         resources.task,
         resources.setups,
         resources.registry,
         resources.meta,
-        resources.spark,
+        spark,
         resources.counts.copy,
         resources.blocked,
         load_data=load_data,

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import structlog
-from pyspark import SparkContext
 
 from actors.backoff import Backoff
 from actors.control.protocol import Reply, Request
@@ -212,11 +211,7 @@ class TaskSupervisor:
                 raise self._keeper.lost
             if not await self._prepare():
                 return Stop() if self._wish == "stop" else Pause()
-            self._log.info("task.step", step="spark")
-            spark = await self._spark.context_unless(self._wished)
-            if spark is None:
-                return Stop() if self._wish == "stop" else Pause()
-            finished = await self._run_generation(spark, started)
+            finished = await self._run_generation(started)
         except FatalError as error:
             return Failed(error)
         except LeaseLostError as error:
@@ -258,11 +253,11 @@ class TaskSupervisor:
         self._prepared = True
         return True
 
-    async def _run_generation(self, spark: SparkContext, started: anyio.Event) -> bool:
+    async def _run_generation(self, started: anyio.Event) -> bool:
         """Whether all is done. Of several errors of its actors the weightiest is raised."""
         generation = self._generation = Generation(
             self._task,
-            spark,
+            self._spark.context_unless,
             self._counts,
             self._lease,
             self._parts.blocked,

@@ -81,7 +81,6 @@ class Resources:
     """
 
     task: Task
-    spark: SparkContext
     counts: TaskCounts
     setups: Mapping[str, SourceSetup]
     registry: SchemaRegistry
@@ -96,7 +95,6 @@ class Resources:
 @asynccontextmanager
 async def resources_of(
     task: Task,
-    spark: SparkContext,
     counts: TaskCounts,
     lease: Lease,
     blocked: Parts,
@@ -109,7 +107,6 @@ async def resources_of(
     try:
         yield Resources(
             task,
-            spark,
             counts,
             {setup.source: setup for setup in source_setups(task)},
             SchemaRegistry(folds_targets=await folds_names(ddl)),
@@ -146,6 +143,7 @@ class RunningTask:
 
 async def wire(
     resources: Resources,
+    spark: SparkContext,
     starts: Mapping[str, SourceStart],
     stopped: Mapping[str, BinlogPosition | None],
     safe_until: Mapping[str, int],
@@ -174,7 +172,8 @@ async def wire(
 
     settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
     collations = await available_collations(resources.ddl)
-    writer = await _writer(resources, starts, settings, runner, histories, collations, open_items)
+    jobs = JobRunner(spark, settings, registry, meta)
+    writer = await _writer(resources, starts, jobs, runner, histories, collations, open_items)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
         StrategyTools(
@@ -253,7 +252,7 @@ async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) 
 async def _writer(
     resources: Resources,
     starts: Mapping[str, SourceStart],
-    settings: ApplySettings,
+    jobs: JobRunner,
     runner: DdlRunner,
     histories: ChangeHistories,
     collations: Set[str],
@@ -288,7 +287,7 @@ async def _writer(
             columns_of(resources.setups),
             await _row_filters(resources, starts, collations),
         ),
-        JobRunner(resources.spark, settings, registry, meta),
+        jobs,
         runner,
         resources.counts,
     )

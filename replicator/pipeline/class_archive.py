@@ -8,6 +8,7 @@ Source: JEP 350, "Dynamic CDS Archives".
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def archive_of(java_home: str) -> Path:
     """Where the archive for a Java is, or would be. Raises OSError without a folder for it."""
     release = Path(java_home, "release")
     told = release.read_bytes() if release.is_file() else b""
-    described = b"\0".join((java_home.encode(), told, str(SPARK).encode()))
+    # A Java may be known by several names.
+    described = b"\0".join((os.fsencode(Path(java_home).resolve()), told, str(SPARK).encode()))
     key = hashlib.sha256(described + pyspark.__version__.encode()).hexdigest()[:16]
     return cache_folder() / f"spark-classes-{key}.jsa"
 

@@ -8,9 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 
-from pyspark.daemon import manager
+
+def without_packed(paths: list[str], spark: str) -> list[str]:
+    """The places of modules without what Spark puts before them, an archive of its Python modules.
+
+    They are read from their sources then, which takes a second. Where ``spark``, its folder, is
+    the installed package, the same modules are there, already compiled.
+    """
+    installed = os.path.isfile(os.path.join(spark, "__init__.py"))
+    if not installed or os.path.dirname(spark) not in paths:
+        return paths
+    return [path for path in paths if not path.startswith(spark + os.sep)]
+
+
+if __name__ == "__main__":
+    sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
+
+from pyspark.daemon import manager  # noqa: E402  (from the right place)
 
 OLDEST_PYTHON = (3, 11)
 

@@ -23,7 +23,7 @@ from tests.support.task_files import write_task
 
 pytestmark = pytest.mark.slow
 
-STEPS = ["programs", "checks", "lease", "spark", "saved state", "full copy", "sources"]
+STEPS = ["programs", "checks", "lease", "saved state", "spark", "full copy", "sources"]
 
 
 @contextmanager

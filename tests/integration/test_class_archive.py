@@ -59,3 +59,5 @@ def test_without_an_archive_java_is_told_nothing(
     archive.touch()
     assert sharing("/java").startswith(f"'-XX:SharedArchiveFile={archive}' ")
     assert archive_of("/other java") != archive
+    (tmp_path / "known as").symlink_to("/java")
+    assert archive_of(str(tmp_path / "known as")) == archive

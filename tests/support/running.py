@@ -32,7 +32,11 @@ def generation_of(task: config.Task, spark: SparkContext, blocked: Parts = NOTHI
     lease = Lease(task.meta_schema, task.name, this_process())
     away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
     learned = LearnedStructures()
-    return Generation(task, spark, TaskCounts(), lease, blocked, away, learned)
+
+    async def shared(_: anyio.Event) -> SparkContext:
+        return spark
+
+    return Generation(task, shared, TaskCounts(), lease, blocked, away, learned)
 
 
 @asynccontextmanager

@@ -1,0 +1,40 @@
+"""The process that Spark forks its Python workers from, and where it takes its modules from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkContext
+
+from replicator.pipeline.living_job import make_room
+from replicator.pipeline.python_job import run_in_tasks
+from replicator.pipeline.worker_daemon import without_packed
+
+ARCHIVE = "/python/lib/pyspark.zip"
+
+
+def test_workers_have_the_installed_modules_of_spark(spark: SparkContext) -> None:
+    def places(_: int) -> list[str]:
+        import pyspark.serializers
+
+        return [str(pyspark.serializers.__file__), *sys.path]
+
+    make_room(spark)
+    module, *paths = run_in_tasks(spark, 1, places)
+    home = Path(pyspark.__file__).parent
+    assert module == str(home / "serializers.py")
+    assert not [path for path in paths if path.endswith((".zip", ".jar")) and str(home) in path]
+
+
+def test_modules_are_left_packed_where_no_others_are_known_to_be_the_same(tmp_path: Path) -> None:
+    home = tmp_path / "site-packages" / "pyspark"
+    home.mkdir(parents=True)
+    packed, others = [str(home) + ARCHIVE], [str(home.parent), "/ours"]
+    # As with a Spark that was unpacked: its folder is no package.
+    assert without_packed(packed + others, str(home)) == packed + others
+    (home / "__init__.py").touch()
+    assert without_packed(packed + others, str(home)) == others
+    assert without_packed([*packed, "/ours"], str(home)) == [*packed, "/ours"]
+    assert without_packed(packed + others, "") == packed + others
