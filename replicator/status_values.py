@@ -7,7 +7,7 @@ Made here rather than by pydantic: its models of all these take longer to build 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
@@ -25,13 +25,14 @@ def plain(value: object) -> Any:
 
     Times are UTC in ISO 8601.
     """
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    # Most are these, and a status has thousands of values where there are many targets.
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return value
+    return {name: plain(getattr(value, name)) for name in _fields(cast("Any", type(value)))}
 
 
 def shaped(kind: type[T], values: object, place: str = "") -> T:

@@ -67,7 +67,7 @@ class BatchPlanner:
 
     async def batch(self, segments: Iterable[PendingSegment]) -> Batch:
         """The rows of whole segments as one batch. Raises FatalError where rows have no plan."""
-        plans: dict[TablePlan, int] = {}
+        plans = _Numbers()
         sources: dict[str, int] = {}
         found: list[RawEvents] = []
         for segment in segments:
@@ -75,11 +75,9 @@ class BatchPlanner:
                 if part.rows:
                     source = sources.setdefault(part.source, len(sources))
                     found.append(await self._events(plans, source, part, part.rows))
-        return Batch(tuple(plans), tuple(sources), joined(found))
+        return Batch(tuple(plans.plans), tuple(sources), joined(found))
 
-    async def _events(
-        self, plans: dict[TablePlan, int], source: int, part: Part, rows: RowEvents
-    ) -> RawEvents:
+    async def _events(self, plans: _Numbers, source: int, part: Part, rows: RowEvents) -> RawEvents:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
             name = self._registry.target_name(part.target)
@@ -88,7 +86,7 @@ class BatchPlanner:
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
             plan = self._plan(part, member, int(rows.transaction[first]), table_map)
-            numbers[kind] = plans.setdefault(plan, len(plans))
+            numbers[kind] = plans.of(plan)
         return of_part(rows, numbers, source, part.version)
 
     def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
@@ -190,6 +188,22 @@ class BatchPlanner:
             scope=of_target(name),
             ways_out=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
+
+
+class _Numbers:
+    """The plans of a batch, numbered as they are met; by identity, since a plan is much to compare
+    and is asked for with each segment."""
+
+    def __init__(self) -> None:
+        self.plans: list[TablePlan] = []
+        self._numbers: dict[int, int] = {}
+
+    def of(self, plan: TablePlan) -> int:
+        """The number of a plan."""
+        number = self._numbers.setdefault(id(plan), len(self.plans))
+        if number == len(self.plans):
+            self.plans.append(plan)
+        return number
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:

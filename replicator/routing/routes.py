@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from replicator.routing.wildcards import NamePattern, PatternError
+
+KEPT = 1 << 16
+"""Of so many tables it is remembered which rule decides: each is asked for often, and all rules are
+looked at."""
 
 
 class TargetName(NamedTuple):
@@ -60,6 +65,7 @@ class Routes:
         self.rules = tuple(entry.rule for entry in compiled)
         self._of_tables = tuple(entry for entry in compiled if entry.table is not None)
         self._of_schemas = tuple(entry for entry in compiled if entry.table is None)
+        self._known = lru_cache(maxsize=KEPT)(self._find_rule)
 
     def rule_of(self, schema: str, table: str) -> RouteRule | None:
         """Return the rule that decides about a table, None if there is none.
@@ -67,6 +73,9 @@ class Routes:
         A rule with a table pattern precedes rules for whole schemas. Raises `RouteError` if two
         rules of the same level match: which of them was meant cannot be known.
         """
+        return self._known(schema, table)
+
+    def _find_rule(self, schema: str, table: str) -> RouteRule | None:
         matching = [entry.rule for entry in self._of_tables if entry.matches(schema, table)]
         what = f"the table {schema}.{table}"
         return _only(matching, what) or _only(self._schema_rules(schema), what)

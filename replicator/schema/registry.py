@@ -59,6 +59,8 @@ class SchemaRegistry:
         self._member_numbers: dict[Member, int] = {}
         self._target_of: dict[int, int] = {}
         self._present: set[int] = set()
+        self._present_of: dict[int, set[int]] = {}
+        self._sorted: dict[int, tuple[int, ...]] = {}
         self._structures: dict[int, dict[int, Held | _Inherited]] = {}
         self._told: dict[Member, dict[int, Held]] = {}
         self._copied: dict[int, int] = {}
@@ -97,17 +99,32 @@ class SchemaRegistry:
                 number = self._member_numbers[member] = len(self._members)
                 self._members.append(member)
                 self._structures[number] = dict(self._told.get(member, {}))
-            self._target_of[number] = self._target(target)
+            self._withdraw(number)
+            routed = self._target_of[number] = self._target(target)
             self._present.add(number)
+            self._present_of.setdefault(routed, set()).add(number)
+            self._sorted.pop(routed, None)
             return number
 
     def leave(self, member: int) -> None:
         """Remove a member whose table is gone; its number and past structures stay."""
-        self._present.discard(member)
+        with self._lock:
+            self._withdraw(member)
+
+    def _withdraw(self, member: int) -> None:
+        if member in self._present:
+            self._present.remove(member)
+            self._present_of[self._target_of[member]].remove(member)
+            self._sorted.pop(self._target_of[member], None)
 
     def members_of(self, target: int) -> tuple[int, ...]:
         """The members that are routed to a target now, of all sources."""
-        return tuple(sorted(m for m in tuple(self._present) if self._target_of[m] == target))
+        with self._lock:
+            # Asked for with each batch, and there may be thousands.
+            found = self._sorted.get(target)
+            if found is None:
+                found = self._sorted[target] = tuple(sorted(self._present_of.get(target, ())))
+            return found
 
     def sources(self) -> frozenset[str]:
         """The sources that have members now."""

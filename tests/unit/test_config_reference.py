@@ -55,7 +55,7 @@ def test_what_is_supported_is_told_by_task_mode() -> None:
     "row",
     [
         "| `buckets` | whole number | `4` |",
-        "| `batch-bytes` | size | `16MiB` |",
+        "| `batch-bytes` | size | `64MiB` |",
         "| `chunk-filesize` | size | `64MiB` |",
         "| `password` | text, secret |",
     ],

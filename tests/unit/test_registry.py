@@ -34,6 +34,13 @@ def test_a_member_keeps_its_number_when_it_comes_back() -> None:
     assert registry.members_of(registry.target(TARGET)) == (first, second)
     assert registry.members_in("a") == (first, second)
     assert registry.members_in("b") == ()
+    other = TableName(TARGET.schema, "other")
+    assert registry.join(member("t1"), other) == first
+    assert registry.members_of(registry.target(TARGET)) == (second,)
+    assert registry.members_of(registry.target(other)) == (first,)
+    registry.leave(first)
+    registry.leave(first)
+    assert registry.members_of(registry.target(other)) == ()
 
 
 def known(*columns: str) -> Held:
