@@ -77,7 +77,8 @@ class SourceStatus:
     ``lag_seconds``: the age of the newest event read, 0 when all is read, None before the first
     one; of a source that is not read for now, not more than the time since all of it was.
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
-    restart begins at; None while it is not known.
+    restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
+    that are prepared, and neither committed nor rolled back as far as was read.
     """
 
     source: str
@@ -91,6 +92,7 @@ class SourceStatus:
     bytes: int = 0
     reconnects: int = 0
     distance: BinlogDistance | None = None
+    prepared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

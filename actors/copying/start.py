@@ -12,8 +12,9 @@ from actors.reading.first_landmark import landmark_before
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
+from actors.saved_position import saved_position
 from actors.task_setup import SourceSetup
-from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import Checkpoint, MetaStore
@@ -100,10 +101,7 @@ def resumed(checkpoint: Checkpoint) -> CopyStart:
         for record in checkpoint.members
         if record.held.structure is not None
     )
-    saved = None
-    if checkpoint.file:
-        place = BinlogPosition(checkpoint.file, checkpoint.offset)
-        saved = SourcePosition(place, checkpoint.gtid, checkpoint.landmark)
+    saved = saved_position(checkpoint) if checkpoint.file else None
     return CopyStart(members, saved, checkpoint.server)
 
 

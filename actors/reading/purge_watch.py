@@ -32,7 +32,8 @@ class BinlogNeed:
 
     ``waits_for`` is empty where the position advances by itself; ``locks`` are the open ones,
     ``held`` the targets of which something is held. ``stopped``: the source is not read now.
-    ``idle``: its stream, where that has all there is.
+    ``idle``: its stream, where that has all there is. ``prepared``: where the XA transactions stand
+    that wait for their outcome.
     """
 
     position: BinlogPosition
@@ -41,6 +42,7 @@ class BinlogNeed:
     held: tuple[str, ...] = ()
     stopped: bool = False
     idle: IdleStream | None = None
+    prepared: tuple[BinlogPosition, ...] = ()
 
 
 class PurgeWatch:
@@ -61,7 +63,7 @@ class PurgeWatch:
         self._connections = {source: Connection(a) for source, a in addresses.items()}
         self._need = need
         self._idle = IdleStreams()
-        self._told: dict[str, int] = {}
+        self._told: dict[tuple[str, bool], int] = {}
         self._refused: set[str] = set()
         self._gone: set[str] = set()
         self._log = structlog.get_logger()
@@ -95,6 +97,7 @@ class PurgeWatch:
         if end is not None:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
         files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
+        self._look_at_prepared(source, need, files)
         found = distance(need.position, files)
         if found is None:
             self.distances.pop(source, None)
@@ -102,21 +105,42 @@ class PurgeWatch:
                 self._fail(source, _purged(source, need, files), need)
             return
         self.distances[source] = found
-        near = need.waits_for and found.files_behind > 0 and found.files_left <= NEAR_FILES
-        if not near:
-            self._told.pop(source, None)
-        elif self._told.get(source) != found.files_left:
-            self._told[source] = found.files_left
+        reason = f"{need.waits_for}: the source must be read again from this position"
+        waits = found if need.waits_for else None
+        self._tell((source, False), need, need.position, waits, reason)
+
+    def _look_at_prepared(self, source: str, need: BinlogNeed, files: list[BinlogFile]) -> None:
+        oldest = min(need.prepared, default=None, key=lambda at: at.key)
+        found = None if oldest is None else distance(oldest, files)
+        reason = (
+            "XA transactions are prepared, the oldest at this position: when its file is gone, a"
+            " task that starts or connects anew can't carry it over any more"
+        )
+        self._tell((source, True), need, oldest or need.position, found, reason)
+
+    def _tell(
+        self,
+        key: tuple[str, bool],
+        need: BinlogNeed,
+        position: BinlogPosition,
+        found: Distance | None,
+        reason: str,
+    ) -> None:
+        """Warn where a position is near to being purged, once for each file that goes."""
+        if found is None or not found.files_behind or found.files_left > NEAR_FILES:
+            self._told.pop(key, None)
+        elif self._told.get(key) != found.files_left:
+            self._told[key] = found.files_left
             self._log.warning(
                 "source.purge-near",
-                source=source,
-                position=str(need.position),
+                source=key[0],
+                position=str(position),
                 files_left=found.files_left,
                 files_behind=found.files_behind,
                 bytes_behind=found.bytes_behind,
                 locks=list(need.locks),
                 held=list(need.held),
-                reason=f"{need.waits_for}: the source must be read again from this position",
+                reason=reason,
             )
 
     def _compare(self, source: str, idle: IdleStream | None, end: BinlogPosition) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Never
 
 import anyio
@@ -21,6 +21,8 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.online_ddl import OnlineDdl
+from actors.reading.prepared_transactions import PreparedBefore
+from actors.reading.reader_progress import ReaderProgress
 from actors.reading.side_effects import SideEffects
 from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
@@ -35,6 +37,7 @@ from replicator.binlog.row_events import RowEvents
 from replicator.binlog.segment import RouteSlot, Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
+from replicator.binlog.xa import UnknownTransactionError
 from replicator.crashpoints import CrashPoint, reach
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
@@ -68,36 +71,6 @@ class SourceSettings:
     accepts_cascades: bool = False
     columns: ColumnRules = NO_COLUMN_RULES
     copied: bool = False
-
-
-@dataclass(slots=True)
-class ReaderProgress:
-    """How far a reader is, for `status`. ``reports``: how often the source said that it is all."""
-
-    state: str = "starting"
-    position: SourcePosition | None = None
-    timestamp: int = 0
-    behind: bool = True
-    reports: int = 0
-    error: str = ""
-    all_read_at: float = 0.0
-
-    def lag(self) -> float | None:
-        """Seconds between the newest event read and now, by both clocks; None before the first.
-
-        0 once the source has reported that there is no more. When it is not read any longer, from
-        then on, as the source may go on.
-        """
-        if not self.behind:
-            return 0.0
-        newest = max(self.timestamp, self.all_read_at)
-        return max(0.0, time.time() - newest) if newest else None
-
-    def leave(self, state: str, error: str = "") -> None:
-        """Note that the source is not read for now."""
-        if not self.behind:
-            self.all_read_at = time.time()
-        self.state, self.behind, self.error = state, True, error
 
 
 class SourceReader(Actor[Never]):
@@ -155,6 +128,14 @@ class SourceReader(Actor[Never]):
         self._resume_after: Place | None = None
         self._unfinished: Statement | None = None
         self._stream: BinlogStream | None = None
+        self._make_stream = partial(
+            BinlogStream,
+            settings.address,
+            server_id=settings.server_id,
+            limits=settings.limits,
+            expected=settings.upstream,
+        )
+        self._prepared = PreparedBefore(settings.source, self._make_stream)
         self._limiter = anyio.CapacityLimiter(1)
         self._uncopied: TableName | None = None
         self._waiting = anyio.CancelScope()
@@ -204,6 +185,7 @@ class SourceReader(Actor[Never]):
         """Close the connection, which also ends a read in progress in the thread."""
         self.progress.leave("stopped", self.progress.error)
         self._side_effects.close()
+        self._prepared.close()
         if self._stream is not None:
             self._stream.close()
 
@@ -218,14 +200,8 @@ class SourceReader(Actor[Never]):
     async def _open(self) -> None:
         if self._stream is not None:
             self._stream.close()
-        stream = self._stream = BinlogStream(
-            self.settings.address,
-            self._start,
-            server_id=self.settings.server_id,
-            route=self._route,
-            limits=self.settings.limits,
-            resume_after=self._resume_after,
-            expected=self.settings.upstream,
+        stream = self._stream = self._make_stream(
+            self._start, route=self._route, resume_after=self._resume_after
         )
         try:
             server = await anyio.to_thread.run_sync(
@@ -236,6 +212,7 @@ class SourceReader(Actor[Never]):
             raise
         except BinlogError as error:
             raise source_fault(self.settings.source, self._start, error) from error
+        self._prepared.tell_purged(stream.purged)
         self._statements.follow(server)
         self.progress.state = "reading"
         self.progress.error = ""
@@ -250,6 +227,9 @@ class SourceReader(Actor[Never]):
                     segment = await anyio.to_thread.run_sync(
                         self._stream.read_segment, limiter=self._limiter, abandon_on_cancel=True
                     )
+            except UnknownTransactionError as error:
+                await self._look_back(error)
+                return
             except BinlogError as error:
                 raise self._fault(error) from error
             if segment is None:
@@ -261,6 +241,15 @@ class SourceReader(Actor[Never]):
             if self._readings > readings:
                 # The server lets one of us read at a time.
                 return
+
+    async def _look_back(self, missing: UnknownTransactionError) -> None:
+        """Find what was prepared before reading began, to go on with that."""
+        assert self._stream is not None
+        self._stream.close()
+        find = partial(self._prepared.find, self._start, missing)
+        self._start = await anyio.to_thread.run_sync(
+            find, limiter=self._limiter, abandon_on_cancel=True
+        )
 
     def _fault(self, error: BinlogError) -> FatalError:
         if not isinstance(error, UncopiedMemberError):

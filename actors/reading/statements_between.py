@@ -15,6 +15,7 @@ from actors.task_setup import (
 )
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.prepared import PreparedPlaces
 from replicator.binlog.segment import Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
@@ -47,6 +48,7 @@ async def statements_between(
         route=lambda _schema, _table, _types: None,
         limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
         expected=server,
+        places=PreparedPlaces(),
     )
     try:
         return await anyio.to_thread.run_sync(_read, stream, end, pick, abandon_on_cancel=True)

@@ -13,6 +13,7 @@ from actors.messages import GroupSaved
 from actors.reading.first_landmark import landmark_before
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
+from actors.saved_position import saved_position
 from actors.target_clash import refuse_clash
 from actors.task.changed_task import (
     PESSIMISTIC,
@@ -184,12 +185,12 @@ def _from_checkpoint(
         )
     members = _join_members(registry, checkpoint)
     states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
-    position = SourcePosition(
-        BinlogPosition(checkpoint.file, checkpoint.offset), checkpoint.gtid, checkpoint.landmark
-    )
+    position = saved_position(checkpoint)
     by_gtid = setup.use_gtid and checkpoint.gtid
     return SourceStart(
-        read_from=GtidStart(checkpoint.gtid, checkpoint.landmark) if by_gtid else position,
+        read_from=GtidStart(position.gtid, position.landmark, position.prepared)
+        if by_gtid
+        else position,
         resume=position,
         server=server,
         groups={

@@ -134,6 +134,7 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
         position=str(progress.position.binlog) if progress.position else "",
         gtid=progress.position.gtid if progress.position else "",
+        prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
         applied_position=str(applied.binlog) if applied else "",
         saved_position=saved,
         lag_seconds=None if lag is None else round(lag, 1),

@@ -373,4 +373,7 @@ def _need(
         locks = tuple(lock.id for lock in coordination.open_locks())
         reasons.insert(0, "locks are open")
     idle = units[source].reader.idle
-    return BinlogNeed(position.binlog, " and ".join(reasons), locks, held, idle=idle)
+    waits_for = " and ".join(reasons)
+    return BinlogNeed(
+        position.binlog, waits_for, locks, held, idle=idle, prepared=position.prepared
+    )

@@ -385,6 +385,7 @@ class BatchedWriter(Actor[WriterMessage]):
             gtid=position.gtid,
             server=self._servers[source],
             landmark=position.landmark,
+            prepared=tuple(map(str, position.prepared)),
             members=members,
             groups=states,
             open_items=self._trackers[source].open_items,

@@ -9,10 +9,12 @@ from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.ordinary_course import OrdinaryCourse
 from replicator.binlog.position import SourcePosition
+from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
 from replicator.binlog.reading_state import ReadingState
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
 from replicator.binlog.table_routes import Route, TableRoutes
+from replicator.binlog.xa import UnknownTransactionError
 from replicator.mysql.identity import Landmark
 from replicator.watermark import Place
 
@@ -30,12 +32,13 @@ class SegmentAssembler:
         limits: SegmentLimits,
         resume_after: Place | None = None,
         checksums: bool = True,
+        prepared: PreparedTransactions | PreparedPlaces | None = None,
     ) -> None:
         """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
 
         ``packets`` is what the events are taken from. ``checksums`` is what the source announced;
         from the first format description on it is what the file says. Row events up to
-        ``resume_after`` are dropped.
+        ``resume_after`` are dropped. ``prepared`` are the XA transactions that are at the start.
         """
         self.packets = packets
         self._state = ReadingState(
@@ -44,6 +47,7 @@ class SegmentAssembler:
             SegmentBuilder(limits),
             located=start is not None,
             resume_after=resume_after,
+            prepared=prepared or PreparedTransactions(),
         )
         self._course = OrdinaryCourse(self._state)
         self._handlers = EventHandlers(self._state)
@@ -71,6 +75,8 @@ class SegmentAssembler:
         """
         try:
             return self._consume()
+        except UnknownTransactionError:
+            raise
         except BinlogError as error:
             raise type(error)(f"Binlog {self._state.files.position}: {error}") from error
 
@@ -116,4 +122,4 @@ class SegmentAssembler:
     def take(self) -> Segment:
         """The segment read since the last call."""
         state = self._state
-        return state.segment.take(state.files.boundary, state.tables, complete=not state.open)
+        return state.segment.take(state.boundary, state.tables, complete=not state.open)

@@ -33,6 +33,7 @@ from replicator.binlog.query_event import (
 from replicator.binlog.reading_state import ReadingState, refuse
 from replicator.binlog.segment import Statement
 from replicator.binlog.table_routes import NOT_REPLICATED, TABLE_ID
+from replicator.binlog.xa_handlers import XaHandlers
 
 _WHOLE_POST_HEADER = slice(HEADER_SIZE, HEADER_SIZE + 13)
 
@@ -62,13 +63,14 @@ class EventHandlers:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
+        self._xa = XaHandlers(state)
         self._handlers = self._build_handlers()
 
     def handle(self, event: bytes) -> bool:
         """Take an event, from its header on, with its checksum."""
         if len(event) < HEADER_SIZE:
             raise BinlogError(f"An event of {len(event)} bytes is too short to be one.")
-        kind, size, end = HEAD.unpack_from(event)
+        _, size, end = HEAD.unpack_from(event)
         files = self._state.files
         position = files.position
         self._state.segment.bytes += size
@@ -78,8 +80,7 @@ class EventHandlers:
             files.check_failed(event)
         if end != position.offset:
             position.end_event(end)
-        handler: Callable[[bytes], bool] = self._handlers[kind]
-        return handler(event)
+        return self._take(event)
 
     def handle_inside(self, event: bytes) -> bool:
         """Take an event of a payload, from its header on; it has no checksum."""
@@ -88,7 +89,12 @@ class EventHandlers:
         self._state.segment.bytes += len(event)
         position.before = position.offset
         checksums = files.cut is not None
-        return self._handlers[event[4]](as_outside(event, position.offset, checksums=checksums))
+        return self._take(as_outside(event, position.offset, checksums=checksums))
+
+    def _take(self, event: bytes) -> bool:
+        if self._state.prepared.collecting and self._xa.collect(event):
+            return False
+        return self._handlers[event[4]](event)
 
     def _build_handlers(self) -> list[Callable[[bytes], bool]]:
         """A method for each event type; its result tells whether the segment is to end."""
@@ -107,7 +113,7 @@ class EventHandlers:
         table[EventType.MARIADB_GTID_LIST] = self._on_gtid_list
         table[EventType.TRANSACTION_PAYLOAD] = self._on_payload
         table[EventType.PARTIAL_UPDATE_ROWS] = self._on_partial_rows
-        table[EventType.XA_PREPARE] = self._on_xa_prepare
+        table[EventType.XA_PREPARE] = self._xa.on_prepare
         for kind in ROW_EVENTS:
             table[kind] = self._on_rows
         for kind in _BETWEEN_GROUPS:
@@ -152,8 +158,8 @@ class EventHandlers:
         state.begin_group(event)
         server_id = SERVER_ID.unpack_from(event, 5)[0]
         group = read_mariadb_gtid(state.files.content(event), server_id)
-        if group.xa:
-            refuse(refusals.XA)
+        if group.prepares:
+            self._xa.begin()
         state.begun = not group.standalone
         state.without_effect = group.without_effect
         state.gtid = group.gtid
@@ -194,6 +200,8 @@ class EventHandlers:
         compressed = event[4] == EventType.MARIADB_QUERY_COMPRESSED
         query = parse_query_event(state.files.content(event), compressed=compressed)
         control = transaction_control(query.sql)
+        if control in (TransactionControl.XA_START, TransactionControl.XA_OUTCOME):
+            return self._xa.on_statement(control, query.sql, event)
         if control is not None:
             return self._on_control(control, event)
         full = not state.begun and state.end_group(event)
@@ -216,8 +224,6 @@ class EventHandlers:
 
     def _on_control(self, control: TransactionControl, event: bytes) -> bool:
         state = self._state
-        if control is TransactionControl.XA_OUTCOME:
-            refuse(refusals.XA)
         rollback = control in (TransactionControl.ROLLBACK, TransactionControl.ROLLBACK_TO)
         if rollback and state.routed:
             refuse(refusals.ROLLBACK)
@@ -225,13 +231,6 @@ class EventHandlers:
             return state.end_group(event)
         state.begun = True
         return False
-
-    def _on_xa_prepare(self, event: bytes) -> bool:
-        state = self._state
-        if not event[HEADER_SIZE]:
-            refuse(refusals.XA)
-        # XA COMMIT … ONE PHASE: an ordinary commit.
-        return state.end_group(event)
 
     def _on_payload(self, event: bytes) -> bool:
         """Put the events inside before the next ones."""

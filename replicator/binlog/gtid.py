@@ -14,6 +14,7 @@ from struct import Struct
 from uuid import UUID
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.position import BinlogPosition
 from replicator.binlog.tagged_gtid import TAG, PackedReader, packed_tag
 from replicator.mysql.identity import Landmark
 
@@ -29,11 +30,12 @@ _TAGGED = 1
 class GtidStart:
     """Where to start in a source's binlog: after all the GTIDs of this set, in its text form.
 
-    ``landmark``: as in `SourcePosition`, where the set was read from the binlog.
+    ``landmark`` and ``prepared``: as in `SourcePosition`, where the set was read from the binlog.
     """
 
     gtid: str
     landmark: Landmark | None = field(default=None, compare=False, repr=False)
+    prepared: tuple[BinlogPosition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ class MariaDBGroup:
     gtid: MariaDBGtid
     standalone: bool
     """One statement follows, with no commit after it."""
-    xa: bool
-    """The prepare, or the outcome, of an XA transaction that is prepared."""
+    prepares: bool
+    """The first phase of an XA transaction, which is in the binlog apart from its outcome."""
     without_effect: bool
     """The first half of an ALTER written in two, or its roll-back."""
 
@@ -52,14 +52,14 @@ def read_mariadb_gtid(body: bytes, server_id: int) -> MariaDBGroup:
     try:
         sequence, domain, flags = _MARIADB.unpack_from(body)
         at = _MARIADB.size + (_GROUP_COMMIT_SIZE if flags & _GROUP_COMMIT_ID else 0)
-        xa = bool(flags & (_PREPARED_XA | _COMPLETED_XA))
+        xa = flags & (_PREPARED_XA | _COMPLETED_XA)
         extra = body[at] if at < len(body) and not xa else 0
     except struct.error as error:
         raise BinlogError("A GTID event is too short.") from error
     return MariaDBGroup(
         gtid=MariaDBGtid(domain, server_id, sequence),
         standalone=bool(flags & _STANDALONE),
-        xa=xa,
+        prepares=bool(flags & _PREPARED_XA),
         without_effect=bool(extra & (_START_ALTER | _ROLLBACK_ALTER)),
     )
 

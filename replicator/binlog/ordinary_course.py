@@ -40,9 +40,11 @@ class OrdinaryCourse:
         """Take events as long as they are ordinary; whether the segment is to end.
 
         Where it is not, the next event needs `EventHandlers`, or is not there yet. It may be one of
-        a payload that the state has then.
+        a payload that the state has then. Of an XA transaction handlers take each event.
         """
         if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:
+            return False
+        if self._state.prepared.collecting:
             return False
         if self._walk(packets, NOT_EXPANDED):
             return True
@@ -60,6 +62,8 @@ class OrdinaryCourse:
 
     def follow_inside(self, payload: Payload) -> bool:
         """The same with what is expanded of a payload."""
+        if self._state.prepared.collecting:
+            return False
         expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
         full = self._walk(_NO_PACKETS, expanded, payload.at, payload.end)
         payload.at = int(self._numbers[walk.INNER])

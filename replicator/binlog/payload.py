@@ -119,6 +119,12 @@ def as_outside(event: bytes, end: int, *, checksums: bool) -> bytes:
     return whole + U32.pack(crc32(whole)) if checksums else whole
 
 
+def as_inside(event: bytes, cut: int | None) -> bytes:
+    """An event of the file as if it stood in a payload; ``cut`` ends it before its checksum."""
+    whole = event[:cut]
+    return whole[:9] + U32.pack(len(whole)) + whole[13:]
+
+
 def _opened(compression: int, data: bytes) -> BinaryIO:
     """What gives the content, through all zstd frames. Raises UnsupportedEventError."""
     if compression == ZSTD:

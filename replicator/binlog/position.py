@@ -38,6 +38,12 @@ class BinlogPosition:
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 
+    @classmethod
+    def parse(cls, text: str) -> BinlogPosition:
+        """The position that is shown as this text."""
+        file, _, offset = text.rpartition(":")
+        return cls(file, int(offset))
+
     def with_key(self, key: int) -> BinlogPosition:
         """The position with this key in the same binlog: its files have names like this one's."""
         name, _, number = self.file.rpartition(".")
@@ -51,12 +57,14 @@ class SourcePosition:
 
     ``gtid`` is the server's own text form: ``0-1-42,1-2-7`` (MariaDB: the last GTID of each
     domain) or ``uuid:1-5,…`` (MySQL); empty when unknown. ``landmark`` is an event at or before
-    the position, by which the binlog is known; None when unknown.
+    the position, by which the binlog is known; None when unknown. ``prepared``: where the groups
+    begin of the XA transactions that are prepared here, and whose outcome comes later.
     """
 
     binlog: BinlogPosition
     gtid: str = ""
     landmark: Landmark | None = field(default=None, compare=False, repr=False)
+    prepared: tuple[BinlogPosition, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.binlog} ({self.gtid})" if self.gtid else str(self.binlog)

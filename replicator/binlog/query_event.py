@@ -68,8 +68,10 @@ class TransactionControl(Enum):
     ROLLBACK = auto()
     ROLLBACK_TO = auto()
     SAVEPOINT = auto()
-    XA_SECTION = auto()
-    """XA START and XA END: brackets around the rows, no effect of their own."""
+    XA_START = auto()
+    """The rows of an XA transaction follow."""
+    XA_END = auto()
+    """They end; how goes on with them is not said by that."""
     XA_OUTCOME = auto()
     """XA PREPARE, XA COMMIT and XA ROLLBACK: the fate of rows that came earlier."""
 
@@ -81,7 +83,8 @@ _CONTROL = re.compile(
     r"|(?P<ROLLBACK_TO>ROLLBACK\s+(?:WORK\s+)?TO\b)"
     r"|(?P<ROLLBACK>ROLLBACK\b)"
     r"|(?P<SAVEPOINT>(?:RELEASE\s+)?SAVEPOINT\b)"
-    r"|(?P<XA_SECTION>XA\s+(?:START|BEGIN|END)\b)"
+    r"|(?P<XA_START>XA\s+(?:START|BEGIN)\b)"
+    r"|(?P<XA_END>XA\s+END\b)"
     r"|(?P<XA_OUTCOME>XA\s+(?:PREPARE|COMMIT|ROLLBACK)\b))",
     re.IGNORECASE | re.DOTALL,
 )

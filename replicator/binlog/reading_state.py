@@ -12,6 +12,7 @@ internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NoReturn
 
 from replicator.binlog import refusals
@@ -20,6 +21,8 @@ from replicator.binlog.events import TIMESTAMP
 from replicator.binlog.file_state import FileState
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
 from replicator.binlog.payload import Payload
+from replicator.binlog.position import SourcePosition
+from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
 from replicator.binlog.segment_builder import SegmentBuilder
 from replicator.binlog.table_routes import TableRoutes
 from replicator.watermark import Place
@@ -36,6 +39,7 @@ class ReadingState:
     which ordinal row events were handed on already; ``routed``: how many of them go anywhere.
     ``located``: whether the position is known; ``resume``: rows up to there are dropped.
     ``payloads``: those whose events come before the next packet, from the last one on.
+    ``prepared``: the XA transactions that are, at the last boundary.
     """
 
     __slots__ = (
@@ -46,6 +50,7 @@ class ReadingState:
         "open",
         "ordinal",
         "payloads",
+        "prepared",
         "resume",
         "routed",
         "segment",
@@ -63,11 +68,13 @@ class ReadingState:
         *,
         located: bool,
         resume_after: Place | None,
+        prepared: PreparedTransactions | PreparedPlaces,
     ) -> None:
         self.files = files
         self.tables = tables
         self.segment = segment
         self.payloads: list[Payload] = []
+        self.prepared = prepared
         self.located = located
         self.resume = resume_after
         self.open = False
@@ -78,6 +85,12 @@ class ReadingState:
         self.ordinal = 0
         self.skip = 0
         self.routed = 0
+
+    @property
+    def boundary(self) -> SourcePosition:
+        """The last transaction boundary, with all that is to be known to go on from there."""
+        boundary, prepared = self.files.boundary, self.prepared.places
+        return replace(boundary, prepared=prepared) if prepared else boundary
 
     def begin_group(self, event: bytes) -> None:
         """A group begins with this event."""
@@ -121,6 +134,7 @@ class ReadingState:
             return
         self.open = False
         self.gtid = None
+        self.prepared.abandon()
         if self.segment.discard(self.transaction) != self.routed:
             refuse(refusals.UNFINISHED)
 

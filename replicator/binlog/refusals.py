@@ -33,8 +33,8 @@ REFUSALS: Final[dict[int, str]] = {
 """Reason and remedy by event type."""
 
 XA: Final = (
-    "a prepared XA transaction is not supported: its outcome stands later in the binlog, apart "
-    "from its rows. Finish it at the source, then start after it and compare its tables"
+    "an event of an XA transaction that is not written as servers write it. Start after it, and "
+    "compare the tables of the transaction"
 )
 ROLLBACK: Final = (
     "a transaction that was rolled back in part and has rows in the binlog all the same, because "

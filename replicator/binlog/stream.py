@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from replicator.binlog.assembler import SegmentAssembler
@@ -11,6 +12,8 @@ from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.landmark_check import LandmarkCheck
 from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
+from replicator.binlog.prepared_reading import PreparedReading
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
@@ -40,6 +43,7 @@ class BinlogStream:
         heartbeat: float = 2.0,
         read_timeout: float = 20.0,
         expected: ServerIdentity | None = None,
+        places: PreparedPlaces | None = None,
     ) -> None:
         """``server_id`` must be unique among the source and its replicas.
 
@@ -47,6 +51,7 @@ class BinlogStream:
         statements; None means that the table is not replicated. ``heartbeat`` is after how many
         seconds an idle source reports its position, ``read_timeout`` after how many a silent
         connection counts as lost. ``expected``: the server that wrote what was read before.
+        ``places``: no rows are wanted, and of XA transactions only what is noted in this.
         """
         if read_timeout <= heartbeat:
             raise ValueError("the read timeout must be longer than the heartbeat period")
@@ -67,6 +72,8 @@ class BinlogStream:
         )
         self._connect = connect
         self._connection = connect(start)
+        self._places = places
+        self._prepared = PreparedReading(connect, () if places else start.prepared)
         self._look_back = self._landmark_check(start.landmark)
 
     def open(self) -> ServerInfo:
@@ -76,6 +83,7 @@ class BinlogStream:
         """
         if self._look_back is not None:
             self._look_back.run()
+        prepared = self._prepared.run()
         info, gtid = self._connection.open()
         self._assembler = SegmentAssembler(
             self._packets,
@@ -85,6 +93,7 @@ class BinlogStream:
             limits=self._limits,
             resume_after=self._resume,
             checksums=info.checksum == "CRC32",
+            prepared=self._places or PreparedTransactions(prepared),
         )
         return info
 
@@ -131,6 +140,15 @@ class BinlogStream:
             self._packets.received(received)
         return assembler.take()
 
+    @property
+    def purged(self) -> Sequence[BinlogPosition]:
+        """Where XA transactions stood that are prepared at the start, in files that are gone."""
+        return self._prepared.purged
+
+    def binlogs(self) -> list[tuple[str, int]]:
+        """As `BinlogConnection.binlogs`."""
+        return self._connection.binlogs()
+
     def _landmark_check(self, mark: Landmark | None) -> LandmarkCheck | None:
         if mark is None:
             return None
@@ -147,6 +165,7 @@ class BinlogStream:
         """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""
         if self._look_back is not None:
             self._look_back.close()
+        self._prepared.close()
         self._connection.close()
 
     def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:

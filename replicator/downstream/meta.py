@@ -26,6 +26,7 @@ from replicator.downstream.watermarks import (
     LOW_WATERMARK_BUCKET,
     WATERMARK_TABLE,
     BucketKey,
+    by_bucket,
     shown,
 )
 from replicator.mysql.connection import Connection, DatabaseUnavailableError, Transaction
@@ -44,6 +45,7 @@ CHECKPOINT_TABLE = MetaTable(
     " folds_names BOOLEAN,"
     " landmark_file VARCHAR(255), landmark_offset BIGINT UNSIGNED,"
     " landmark_created BIGINT UNSIGNED, landmark_fingerprint BIGINT UNSIGNED,"
+    " prepared LONGTEXT NOT NULL,"
     " key_buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
     " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
 )
@@ -78,6 +80,7 @@ class Checkpoint:
 
     ``server`` is the one that wrote the binlog: positions of another server do not compare with
     these. ``landmark``: an event at or before the position, by which its binlog is known.
+    ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
     """
 
     source: str
@@ -91,6 +94,7 @@ class Checkpoint:
     open_items: int = 0
     shard_mode: str = ""
     landmark: Landmark | None = None
+    prepared: tuple[str, ...] = ()
     high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
 
     @property
@@ -182,7 +186,7 @@ class MetaStore:
 
     async def watermarks(self) -> dict[BucketKey, Watermark]:
         """What each bucket of each target has, of all sources."""
-        return _by_bucket(await self.connection.fetch(self._watermarks_sql("bucket >= 0")))
+        return by_bucket(await self.connection.fetch(self._watermarks_sql("bucket >= 0")))
 
     async def open_buckets(self, buckets: Iterable[BucketKey]) -> None:
         """Make the watermarks of buckets that had none."""
@@ -207,7 +211,7 @@ class MetaStore:
         """The saved state of a source; None when it has none."""
         found = await self.connection.fetch(
             "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
-            " shard_mode, open_items, landmark_file, landmark_offset, landmark_created,"
+            " shard_mode, open_items, prepared, landmark_file, landmark_offset, landmark_created,"
             " landmark_fingerprint"
             f" FROM {self.table(CHECKPOINT_TABLE)} WHERE source = %s",
             (source,),
@@ -215,7 +219,7 @@ class MetaStore:
         if not found:
             return None
         file, offset, gtid, server_id, server_uuid, folds, *others = found[0]
-        shard_mode, open_items, *landmark = others
+        shard_mode, open_items, prepared, *landmark = others
         members = await self.connection.fetch(
             "SELECT schema_name, table_name, target_schema, target_table, version, since,"
             f" structure, provenance, doubt, copy_state FROM {self.table(MEMBER_TABLE)}"
@@ -238,6 +242,7 @@ class MetaStore:
             gtid=gtid,
             server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
             landmark=Landmark(*landmark) if landmark[0] is not None else None,
+            prepared=tuple(prepared.split()),
             members=tuple(_member(source, row) for row in members),
             low_watermarks=tuple(low_watermarks.items()),
             high_watermarks=tuple(high_watermarks.items()),
@@ -296,7 +301,7 @@ class MetaStore:
                 f"(source, target_schema, target_table, bucket) IN ({places})"
             )
             rows = await transaction.fetch(sql, [field for key in part for field in _columns(key)])
-            found |= _by_bucket(rows)
+            found |= by_bucket(rows)
         for (source, target, bucket), watermark in left.items():
             there = found.get((source, target, bucket), NOTHING_APPLIED)
             if there < watermark:
@@ -322,8 +327,8 @@ class MetaStore:
             f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
             " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
             " key_buckets, shard_mode, open_items, landmark_file, landmark_offset,"
-            " landmark_created, landmark_fingerprint)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            " landmark_created, landmark_fingerprint, prepared)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 checkpoint.source,
                 checkpoint.file,
@@ -336,6 +341,7 @@ class MetaStore:
                 self.shard_mode,
                 checkpoint.open_items,
                 *(astuple(checkpoint.landmark) if checkpoint.landmark else (None,) * 4),
+                " ".join(checkpoint.prepared),
             ),
         )
         now = checkpoint.state
@@ -365,10 +371,3 @@ def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:
 def _columns(key: BucketKey) -> tuple[str, str, str, int]:
     source, target, bucket = key
     return source, target.schema, target.table, bucket
-
-
-def _by_bucket(rows: Iterable[tuple[Any, ...]]) -> dict[BucketKey, Watermark]:
-    return {
-        (source, TableName(schema, table), bucket): Watermark(*watermark)
-        for source, schema, table, bucket, *watermark in rows
-    }

@@ -9,9 +9,9 @@ The driver makes the rows of a bucket before the first rows for it, with the tok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.meta_table import MetaTable
@@ -58,6 +58,14 @@ class LockedWatermarks(NamedTuple):
 
     own: BucketMarks
     applied: BucketMarks
+
+
+def by_bucket(rows: Iterable[tuple[Any, ...]]) -> dict[BucketKey, Watermark]:
+    """Of rows that hold source, target (two columns), bucket, watermark (three columns)."""
+    return {
+        (source, TableName(schema, table), bucket): Watermark(*watermark)
+        for source, schema, table, bucket, *watermark in rows
+    }
 
 
 def lock_watermarks(

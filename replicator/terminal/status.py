@@ -158,6 +158,7 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
         yield _writer(status.writer)
     if status.sources:
         yield _sources(status.sources)
+        yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
 
 
 def fault_panel(fault: Fault, title: str) -> Panel:
@@ -227,6 +228,15 @@ def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
             column("read", lambda source: size(source.bytes), 3),
             column("reconnects", lambda source: number(source.reconnects), 4),
         )
+    )
+
+
+def _prepared(source: SourceStatus) -> Text:
+    count = number(len(source.prepared))
+    return Text(
+        f"{source.source}: {count} XA transactions wait for their outcome, the oldest since"
+        f" {source.prepared[0]}",
+        "yellow",
     )
 
 

@@ -49,6 +49,7 @@ class Merging:
         self.batch_bytes: int | None = None
         self.mode = "incremental"
         self.more: dict[str, object] = {}
+        self.each_source: dict[str, object] = {}
         self.instance: dict[str, object] = {}
         self.instances: dict[str, dict[str, object]] = {}
         self.routes: dict[str, object] = {}
@@ -193,6 +194,8 @@ class Merging:
                 instance.pop("meta", None)
             instance |= self.instance
             instance |= self.instances.get(instance["source-id"], {})
+        for source in values["sources"]:
+            source |= self.each_source
         values |= self.more
         if self.batch_bytes is not None:
             values["writer"] = {"batch-bytes": self.batch_bytes}

@@ -143,7 +143,7 @@ def test_a_damaged_query_event_is_refused(data: bytes) -> None:
         ("ROLLBACK TO `s`", TransactionControl.ROLLBACK_TO),
         ("rollback work to savepoint s", TransactionControl.ROLLBACK_TO),
         ("SAVEPOINT `s`", TransactionControl.SAVEPOINT),
-        ("XA END X'01'", TransactionControl.XA_SECTION),
+        ("XA END X'01'", TransactionControl.XA_END),
         ("XA PREPARE X'01'", TransactionControl.XA_OUTCOME),
         ("CREATE TABLE `begin` (a INT)", None),
         ("/*!40000 COMMIT */", None),

@@ -172,26 +172,6 @@ def test_an_alter_written_in_two_halves_comes_once(
     assert segments[-1].end == end
 
 
-def test_prepared_transactions_are_refused(mariadb: DatabaseServer, database_name: str) -> None:
-    mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
-    start = here(mariadb)
-    try:
-        mariadb.execute(
-            "XA START 'x'",
-            "INSERT INTO t VALUES (1)",
-            "XA END 'x'",
-            "XA PREPARE 'x'",
-            database=database_name,
-        )
-    finally:
-        mariadb.execute("XA COMMIT 'x'")
-    with (
-        following(mariadb, start, database_name) as stream,
-        pytest.raises(UnsupportedEventError, match="XA"),
-    ):
-        read_to(stream, here(mariadb))
-
-
 def test_an_event_of_many_packets(mariadb: DatabaseServer, database_name: str) -> None:
     mariadb.execute("CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB)", database=database_name)
     start = here(mariadb)

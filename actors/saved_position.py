@@ -1,0 +1,16 @@
+"""The place in a source's binlog that a checkpoint is about."""
+
+from __future__ import annotations
+
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.downstream.meta import Checkpoint
+
+
+def saved_position(checkpoint: Checkpoint) -> SourcePosition:
+    """Where to go on from, with all that was saved about it."""
+    return SourcePosition(
+        BinlogPosition(checkpoint.file, checkpoint.offset),
+        checkpoint.gtid,
+        checkpoint.landmark,
+        tuple(map(BinlogPosition.parse, checkpoint.prepared)),
+    )

@@ -1,0 +1,162 @@
+"""XA transactions of the shards: exactly once, whatever stands between their phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_streams import here
+from tests.support.merging import Merging
+from tests.support.running import PATIENCE, fault_of
+
+MODES = pytest.mark.parametrize("shard_mode", ["", "pessimistic"])
+
+
+@contextmanager
+def xa_sessions(server: DatabaseServer, database: str, count: int) -> Iterator[list[Session]]:
+    """Sessions named after their numbers; what they leave prepared is rolled back."""
+    sessions = [Session(server, database, f"'{number}','b'") for number in range(count)]
+    try:
+        yield sessions
+    finally:
+        for session in sessions:
+            session.close()
+
+
+class Session:
+    """One XA transaction after the other, of one name."""
+
+    def __init__(self, server: DatabaseServer, database: str, name: str) -> None:
+        self.name = name
+        self._connection = server.connect(database=database)
+        self._prepared = False
+
+    def do(self, *statements: str) -> None:
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def prepare(self, *statements: str) -> None:
+        """Run statements in a transaction, up to its first phase."""
+        name = self.name
+        self.do(f"XA START {name}", *statements, f"XA END {name}", f"XA PREPARE {name}")
+        self._prepared = True
+
+    def commit(self) -> None:
+        self.end("COMMIT")
+
+    def end(self, outcome: str) -> None:
+        self.do(f"XA {outcome} {self.name}")
+        self._prepared = False
+
+    def close(self) -> None:
+        if self._prepared:
+            self.end("ROLLBACK")
+        self._connection.close()
+
+
+@MODES
+@pytest.mark.parametrize(
+    "source", ["mysql_source", "mariadb_source", "mariadb11_source"], indirect=True
+)
+async def test_restarts_and_schema_changes_between_the_phases(
+    merging: Merging, shard_mode: str
+) -> None:
+    merging.more["shard-mode"] = shard_mode
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
+    merging.create("k", "(n INT)")
+    merging.create("z", "(id INT PRIMARY KEY, v INT)", shards=2)
+    merging.generation()
+    with xa_sessions(merging.source, merging.database, 4) as (early, late, undone, quick):
+        merging.do(
+            "INSERT INTO x_1 VALUES (1, 'one'), (2, 'two')", "INSERT INTO k_1 VALUES (1), (1)"
+        )
+        early.prepare("UPDATE x_1 SET v = 'early', id = id + 10", "INSERT INTO k_1 VALUES (1), (2)")
+        async with merging.running() as generation:
+            quick.prepare("INSERT INTO x_2 VALUES (100, 'quick')")
+            quick.commit()
+            merging.do(
+                "ALTER TABLE z_1 ADD COLUMN w INT DEFAULT 7",
+                "ALTER TABLE z_2 ADD COLUMN w INT DEFAULT 7",
+                "INSERT INTO z_1 VALUES (1, 1, 1)",
+                "INSERT INTO z_2 VALUES (2, 2, 2)",
+            )
+            undone.prepare("DELETE FROM k_1 WHERE n = 1 LIMIT 1", "DELETE FROM x_2")
+            await merging.caught_up(generation)
+            late.prepare("INSERT INTO k_1 VALUES (3)", "INSERT INTO z_2 VALUES (3, 3, 3)")
+            await merging.caught_up(generation)
+        undone.end("ROLLBACK")
+        async with merging.running() as generation:
+            merging.do("INSERT INTO k_1 VALUES (4)", "FLUSH BINARY LOGS")
+            late.commit()
+            await merging.caught_up(generation)
+        early.commit()
+        quick.prepare("INSERT INTO x_2 VALUES (101, 'again')")
+        async with merging.running() as generation:
+            await merging.check(generation)
+            quick.commit()
+            await merging.check(generation)
+
+
+@pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
+@pytest.mark.parametrize("by_gtid", [False, True])
+async def test_what_was_prepared_before_the_start_is_found(
+    merging: Merging, *, by_gtid: bool
+) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
+    with xa_sessions(merging.source, merging.database, 4) as (one, two, again, undone):
+        one.prepare("INSERT INTO x_1 VALUES (1, 'older file')")
+        again.prepare("INSERT INTO x_1 VALUES (2, 'committed before')")
+        again.commit()
+        merging.do("FLUSH BINARY LOGS")
+        two.prepare("INSERT INTO x_1 VALUES (3, 'newer file')")
+        undone.prepare("INSERT INTO x_1 VALUES (4, 'undone')")
+        if by_gtid:
+            merging.each_source["enable-gtid"] = True
+            merging.instance["meta"] = {"binlog-gtid": here(merging.source).gtid}
+        merging.generation()
+        merging.on(merging.target, "INSERT INTO x VALUES (2, 'committed before')")
+        again.prepare("INSERT INTO x_1 VALUES (5, 'the same name')")
+        async with merging.running() as generation:
+            merging.do("INSERT INTO x_2 VALUES (6, 'between')")
+            await merging.caught_up(generation)
+            two.commit()
+            await merging.caught_up(generation)
+            again.commit()
+        one.commit()
+        undone.end("ROLLBACK")
+        async with merging.running() as generation:
+            await merging.check(generation)
+
+
+@pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
+async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
+    merging: Merging, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
+    merging.generation()
+    with xa_sessions(merging.source, merging.database, 1) as (session,):
+        async with merging.running() as generation:
+            session.prepare("INSERT INTO x_1 VALUES (1, 'lost')")
+            merging.do("INSERT INTO x_1 VALUES (2, 'there')")
+            await merging.caught_up(generation)
+        merging.do("FLUSH BINARY LOGS")
+        async with merging.running() as generation:
+            await merging.caught_up(generation)
+        (last, *_) = merging.source.execute("SHOW BINARY LOGS")[-1]
+        merging.do(f"PURGE BINARY LOGS TO '{last}'")
+        async with merging.running() as generation:
+            merging.do("INSERT INTO x_1 VALUES (3, 'there, too')")
+            await merging.caught_up(generation)
+        session.commit()
+        with anyio.fail_after(PATIENCE):
+            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "source.unreadable"
+    assert "X'30',X'62',1 is committed at" in fault.message
+    assert "source.prepared-purged" in capsys.readouterr().out
+    merging.do("SET sql_log_bin = 0", "DELETE FROM x_1 WHERE id = 1")
+    assert merging.differences() == {}
