@@ -7,11 +7,14 @@ from contextlib import contextmanager
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
+from actors.reading import purge_watch
+from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
 from tests.support.merging import Merging
-from tests.support.running import PATIENCE, fault_of
+from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MODES = pytest.mark.parametrize("shard_mode", ["", "pessimistic"])
 
@@ -59,6 +62,21 @@ class Session:
         self._connection.close()
 
 
+def prepared(generation: Generation) -> tuple[str, ...]:
+    """What the status shows of the only source."""
+    assert generation.running is not None
+    position = generation.running.units["a"].reader.progress.position
+    assert position is not None
+    return tuple(map(str, position.prepared))
+
+
+async def equal(merging: Merging) -> None:
+    """Wait until the target equals the shards, also behind statements that are coordinated."""
+    with anyio.fail_after(PATIENCE):
+        while merging.differences():
+            await anyio.sleep(LOOK_SECONDS)
+
+
 @MODES
 @pytest.mark.parametrize(
     "source", ["mysql_source", "mariadb_source", "mariadb11_source"], indirect=True
@@ -97,7 +115,8 @@ async def test_restarts_and_schema_changes_between_the_phases(
         early.commit()
         quick.prepare("INSERT INTO x_2 VALUES (101, 'again')")
         async with merging.running() as generation:
-            await merging.check(generation)
+            await merging.caught_up(generation)
+            await equal(merging)
             quick.commit()
             await merging.check(generation)
 
@@ -135,28 +154,36 @@ async def test_what_was_prepared_before_the_start_is_found(
 
 @pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
 async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
-    merging: Merging, capsys: pytest.CaptureFixture[str]
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.1)
     merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
     merging.generation()
     with xa_sessions(merging.source, merging.database, 1) as (session,):
         async with merging.running() as generation:
             session.prepare("INSERT INTO x_1 VALUES (1, 'lost')")
-            merging.do("INSERT INTO x_1 VALUES (2, 'there')")
+            merging.do("INSERT INTO x_1 VALUES (2, 'there')", "FLUSH BINARY LOGS")
             await merging.caught_up(generation)
-        merging.do("FLUSH BINARY LOGS")
+            with capture_logs() as logged, anyio.fail_after(PATIENCE):
+                while "source.purge-near" not in [entry["event"] for entry in logged]:
+                    await anyio.sleep(LOOK_SECONDS)
+            [place] = prepared(generation)
+            assert logged[-1]["position"] == place
         async with merging.running() as generation:
+            merging.do("INSERT INTO x_1 VALUES (4, 'behind')")
             await merging.caught_up(generation)
+            assert prepared(generation) == (place,)
         (last, *_) = merging.source.execute("SHOW BINARY LOGS")[-1]
         merging.do(f"PURGE BINARY LOGS TO '{last}'")
-        async with merging.running() as generation:
-            merging.do("INSERT INTO x_1 VALUES (3, 'there, too')")
-            await merging.caught_up(generation)
+        with capture_logs() as logged:
+            async with merging.running() as generation:
+                merging.do("INSERT INTO x_1 VALUES (3, 'there, too')")
+                await merging.caught_up(generation)
+        assert "source.prepared-purged" in [entry["event"] for entry in logged]
         session.commit()
         with anyio.fail_after(PATIENCE):
             fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
     assert fault.event == "source.unreadable"
     assert "X'30',X'62',1 is committed at" in fault.message
-    assert "source.prepared-purged" in capsys.readouterr().out
     merging.do("SET sql_log_bin = 0", "DELETE FROM x_1 WHERE id = 1")
     assert merging.differences() == {}

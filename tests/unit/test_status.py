@@ -53,6 +53,7 @@ FULL = TaskStatus(
             lag_seconds=1.5,
             rows=12,
             bytes=3_000_000,
+            prepared=("bin.000001:70", "bin.000001:90"),
         ),
         SourceStatus("b", "retrying"),
     ),
