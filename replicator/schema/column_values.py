@@ -5,7 +5,8 @@ Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from replicator.ddl.alter_actions import split_at_commas
 from replicator.ddl.tokens import Token, TokenKind, tokenise
@@ -56,6 +57,15 @@ def _clause(table: Table, column: str) -> Sequence[Token]:
 
 
 def _definition(create_sql: str, column: str) -> Sequence[Token]:
+    return _definitions(create_sql).get(folded(column), ())
+
+
+@lru_cache(maxsize=16)
+def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
+    """What stands behind each column's name, by that name.
+
+    Kept, since it is asked for column by column, of which there may be thousands.
+    """
     tokens = tokenise(create_sql)
     start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
     depth = 0
@@ -63,10 +73,11 @@ def _definition(create_sql: str, column: str) -> Sequence[Token]:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:
             break
-    for item in split_at_commas(tokens[start + 1 : end]):
-        if item[0].kind is TokenKind.QUOTED and folded(item[0].name) == folded(column):
-            return item[1:]
-    return ()
+    return {
+        folded(item[0].name): item[1:]
+        for item in split_at_commas(tokens[start + 1 : end])
+        if item[0].kind is TokenKind.QUOTED
+    }
 
 
 def _text(token: Token) -> str:
