@@ -7,6 +7,8 @@ Connections are kept per process, since an executor handles batch after batch.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
+from replicator.mysql.liveness import Thread
 from replicator.mysql.session import Answer, BlockingSession
 from replicator.mysql.settings import (
     NO_SELECT_LIMIT,
@@ -35,6 +38,10 @@ LOAD_PACKET = 1 << 20
 ANSWER_TIMEOUT = 600
 """Seconds to wait for the answer to one statement before the connection counts as lost."""
 
+ABANDONED_SECONDS = 600
+"""After how long a server ends a session that is silent: one whose client has gone without a word
+would keep its rows locked for the eight hours of its default."""
+
 _DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1"}
 _REQUIRED = {
     "time_zone": f"'{UTC}'",
@@ -42,6 +49,7 @@ _REQUIRED = {
     "sql_select_limit": NO_SELECT_LIMIT,
     # Only a note tells of a number that is rounded, or of spaces that are cut off.
     "sql_notes": "1",
+    "wait_timeout": str(ABANDONED_SECONDS),
 }
 
 _MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
@@ -55,6 +63,7 @@ class Session(BlockingSession):
     def __init__(self, address: DatabaseAddress) -> None:
         """Connect. Raises the driver's error when the server can't be reached or refuses."""
         self.max_packet = 1 << 20
+        self.used_at = time.monotonic()
         settings = {name: _setting(value) for name, value in address.session}
         super().__init__(
             address,
@@ -85,6 +94,15 @@ class Session(BlockingSession):
             )
         return super().run(sql)
 
+    def end(self, thread: Thread) -> None:
+        """End a thread that served a session of ours, so that it locks nothing any more.
+
+        Where this can't be done it ends by itself, in ABANDONED_SECONDS.
+        """
+        with contextlib.suppress(pymysql.err.MySQLError):
+            if thread.is_there(self.thread, self.rows(thread.state_sql.encode())):
+                self.run(thread.kill_sql.encode())
+
     def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
         """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
 
@@ -114,6 +132,7 @@ class Session(BlockingSession):
 
 
 _sessions: dict[DatabaseAddress, Session] = {}
+_forgotten: dict[DatabaseAddress, Thread] = {}
 
 
 def session_for(address: DatabaseAddress) -> Session:
@@ -123,8 +142,16 @@ def session_for(address: DatabaseAddress) -> Session:
     moment anyway. Raises the driver's error.
     """
     session = _sessions.get(address)
+    if session is not None and time.monotonic() - session.used_at > ABANDONED_SECONDS / 2:
+        forget_session(address)
+        session = None
     if session is None:
-        session = _sessions[address] = Session(address)
+        session = Session(address)
+        # The server may not have heard that its predecessor is closed.
+        if before := _forgotten.pop(address, None):
+            session.end(before)
+        _sessions[address] = session
+    session.used_at = time.monotonic()
     return session
 
 
@@ -133,6 +160,8 @@ def forget_session(address: DatabaseAddress) -> None:
     session = _sessions.pop(address, None)
     if session is not None:
         session.close()
+        if session.thread is not None:
+            _forgotten[address] = session.thread
 
 
 def _setting(value: str) -> str:

@@ -6,6 +6,7 @@ offers none unless it is asked to.
 
 from __future__ import annotations
 
+import socket
 import ssl
 from typing import Any
 
@@ -16,6 +17,7 @@ from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.auth_plugins import refuse_plugin
+from replicator.mysql.liveness import notice_loss
 from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
 from replicator.mysql.tls import context_for, refuse_plain
 
@@ -41,6 +43,13 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         refuse_plugin(self._address, plugin_name.decode("ascii", "replace"))
         return await super()._process_auth(plugin_name, auth_packet)
 
+    @property
+    def socket(self) -> socket.socket:
+        """What the connection runs over."""
+        writer: Any = self.__dict__["_writer"]
+        found: socket.socket = writer.transport.get_extra_info("socket")
+        return found
+
     def close(self) -> None:
         """Drop the connection at once; TLS would wait for the other side to say good-bye."""
         writer: Any = self.__dict__["_writer"]
@@ -56,6 +65,7 @@ async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
             client = _Client(address, context_for(address.tls))
             try:
                 await client._connect()
+                notice_loss(client.socket)
             except BaseException:
                 client.close()
                 raise

@@ -7,7 +7,9 @@ state: the connection is then closed, and the next call opens a new one.
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +19,7 @@ import anyio
 import pymysql.err
 import structlog
 
+from replicator.mysql import liveness
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.client import log_in
 from replicator.mysql.errors import (
@@ -25,6 +28,7 @@ from replicator.mysql.errors import (
     error_code,
     is_unavailable,
 )
+from replicator.mysql.liveness import THREAD_SQL, Thread, thread_of
 from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
 
 __all__ = [
@@ -37,6 +41,10 @@ __all__ = [
 ]
 
 log = structlog.get_logger()
+
+ABANDONED_SECONDS = 60
+"""After how long a server ends a session that writes in transactions and is silent: one that has
+lost its client without a word would keep what it has locked for the eight hours of its default."""
 
 _QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
 
@@ -63,6 +71,8 @@ class Connection:
         self._patience = patience
         self._connection: aiomysql.Connection | None = None
         self._lock = anyio.Lock()
+        self._short_lived = False
+        self._used_at = 0.0
 
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
@@ -70,23 +80,29 @@ class Connection:
         An answer that is not UTF-8 is an error of the server, too
         (ER_INVALID_CHARACTER_STRING).
         """
-        async with self._lock:
+        async with self._held():
             rows, _ = await self._run(sql, args, self._patience)
             return rows
 
     async def execute(
         self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
     ) -> int:
-        """Run a statement; the number of affected rows. ``patience``: seconds to wait for it."""
-        async with self._lock:
-            _, affected = await self._run(sql, args, patience or self._patience)
-            return affected
+        """Run a statement; the number of affected rows. ``patience``: seconds to wait for it.
+
+        With a patience of its own it is one that may take long: meanwhile the server is asked
+        whether it is still at work on it.
+        """
+        async with self._held():
+            if patience is None:
+                _, affected = await self._run(sql, args, self._patience)
+                return affected
+            return await self._run_watched(sql, args, patience, await self._ask_thread())
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """One transaction: committed at the end of the block, rolled back on an exception."""
-        async with self._lock:
-            await self._run("BEGIN", (), self._patience)
+        async with self._held():
+            await self._begin()
             try:
                 yield Transaction(self)
                 await self._run("COMMIT", (), self._patience)
@@ -105,6 +121,73 @@ class Connection:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self._short_lived = False
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """Keep others out, and do not use what the server is about to end, or has ended."""
+        async with self._lock:
+            if self._short_lived and time.monotonic() - self._used_at > ABANDONED_SECONDS / 2:
+                self.close()
+            yield
+
+    async def _begin(self) -> None:
+        if self._connection is None or not self._short_lived:
+            await self._run(f"SET SESSION wait_timeout = {ABANDONED_SECONDS}", (), self._patience)
+            self._short_lived = True
+        await self._run("BEGIN", (), self._patience)
+
+    async def _ask_thread(self) -> Thread | None:
+        """Who serves the connection; None where the server does not tell."""
+        try:
+            rows, _ = await self._run(THREAD_SQL, (), self._patience)
+        except pymysql.err.MySQLError:
+            return None
+        return thread_of(rows)
+
+    async def _run_watched(
+        self, sql: str, args: Sequence[object], patience: float, thread: Thread | None
+    ) -> int:
+        """Run a statement while another connection looks at what ``thread``, its own, is doing."""
+        outcome: int | BaseException | None = None
+        async with anyio.create_task_group() as group:
+            if thread is not None:
+                group.start_soon(self._until_lost, thread, group.cancel_scope)
+            try:
+                _, outcome = await self._run(sql, args, patience)
+            except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+                # Else it would come out of the group as one of several.
+                outcome = error
+            group.cancel_scope.cancel()
+        if outcome is None:
+            raise DatabaseUnavailableError(
+                f"{self.address}: the connection is half open, no answer to a statement will come"
+            )
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    async def _until_lost(self, thread: Thread, scope: anyio.CancelScope) -> None:
+        """Cancel what waits for the thread's answer, and end it, when none will come."""
+        other = Connection(self.address, patience=liveness.LOOK_SECONDS)
+        suspected = False
+        try:
+            while True:
+                await anyio.sleep(liveness.LOOK_SECONDS)
+                # Where the server can't be asked nothing is known.
+                with contextlib.suppress(pymysql.err.MySQLError, DatabaseUnavailableError):
+                    asked = thread_of(await other.fetch(THREAD_SQL))
+                    states = await other.fetch(thread.state_sql)
+                    lost = thread.is_lost(asked, states)
+                    if lost and suspected:
+                        scope.cancel()
+                        if thread.is_there(asked, states):
+                            with anyio.CancelScope(shield=True):
+                                await other.execute(thread.kill_sql)
+                        return
+                    suspected = lost
+        finally:
+            other.close()
 
     async def _open(self) -> aiomysql.Connection:
         session: Mapping[str, str] = {
@@ -136,6 +219,7 @@ class Connection:
                         _fillable(sql) if args else sql, tuple(args) or None
                     )
                     rows = list(await cursor.fetchall()) if cursor.description else []
+                    self._used_at = time.monotonic()
                     return rows, affected
         except BaseException as error:
             lost = is_unavailable(error) or (

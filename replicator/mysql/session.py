@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import pymysql
-from pymysql.connections import Connection
-from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
-from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
 from replicator.mysql.auth_plugins import refused_plugins
+from replicator.mysql.errors import is_unavailable
+from replicator.mysql.liveness import THREAD_SQL, Thread, notice_loss, thread_of
 from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
 from replicator.mysql.tls import context_for
+from replicator.mysql.watched import WatchedConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,28 @@ class Answer:
 
 def connect(
     address: DatabaseAddress, *, timeout: float, local_infile: bool = False
-) -> Connection[Cursor]:
-    """A new connection, with the server's own settings.
+) -> WatchedConnection:
+    """A new connection, with the server's own settings, which nobody watches yet.
 
     ``timeout``: seconds to wait for the server to answer, or to take more, before the connection
-    counts as lost. Raises the driver's error when the server can't be reached or refuses,
-    TlsError among them.
+    counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises the driver's error
+    when the server can't be reached or refuses, TlsError among them.
     """
     try:
         with telling(address):
-            return pymysql.connect(
+            connection = WatchedConnection(
                 **address.options(),
                 # Without a context PyMySQL makes one that believes any server, if that has TLS.
                 ssl=context_for(address.tls) if address.tls else None,
-                read_timeout=timeout,
-                write_timeout=timeout,
+                read_timeout=min(timeout, CONNECT_TIMEOUT),
+                write_timeout=min(timeout, CONNECT_TIMEOUT),
                 local_infile=local_infile,
                 auth_plugin_map=refused_plugins(address),
             )
+        own = cast(Any, connection)
+        notice_loss(own._sock)
+        own._read_timeout = own._write_timeout = timeout
+        return connection
     except MySQLError as error:
         if may_refuse_certificate(address, error):
             look_at_refusal(address)
@@ -69,16 +73,30 @@ class BlockingSession:
     ) -> None:
         """Connect and run ``settings``, the statement that gives variables their values.
 
-        ``timeout`` as for `connect`. Raises the driver's error.
+        ``timeout`` as for `connect`; a connection that is half open counts as lost before that.
+        Raises the driver's error.
         """
         self._connection = connect(address, timeout=timeout, local_infile=local_infile)
         try:
+            self.thread = self._ask_thread()
+            self._connection.watch(
+                self.thread, lambda: connect(address, timeout=CONNECT_TIMEOUT), timeout
+            )
             self.run(settings.encode())
             self.run(b"SET NAMES binary")
             self._prepare()
         except BaseException:
             self.close()
             raise
+
+    def _ask_thread(self) -> Thread | None:
+        """Who serves the connection; None where the server does not tell."""
+        try:
+            return thread_of(self.rows(THREAD_SQL.encode()))
+        except MySQLError as error:
+            if is_unavailable(error):
+                raise
+            return None
 
     def _prepare(self) -> None:
         """What else is to be set or asked, before anybody has the session."""

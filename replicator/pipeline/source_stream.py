@@ -184,12 +184,12 @@ class SourceStream(BlockingSession):
     def _receive(self, room: memoryview) -> int:
         try:
             # The reader's own readinto1() waits for more even if it could give what it has.
-            received = cast(Any, self._connection)._sock.recv_into(room)
+            received = self._connection.receive(room)
         except OSError as error:
             raise _lost(str(error)) from error
         if not received:
             raise _lost("the server closed the connection")
-        return int(received)
+        return received
 
     def _long_row(self, buffer: Bytes, filled: int) -> tuple[bytes, int]:
         """A row that spreads over several packets; what follows it moves to the front."""
