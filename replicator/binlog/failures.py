@@ -105,6 +105,13 @@ def _translate_dump_error(message: str, request: StreamRequest, available: str) 
     """Tell the many meanings of the dump thread's error by its text."""
     message = message.rstrip(".")
     text = message.lower()
+    if "when @@global.gtid_mode" in text:
+        return BinlogError(
+            f"{request.server} does not hand out transactions that its present gtid_mode would not "
+            f"write, asked from {request.start}: {message}. SET GLOBAL gtid_mode=OFF_PERMISSIVE "
+            "there (or ON_PERMISSIVE, where it was ON) and resume; set it further once `status` "
+            "shows a position behind these transactions. Nothing is damaged."
+        )
     read = _WHERE_READ.search(message)
     if read and (read["first"], read["at"]) == (read["last"], read["last_at"]):
         return PurgedError(

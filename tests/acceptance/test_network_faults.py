@@ -22,7 +22,7 @@ from tests.support.shards import Shards
 
 pytestmark = pytest.mark.slow
 
-NAME = "lines"
+NAME = "links"
 
 
 class Broken(LongTask):
@@ -95,7 +95,7 @@ def test_commits_are_lost(running: Broken, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.END, Fault.RESET, Fault.STALL])
-@pytest.mark.parametrize("pattern", [b"row\t", b"INTO `lines`.`t`", b"DELETE FROM", b"lease"])
+@pytest.mark.parametrize("pattern", [b"row\t", b"INTO `links`.`t`", b"DELETE FROM", b"lease"])
 def test_statements_and_loads_break_in_the_middle(
     running: Broken, pattern: bytes, fault: Fault, request: pytest.FixtureRequest
 ) -> None:

@@ -47,6 +47,12 @@ def test_a_start_that_the_server_does_not_have(message: str) -> None:
             "SET GLOBAL max_allowed_packet",
         ),
         (1236, "event read from binlog did not pass crc check; " + READ.format(4, 9), "disk"),
+        (
+            1236,
+            "Cannot replicate GTID-transaction when @@GLOBAL.GTID_MODE = OFF, at file ./bin.000007,"
+            " position 4711.; " + READ.format(4711, 4711),
+            "gtid_mode=OFF_PERMISSIVE",
+        ),
         (1045, "Access denied for user", "REPLICATION SLAVE"),
         (1227, "Access denied; you need REPLICATION SLAVE", "REPLICATION SLAVE"),
         (1381, "You are not using binary logging", "--log-bin"),
