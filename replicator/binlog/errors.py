@@ -23,6 +23,10 @@ class OtherBinlogError(BinlogError):
     """The server's binlog is not the one that was read: it was begun anew, or lost its end."""
 
 
+class OtherOrderError(BinlogError):
+    """Another server's binlog has other transactions, or another order, where places are sought."""
+
+
 class ChecksumError(BinlogError):
     """An event's CRC32 does not match its bytes."""
 

@@ -46,6 +46,9 @@ class MariaDBGtid:
     server: int
     sequence: int
 
+    def __str__(self) -> str:
+        return f"{self.domain}-{self.server}-{self.sequence}"
+
 
 @dataclass(frozen=True, slots=True)
 class MySQLGtid:
@@ -54,6 +57,9 @@ class MySQLGtid:
     source: bytes
     number: int
     tag: str = ""
+
+    def __str__(self) -> str:
+        return ":".join(filter(None, (str(UUID(bytes=self.source)), self.tag, str(self.number))))
 
 
 class MariaDBGtids:
@@ -104,9 +110,12 @@ class MariaDBGtids:
             raise TypeError(gtid)
         self._last[gtid.domain] = gtid
 
+    def newest(self, domain: int) -> MariaDBGtid | None:
+        """The last GTID of a domain; None where it has none."""
+        return self._last.get(domain)
+
     def __str__(self) -> str:
-        last = (self._last[domain] for domain in sorted(self._last))
-        return ",".join(f"{gtid.domain}-{gtid.server}-{gtid.sequence}" for gtid in last)
+        return ",".join(str(self._last[domain]) for domain in sorted(self._last))
 
 
 class MySQLGtids:

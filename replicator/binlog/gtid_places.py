@@ -1,0 +1,160 @@
+"""Finding in a server's binlog the places that another server's binlog had, by their GTIDs.
+
+The binlogs of a primary and of its replicas hold the same transactions at other places. What was
+read of one is continued in the other where exactly the same transactions stand before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from replicator.binlog.connection import BinlogConnection
+from replicator.binlog.errors import OtherOrderError
+from replicator.binlog.framing import PacketBuffer
+from replicator.binlog.gtid import GtidStart, MariaDBGtid, MariaDBGtids, MySQLGtid
+from replicator.binlog.landmark import FIRST_EVENT
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.transaction_heads import TransactionHeads
+
+Connect = Callable[[SourcePosition | GtidStart], BinlogConnection]
+"""Makes a connection that starts there; it is used up by one reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Places of another binlog. ``executed``: the GTID set at the saved position.
+
+    ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
+    """
+
+    executed: str
+    boundaries: Set[str] = frozenset()
+    transactions: Set[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GtidPlaces:
+    """The same places in this binlog: the saved position, and the keys of the others."""
+
+    position: SourcePosition
+    boundaries: Mapping[str, int]
+    transactions: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was found so far, from the saved position on."""
+
+    sought: Sought
+    boundaries: dict[str, int] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be found."""
+        return (
+            self.boundaries.keys() >= self.sought.boundaries
+            and self.transactions.keys() >= self.sought.transactions
+        )
+
+    def look_at(self, boundary: SourcePosition, heads: TransactionHeads) -> None:
+        """Note what stands at a boundary, and behind it."""
+        if boundary.gtid in self.sought.boundaries:
+            self.boundaries[boundary.gtid] = boundary.binlog.key
+        gtid = str(heads.gtid)
+        if not heads.waiting and gtid in self.sought.transactions:
+            self.transactions[gtid] = heads.key
+
+
+def find_places(connect: Connect, sought: Sought, end: BinlogPosition) -> GtidPlaces:
+    """Look for places in the binlog up to ``end``, its end of a moment ago. Blocks.
+
+    Raises OtherOrderError where the same transactions do not stand before one of them; PurgedError,
+    StreamLostError and what else a connection raises.
+    """
+    first = _first_new(connect(GtidStart(sought.executed)), end)
+    file = BinlogPosition(first.file, FIRST_EVENT)
+    position: SourcePosition | None = None
+    search = _Search(sought)
+    sequence = _Sequence(sought.executed)
+    for heads in _walk(connect(SourcePosition(file)), file):
+        if heads.key < first.key and not heads.waiting:
+            continue
+        boundary = heads.boundary
+        if position is None:
+            if boundary.gtid != sought.executed:
+                raise _misplaced(sought.executed, boundary)
+            position = boundary
+        search.look_at(boundary, heads)
+        if search.done:
+            return GtidPlaces(position, search.boundaries, search.transactions)
+        if heads.waiting or boundary.binlog.key >= end.key:
+            break
+        sequence.follow(heads.gtid, boundary)
+    missing = (sought.boundaries - search.boundaries.keys()) | (
+        sought.transactions - search.transactions.keys()
+    )
+    raise OtherOrderError(
+        "Its binlog has the transactions that are on the target in another order than the server"
+        f" before: at no place are these the ones executed: {'; '.join(sorted(missing))}."
+    )
+
+
+class _Sequence:
+    """Whether the numbers of MariaDB's transactions go up by one: the last GTID of a domain tells
+    what was executed before only then. MySQL's sets tell it themselves."""
+
+    def __init__(self, executed: str) -> None:
+        self._executed = executed
+        self._last: MariaDBGtids | None = None
+
+    def follow(self, gtid: MariaDBGtid | MySQLGtid | None, where: SourcePosition) -> None:
+        """Take the next transaction. Raises OtherOrderError."""
+        if not isinstance(gtid, MariaDBGtid):
+            return
+        if self._last is None:
+            self._last = MariaDBGtids(self._executed)
+        before = self._last.newest(gtid.domain)
+        if before is not None and gtid.sequence != before.sequence + 1:
+            raise OtherOrderError(
+                f"In its binlog {gtid} follows {before} (at {where.binlog}), so the transactions"
+                " that are on the target can't be told from others."
+            )
+        self._last.add(gtid)
+
+
+def _misplaced(executed: str, there: SourcePosition) -> OtherOrderError:
+    return OtherOrderError(
+        f"At {there.binlog}, before the first transaction that is new, its binlog holds"
+        f" {there.gtid or 'no GTIDs'}, and what was read from the server before is {executed}: one"
+        " of them has transactions that the other lacks, or has them in another order."
+    )
+
+
+def _first_new(connection: BinlogConnection, end: BinlogPosition) -> BinlogPosition:
+    """Where the first transaction begins that a GTID set lacks; ``end`` where it lacks none."""
+    for heads in _walk(connection, None):
+        boundary = heads.boundary.binlog
+        if not heads.waiting:
+            return boundary
+        if boundary.file and boundary.key >= end.key:
+            break
+    return end
+
+
+def _walk(connection: BinlogConnection, start: BinlogPosition | None) -> Iterator[TransactionHeads]:
+    """The heads of the transactions, at each of them, and where the source waits for more."""
+    try:
+        info, _ = connection.open()
+        heads = TransactionHeads(start, checksums=info.checksum == "CRC32")
+        packets = PacketBuffer()
+        while True:
+            packets.received(connection.receive(packets.room(), wait=True))
+            while (event := packets.next_event()) is not None:
+                if heads.take(event) or heads.waiting:
+                    yield heads
+            if packets.failure is not None:
+                raise connection.failure(packets.failure.code, packets.failure.message)
+    finally:
+        connection.close()

@@ -1,0 +1,80 @@
+"""Finding the places of one server's binlog in that of its replica."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.errors import OtherOrderError
+from replicator.binlog.gtid_places import GtidPlaces, Sought, find_places
+from replicator.binlog.position import BinlogPosition
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
+from replicator.sandbox.server import BinlogServer, DatabaseServer
+from tests.conftest import StartServer
+from tests.support.replication import ReplicatedPair
+from tests.support.running import end_of
+
+
+def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidPlaces:
+    address = SourceAddress(server.host, server.port, server.user, server.password)
+    connect = partial(
+        BinlogConnection, address, server_id=77001, heartbeat=0.2, read_timeout=20.0, bare=True
+    )
+    return find_places(connect, sought, end)
+
+
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_places_are_found_in_the_binlog_of_the_replica(
+    kind: type[BinlogServer], start_server: StartServer
+) -> None:
+    pair = ReplicatedPair(start_server, kind)
+    # Its files and offsets are other ones.
+    pair.replica.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    pair.primary.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+    sets: list[str] = []
+    keys: list[int] = []
+    for number in range(6):
+        pair.until_replicated()
+        sets.append(pair.executed(pair.primary))
+        keys.append(end_of(pair.replica).key)
+        pair.primary.execute(f"INSERT INTO d.t VALUES ({number})")
+        if number == 3:
+            pair.until_replicated()
+            pair.replica.execute("FLUSH BINARY LOGS")
+    pair.until_replicated()
+    sets.append(pair.executed(pair.primary))
+    end = end_of(pair.replica)
+    for saved, later in ((0, 3), (1, 6), (5, 6), (6, 6)):
+        sought = Sought(sets[saved], frozenset({sets[later]}))
+        found = places(pair.replica, sought, end)
+        assert found.position.gtid == sets[saved]
+        assert found.position.landmark is not None
+        if saved < 4:
+            assert found.position.binlog.key == keys[saved]
+        assert found.boundaries[sets[later]] == (end.key if later == 6 else keys[later])
+    pair.promote()
+    pair.replica.execute("INSERT INTO d.t VALUES (100)")
+    found = places(pair.replica, Sought(sets[6]), end_of(pair.replica))
+    assert found.position.binlog == end
+
+
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_a_server_with_transactions_of_its_own_in_between_is_refused(
+    kind: type[BinlogServer], start_server: StartServer
+) -> None:
+    pair = ReplicatedPair(start_server, kind)
+    pair.primary.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+    pair.until_replicated()
+    saved = pair.executed(pair.primary)
+    pair.replica.execute("INSERT INTO d.t VALUES (1000)")
+    pair.primary.execute("INSERT INTO d.t VALUES (1)")
+    later = pair.executed(pair.primary)
+    pair.until_replicated()
+    with pytest.raises(OtherOrderError):
+        places(pair.replica, Sought(saved, frozenset({later})), end_of(pair.replica))
+    if pair.mysql:
+        with pytest.raises(OtherOrderError):
+            places(pair.replica, Sought(later), end_of(pair.replica))
