@@ -45,6 +45,8 @@ def segment(statement: Statement | None, *, complete: bool, end: int = 4) -> Seg
 class Streams:
     """In the place of the binlog stream: segments by connection; each then ends."""
 
+    purged = ()
+
     def __init__(self, *connections: list[Segment]) -> None:
         self.connections = [list(segments) for segments in connections]
 
