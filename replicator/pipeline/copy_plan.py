@@ -26,6 +26,7 @@ from replicator.pipeline.planning import (
 from replicator.routing.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.column_text import labels_of
+from replicator.schema.further_keys import only_row_key_collides
 from replicator.schema.structure import Column, Table, UniqueKey
 
 Bound = tuple[bytes, ...] | None
@@ -166,7 +167,7 @@ def plan_copy(
             schema=target.schema,
             table=target.name,
             buckets=1,
-            replace=len(target.keys) == 1 and keyed,
+            replace=only_row_key_collides(target, [column.name for column in columns]),
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
         selected=b",".join(selected) or b"''",

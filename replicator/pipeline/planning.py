@@ -43,6 +43,7 @@ from replicator.schema.conversions import (
     conversion,
     null_misfit,
 )
+from replicator.schema.further_keys import only_row_key_collides
 from replicator.schema.hidden_columns import system_period, with_hidden
 from replicator.schema.structure import Column, Table, UniqueKey
 
@@ -97,7 +98,8 @@ def plan_table(
     pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
     target_columns = tuple(target_column(column) for column in pairs.values())
     key = _key_indexes(target.row_key, pairs)
-    only_key = bool(key) and len(target.keys) == 1
+    names = [column.name for column in pairs.values()]
+    only_key = only_row_key_collides(target, names)
     hashed = _hashed_indexes(key or tuple(pairs), pairs)
     colliding = bool(target.keys) and not only_key
     return TablePlan(
