@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import TypeVar
 
 from replicator.binlog.errors import BinlogError
@@ -65,6 +66,8 @@ _CHARACTER = BLOB_TYPES | {
     ColumnType.VARCHAR_COMPRESSED,
     ColumnType.BLOB_COMPRESSED,
 }
+_COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
+"""Without text, but counted among the columns of text by some servers."""
 _LABELLED = {ColumnType.ENUM, ColumnType.SET}
 
 
@@ -327,19 +330,21 @@ def _text_collations(
 ) -> dict[int, int]:
     """The collations of the text columns, by index.
 
-    MariaDB counts GEOMETRY among them, always binary; MySQL does not. Where the values allow both
+    MariaDB counts GEOMETRY among them, MySQL VECTOR, always binary. Where the values allow several
     readings and these differ, the collations are not known: empty.
     """
     text = _indexes(types, _CHARACTER)
-    if ColumnType.GEOMETRY not in types:
+    odd = _COUNTED_BY_SOME.intersection(types)
+    if not odd:
         return read(values, text)
     readings = []
-    for indexes in (text, _indexes(types, _CHARACTER | {ColumnType.GEOMETRY})):
+    for counted in chain.from_iterable(combinations(odd, n) for n in range(len(odd) + 1)):
+        indexes = _indexes(types, _CHARACTER.union(counted))
         try:
             found = read(values, indexes)
         except BinlogError:
             continue
-        if all(found[i] == _BINARY for i in indexes if types[i] == ColumnType.GEOMETRY):
+        if all(found[i] == _BINARY for i in indexes if types[i] in odd):
             readings.append({i: found[i] for i in text})
     if not readings:
         raise BinlogError(f"the collations {values} do not fit the columns")

@@ -34,6 +34,8 @@ class Literal(StrEnum):
     """BINARY, VARBINARY, BLOB types: a hex string."""
     GEOMETRY = "geometry"
     """Geometry: compared by its bytes."""
+    VECTOR = "vector"
+    """Vectors: MySQL compares them by a function of their bytes only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPED = {b"0": b"\0", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"b": b"\b", b"Z": b"\x1a"}
 _NO_INTRODUCER = frozenset({"gbk", "gb18030"})
 """Charsets that TiDB has and takes no introducer for (its page "Character Set and Collation")."""
+_AS_BYTES = frozenset(
+    {Literal.BINARY, Literal.GEOMETRY, Literal.VECTOR, Literal.TEXT, Literal.ENUM}
+)
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -79,7 +82,7 @@ def row_predicate(column: TargetColumn, field: bytes) -> bytes:
         return name + b"=" + index
     if column.literal in (Literal.TEXT, Literal.ENUM):
         return b"CAST(" + name + b" AS BINARY)=x'" + value.hex().encode() + b"'"
-    if column.literal is Literal.GEOMETRY:
+    if column.literal in (Literal.GEOMETRY, Literal.VECTOR):
         return b"HEX(" + name + b")='" + value.hex().upper().encode() + b"'"
     return name + b"=" + _exact(column, field, value)
 
@@ -95,7 +98,7 @@ def _exact(column: TargetColumn, field: bytes, value: bytes) -> bytes:
     kind = column.literal
     if kind is Literal.BIT:
         return str(int.from_bytes(value, "big")).encode()
-    if kind in (Literal.BINARY, Literal.GEOMETRY, Literal.TEXT, Literal.ENUM):
+    if kind in _AS_BYTES:
         return b"x'" + value.hex().encode() + b"'"
     if _NUMBER.fullmatch(value):
         if kind is Literal.NUMBER:

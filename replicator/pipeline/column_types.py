@@ -54,6 +54,7 @@ WIRE_TYPES: dict[str, frozenset[int]] = {
     "uuid": frozenset({Wire.STRING}),
     "inet4": frozenset({Wire.STRING}),
     "inet6": frozenset({Wire.STRING}),
+    "vector": _VARIABLE | {Wire.VECTOR},
     **{name: _BLOB | {Wire.GEOMETRY} for name in _GEOMETRY_TYPES},
 }
 """The wire types that a column can have, by the first word of its type."""
@@ -71,6 +72,7 @@ _LITERALS: dict[str, Literal] = {
     **dict.fromkeys(("year", "date", "time", "datetime", "timestamp"), Literal.QUOTED),
     **dict.fromkeys(("uuid", "inet4", "inet6"), Literal.PARSED),
     "json": Literal.JSON,
+    "vector": Literal.VECTOR,
     "enum": Literal.ENUM,
     **dict.fromkeys(_GEOMETRY_TYPES, Literal.GEOMETRY),
     **dict.fromkeys(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from replicator.schema.column_text import fraction_digits, labels_of, numbers_of
@@ -292,6 +292,12 @@ def _bytes(column: Column, target: Column) -> Conversion:
     return _ALL
 
 
+def _vector_to_bytes(column: Column, target: Column) -> Conversion:
+    # A client gets them as they are kept, four bytes for each number (MySQL's and MariaDB's
+    # manuals, "The VECTOR Type" and "VECTOR").
+    return _bytes(replace(column, type=f"binary({4 * _length(column)})"), target)
+
+
 def _enums(column: Column, target: Column) -> Conversion:
     return _missing_labels(column, target) or _equal_labels(target) or _ALL
 
@@ -383,6 +389,7 @@ _RULES: dict[tuple[str, str], Callable[[Column, Column], Conversion]] = {
     ("timestamp", "timestamp"): _temporals,
     ("text", "text"): _texts,
     ("bytes", "bytes"): _bytes,
+    ("vector", "bytes"): _vector_to_bytes,
     ("enum", "enum"): _enums,
     ("set", "set"): _sets,
     ("enum", "text"): _enum_to_text,

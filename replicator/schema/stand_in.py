@@ -25,7 +25,7 @@ _COLLATIONS = ("utf8mb4_unicode_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci")
 _LONGEST_VARCHAR = 16383
 """Characters, in utf8mb4 (TiDB's manual, "String types")."""
 
-_LACKING = {"uuid": 701, "inet4": 702, "inet6": 703}
+_LACKING = {"uuid": 701, "inet4": 702, "inet6": 703, "vector": 705}
 _GEOMETRY = re.compile(r"(geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection)\b")
 _GEOMETRY_LENGTH = 704
 """Lengths of VARBINARY columns that stand for types; no statement is likely to use them."""

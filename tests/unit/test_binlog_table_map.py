@@ -10,7 +10,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.lengths import packed_integer
 from replicator.binlog.table_map import OptionalMetadata, TableMap, parse_table_map
 
-INT, YEAR, VARCHAR, GEOMETRY = 3, 13, 15, 255
+INT, YEAR, VARCHAR, VECTOR, GEOMETRY = 3, 13, 15, 242, 255
 
 
 def packed(value: int) -> bytes:
@@ -122,6 +122,31 @@ def test_signedness_beside_year(
 ) -> None:
     optional = option(1, bytes([bits]))
     assert parse_table_map(body(bytes(types), b"", optional)).optional.unsigned == unsigned
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "collations"),
+    [
+        (3, [63, 33, 63], (None, 33, None)),  # MySQL 9.7: VECTOR is binary text
+        (3, [33], (None, 33, None)),
+        (2, [33, 0, 63, 2, 63], (None, 33, None)),
+        (2, [63, 1, 33], (None, 33, None)),
+        (3, [63, 33], None),
+    ],
+)
+def test_collations_beside_vectors(
+    kind: int, values: list[int], collations: tuple[int | None, ...] | None
+) -> None:
+    data = body(
+        bytes([VECTOR, VARCHAR, VECTOR]),
+        b"\x04\x10\0\x04",
+        option(kind, b"".join(map(packed, values))),
+    )
+    if collations is None:
+        with pytest.raises(BinlogError, match="collations"):
+            parse_table_map(data)
+    else:
+        assert parse_table_map(data).optional.collations == collations
 
 
 @pytest.mark.parametrize(
