@@ -27,7 +27,7 @@ from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 
 NAME = "bench"
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.25
 LOOK_SHARE = 0.005
 """Between two looks at least this share of the time so far: each takes from what is measured."""
 PATIENCE = 3600.0
