@@ -66,6 +66,7 @@ class FatalError(Exception):
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
     ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
     the structure of ``unread``. ``final``: this process can't go on, whatever the operator does.
+    ``moved``: another server answers for a source, whose place a new run looks for there.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class FatalError(Exception):
         ddl_event: DdlEvent | None = None,
         unread: UnreadRows | None = None,
         final: bool = False,
+        moved: bool = False,
     ) -> None:
         super().__init__(message)
         self.event = event
@@ -89,6 +91,7 @@ class FatalError(Exception):
         self.ddl_event = ddl_event
         self.unread = unread
         self.final = final
+        self.moved = moved
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.ways_out)
@@ -105,6 +108,10 @@ class LostCommitsError(TransientError):
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(f"the target has lost its last commits: {mismatch}")
         self.mismatch = mismatch
+
+
+class SourceMovedError(TransientError):
+    """Another server has taken a source over, or is about to: its place there is looked for."""
 
 
 class SparkFailedError(TransientError):

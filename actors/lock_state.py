@@ -59,6 +59,16 @@ def load_group(text: str) -> GroupState[TableName]:
     return _GROUP.validate_json(text)
 
 
+def dump_decision(decision: Decision) -> str:
+    """A decision as JSON."""
+    return _DECISION.dump_json(decision).decode()
+
+
+def load_decision(text: str) -> Decision:
+    """The decision that `dump_decision` wrote."""
+    return _DECISION.validate_json(text)
+
+
 def record_of(
     target: TableName, resolution: Resolution[TableName, ShardStatement]
 ) -> DecisionRecord:
@@ -71,7 +81,7 @@ def record_of(
         statement=item.statements[0],
         member=Member(resolution.owner, item.member),
         transaction=item.at.transaction,
-        decision=_DECISION.dump_json(decision).decode(),
+        decision=dump_decision(decision),
         done=False,
     )
 
@@ -81,7 +91,7 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
     found: dict[TableName, LockHistory] = {}
     for record in records:
         history = found.setdefault(record.target, LockHistory())
-        decision = _DECISION.validate_json(record.decision)
+        decision = load_decision(record.decision)
         for source, cutover in decision.cutovers.items():
             history.cutovers.setdefault(source, []).append(cutover)
         if record.done:

@@ -81,6 +81,10 @@ class CrashPoint(StrEnum):
     """That is committed, nothing is applied on top of it."""
     KEYS_FORGOTTEN = "keys-forgotten"
     """Keys that one shard has, or none, are not noted any more."""
+    FAILOVER_OPEN = "failover-open"
+    """What is saved of a source is rewritten for another server, not committed."""
+    FAILOVER_SAVED = "failover-saved"
+    """That is committed, nothing is read of the other server."""
     COPY_BEGUN_AGAIN = "copy-begun-again"
     """Shards that were postponed are noted as being copied once more, no chunk is planned."""
 

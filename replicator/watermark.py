@@ -38,6 +38,21 @@ class Watermark(NamedTuple):
         return Place(self.transaction, self.ordinal)
 
 
+class Reached(NamedTuple):
+    """A transaction boundary up to which rows are applied: its key, and the GTID set executed there
+    in its text form, empty where it is not known."""
+
+    key: int
+    gtid: str
+
+    def gtid_of(self, watermark: Watermark) -> str:
+        """The set by which another server tells where a watermark stands that was moved by then.
+
+        Empty where it stands inside the transaction behind the boundary: that has no such place.
+        """
+        return self.gtid if watermark.transaction < self.key else ""
+
+
 NOTHING_APPLIED = Watermark(0, 0, 0)
 """Before every row."""
 

@@ -76,7 +76,7 @@ async def postponed_copy(
     upstream = Connection(setup.address)
     try:
         server = await server_identity(upstream)
-        refuse_other_server(setup.source, setup.address, checkpoint.server, server)
+        refuse_other_server(setup.source, setup.address, checkpoint.server, server, by_gtid=False)
         start = resumed(checkpoint)
         assert start.position is not None, f"{setup.source} is followed from no position"
         place = start.position.binlog.key

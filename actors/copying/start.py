@@ -72,7 +72,9 @@ async def begin_copy(
             await meta.save([checkpoint], members=frozenset({setup.source}))
             reach(CrashPoint.COPY_BEGUN)
         else:
-            refuse_other_server(setup.source, setup.address, checkpoint.server, server)
+            refuse_other_server(
+                setup.source, setup.address, checkpoint.server, server, by_gtid=False
+            )
         start = resumed(checkpoint)
         if follow and start.position is not None:
             # When all is copied, the ghosts of now may have taken their tables' places.

@@ -141,6 +141,11 @@ class OnlineDdl:
         except DdlError:
             return []
 
+    @property
+    def unsaved(self) -> bool:
+        """Whether something was learned since the last call of `save`."""
+        return bool(self._unsaved)
+
     async def save(self) -> None:
         """Save what was learned since the last call."""
         while self._unsaved:

@@ -15,13 +15,18 @@ from replicator.mysql.identity import ServerIdentity
 _COPY_ANEW = "copy the tables anew and start behind the copy with remove-meta"
 
 
-def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
-    """The fault for what is wrong with a binlog that was read up to ``place``."""
+def source_fault(
+    source: str, place: object, error: BinlogError, *, by_gtid: bool = False
+) -> FatalError:
+    """The fault for what is wrong with a binlog that was read up to ``place``.
+
+    ``by_gtid``: where another server answers, the place can be looked for there.
+    """
     where = f"source {source}, after {place}"
     if isinstance(error, OtherServerError):
-        return other_server(source, str(error), where)
+        return other_server(source, str(error), where, by_gtid=by_gtid)
     if isinstance(error, OtherNamesError):
-        return _other_names(source, str(error), where)
+        return other_names(source, str(error), where)
     if isinstance(error, OtherBinlogError):
         return FatalError(
             "source.reset",
@@ -62,8 +67,13 @@ def source_fault(source: str, place: object, error: BinlogError) -> FatalError:
     )
 
 
-def other_server(source: str, message: str, where: str) -> FatalError:
+def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> FatalError:
     """The fault that another server answers under a source's address."""
+    go_on = (
+        "if it is a replica of the former one (or the other way round) and has GTIDs: set"
+        f" `enable-gtid: true` for source {source}, `replicator stop`, `replicator run`; the place"
+        " to go on from is found there by them",
+    )
     return FatalError(
         "source.changed",
         message,
@@ -71,12 +81,15 @@ def other_server(source: str, message: str, where: str) -> FatalError:
         scope=of_source(source),
         ways_out=(
             f"point source {source} at the former server again, then `replicator resume`",
-            f"to go on with the new server: {_COPY_ANEW}",
+            *(() if by_gtid else go_on),
+            f"to go on with any other server: {_COPY_ANEW}",
         ),
+        moved=by_gtid,
     )
 
 
-def _other_names(source: str, message: str, where: str) -> FatalError:
+def other_names(source: str, message: str, where: str) -> FatalError:
+    """The fault that a server takes other names of tables for one than before."""
     return FatalError(
         "source.name-case",
         f"{message}. The statements in its binlog name tables in the former way up to the change"
@@ -93,13 +106,13 @@ def _other_names(source: str, message: str, where: str) -> FatalError:
 
 
 def refuse_other_server(
-    source: str, address: object, saved: ServerIdentity, found: ServerIdentity
+    source: str, address: object, saved: ServerIdentity, found: ServerIdentity, *, by_gtid: bool
 ) -> None:
     """Raise FatalError where a checkpoint is of another server than the one that answers, or names
     of tables were compared otherwise then."""
     if saved.is_same(found):
         if not saved.names_alike(found):
-            raise _other_names(
+            raise other_names(
                 source,
                 f"source {source} ({address}) has another lower_case_table_names than when the"
                 f" checkpoint was saved: now it takes names of tables"
@@ -112,4 +125,5 @@ def refuse_other_server(
         f"the checkpoint of source {source} is of the server with {saved}, but {address} has"
         f" {found}: positions of different servers can't be compared",
         f"source {source}",
+        by_gtid=by_gtid,
     )

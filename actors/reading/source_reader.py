@@ -39,6 +39,7 @@ from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.binlog.xa import UnknownTransactionError
 from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.routing.event_filter import NO_FILTER, EventFilter
@@ -58,6 +59,7 @@ class SourceSettings:
 
     ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
+    ``by_gtid``: its place can be looked for on another one.
     ``accepts_cascades`` and ``copied`` as in `StatementReader`. ``columns``: the rules about them.
     """
 
@@ -71,6 +73,7 @@ class SourceSettings:
     accepts_cascades: bool = False
     columns: ColumnRules = NO_COLUMN_RULES
     copied: bool = False
+    by_gtid: bool = False
 
 
 class SourceReader(Actor[Never]):
@@ -97,6 +100,7 @@ class SourceReader(Actor[Never]):
         counts: SourceCounts,
         side_effects: SideEffects,
         held: HeldTargets,
+        statement_gtids: StatementGtidStore,
         *,
         epoch: int,
     ) -> None:
@@ -123,6 +127,7 @@ class SourceReader(Actor[Never]):
         self._group_of = group_of
         self._counts = counts
         self._side_effects = side_effects
+        self._statement_gtids = statement_gtids
         self._epoch = epoch
         self._next_segment = 0
         self._resume_after: Place | None = None
@@ -211,7 +216,7 @@ class SourceReader(Actor[Never]):
             self._lost(error)
             raise
         except BinlogError as error:
-            raise source_fault(self.settings.source, self._start, error) from error
+            raise self._fault(error) from error
         self._prepared.tell_purged(stream.purged)
         self._statements.follow(server)
         self.progress.state = "reading"
@@ -253,7 +258,8 @@ class SourceReader(Actor[Never]):
 
     def _fault(self, error: BinlogError) -> FatalError:
         if not isinstance(error, UncopiedMemberError):
-            return source_fault(self.settings.source, self._start, error)
+            settings = self.settings
+            return source_fault(settings.source, self._start, error, by_gtid=settings.by_gtid)
         assert self._uncopied is not None
         return uncopied_members(
             self.settings.source,
@@ -294,6 +300,10 @@ class SourceReader(Actor[Never]):
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
             steps = self._steps(segment, statement, doubt)
+            named = self._statements.online.unsaved or any(step.effects for step in steps)
+            if named and statement.gtid:
+                source = self.settings.source
+                await self._statement_gtids.put(source, statement.transaction, statement.gtid)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]

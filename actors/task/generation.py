@@ -20,6 +20,7 @@ from actors.messages import Flush
 from actors.task.away_sources import AwaySources
 from actors.task.changed_rules import note_rules
 from actors.task.copy_overlap import hand_over
+from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
 from actors.task.postponed import copy_due
@@ -134,6 +135,7 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
+            await follow_moved_sources(resources)
             await note_rules(resources.setups, resources.meta)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)

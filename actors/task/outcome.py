@@ -8,7 +8,13 @@ from datetime import datetime
 
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, LostCommitsError, Parts, TransientError
+from actors.faults import (
+    FatalError,
+    LostCommitsError,
+    Parts,
+    SourceMovedError,
+    TransientError,
+)
 from actors.refusals import refusal
 from actors.task.lease_keeper import lease_lost
 from replicator.downstream.fence import OutOfStepError
@@ -57,7 +63,7 @@ class Retry:
     def spark_lost(self) -> bool:
         """Whether Spark is to be started anew, too."""
         lost = isinstance(self.error, TransientError)
-        return lost and not isinstance(self.error, LostCommitsError)
+        return lost and not isinstance(self.error, LostCommitsError | SourceMovedError)
 
 
 Outcome = Stop | Pause | Failed | Retry
@@ -99,6 +105,8 @@ def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
             return refusal(target, error, source=None)
         case LeaseLostError():
             return lease_lost(error)
+        case FatalError(moved=True, message=message):
+            return SourceMovedError(message)
         case OutOfStepError(mismatch=mismatch):
             return LostCommitsError(mismatch)
     return error

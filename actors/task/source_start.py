@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 from pymysql.err import MySQLError
@@ -11,6 +12,7 @@ from actors.faults import FatalError
 from actors.lock_state import load_group
 from actors.messages import GroupSaved
 from actors.reading.first_landmark import landmark_before
+from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
@@ -27,7 +29,9 @@ from actors.task.changed_task import (
 from actors.task.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError
 from replicator.binlog.gtid import GtidStart
+from replicator.binlog.gtid_places import first_new
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
@@ -171,7 +175,9 @@ def _join_members(registry: SchemaRegistry, checkpoint: Checkpoint) -> dict[int,
 def _from_checkpoint(
     setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server: ServerIdentity
 ) -> SourceStart:
-    refuse_other_server(setup.source, setup.address, checkpoint.server, server)
+    refuse_other_server(
+        setup.source, setup.address, checkpoint.server, server, by_gtid=setup.use_gtid
+    )
     if not checkpoint.file:
         raise FatalError(
             "source.no-start",
@@ -233,6 +239,9 @@ async def _fresh(
     start = await _named_start(setup, upstream)
     if isinstance(start, SourcePosition):
         start = replace(start, landmark=await landmark_before(setup, server, start.binlog.file))
+        resume: SourcePosition | None = start
+    else:
+        resume = await _resume(setup, upstream, server, start)
     found = await tables_at_end(setup, upstream, server, start)
     named = {change.table for change in found.changes if change.table is not None}
     names = names_at_start(found, (n for n in named if setup.router.route(n.schema, n.table)))
@@ -245,13 +254,30 @@ async def _fresh(
     note_structures(setup.source, registry, found, sorted(names), 0)
     return SourceStart(
         read_from=start,
-        resume=start if isinstance(start, SourcePosition) else None,
+        resume=resume,
         server=server,
         groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
         low_watermarks={},
         high_watermarks={},
         first=True,
     )
+
+
+async def _resume(
+    setup: SourceSetup, upstream: Connection, server: ServerIdentity, start: GtidStart
+) -> SourcePosition | None:
+    """Where reading begins, to be saved before any row with the server that it is a place of.
+
+    None where that can't be told: the reader tells what is wrong.
+    """
+    try:
+        executed = start.normalised(mariadb=not server.server_uuid)
+        first = await look_up(setup, server, upstream, partial(first_new, executed=executed))
+    except BinlogError:
+        return None
+    if first is None:
+        return None
+    return SourcePosition(first, executed, await landmark_before(setup, server, first.file))
 
 
 async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:

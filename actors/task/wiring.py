@@ -56,6 +56,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.downstream.scratch_names import scratch_table
+from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity
@@ -233,6 +234,7 @@ async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) ->
     for source, start in starts.items():
         if start.resume is not None:
             await store.forget(source, start.resume.binlog.key)
+            await StatementGtidStore(meta).forget(source, start.resume.binlog.key)
     return DdlOverrides(await store.load())
 
 
@@ -329,6 +331,7 @@ def _reader(
             accepts_cascades=setup.accepts_cascades,
             columns=setup.columns,
             copied=copied,
+            by_gtid=setup.use_gtid,
         ),
         start,
         setup.router,
@@ -349,6 +352,7 @@ def _reader(
             resources.blocked.targets,
             drops_databases=not resources.task.shard_mode,
         ),
+        StatementGtidStore(resources.meta),
         epoch=unit.epoch,
     )
 

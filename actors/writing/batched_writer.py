@@ -213,6 +213,7 @@ class BatchedWriter(Actor[WriterMessage]):
         batch.left = self._watermarks.of(keys)
         batch.revision = self._meta.lease.revision
         members_of = self._registry.members_of
+        batch.reached = {t.source: found[-1].reached for t, found in self._running}
         batch.shared = frozenset(p.target for p in parts if len(members_of(p.target)) > 1)
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:
@@ -393,4 +394,5 @@ class BatchedWriter(Actor[WriterMessage]):
                 (name_of(target), watermark)
                 for target, watermark in self._trackers[source].low_watermarks.items()
             ),
+            low_gtids={name_of(t): g for t, g in self._trackers[source].low_gtids.items()},
         )

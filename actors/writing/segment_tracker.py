@@ -17,7 +17,7 @@ from enum import Enum, auto
 from actors.messages import DdlItem, GroupSaved, Part, SegmentEnd
 from replicator.binlog.position import SourcePosition
 from replicator.sharding.resume import Boundary, Resume
-from replicator.watermark import Place, Watermark, boundary
+from replicator.watermark import Place, Reached, Watermark, boundary
 
 
 class SegmentState(Enum):
@@ -50,6 +50,12 @@ class PendingSegment:
     def has_rows(self) -> bool:
         """Whether there is anything to apply."""
         return any(part.rows for part in self.parts.values())
+
+    @property
+    def reached(self) -> Reached:
+        """The boundary that all of its rows stand before, or that it was cut behind."""
+        assert self.end is not None
+        return Reached(self.end.end.binlog.key, self.end.end.gtid)
 
     @property
     def ends(self) -> dict[int, Watermark]:
@@ -93,6 +99,8 @@ class SegmentTracker:
         self.epoch = epoch
         self.reached = start
         self.low_watermarks = low_watermarks
+        self.low_gtids: dict[int, str] = {}
+        """Of the low watermarks that were moved: the GTID sets executed where they stand."""
         self.queued_bytes = 0
         self._open_items = open_items
         key = start.position.binlog.key if start.position else 0
@@ -125,6 +133,7 @@ class SegmentTracker:
         """The tracker of the source's next incarnation."""
         tracker = SegmentTracker(self.source, epoch, state, dict(low_watermarks), self._open_items)
         tracker._tried = self._tried
+        tracker.low_gtids = self.low_gtids
         return tracker
 
     @property
@@ -243,7 +252,9 @@ class SegmentTracker:
         """Note that the rows of these segments are on the target, in every bucket."""
         for segment in segments:
             segment.state = SegmentState.APPLIED
-            self.low_watermarks |= segment.ends
+            ends = segment.ends
+            self.low_watermarks |= ends
+            self.low_gtids |= {t: segment.reached.gtid_of(end) for t, end in ends.items()}
         self._advance()
 
     def barriers(self) -> Iterator[DdlItem]:

@@ -204,6 +204,7 @@ class EventHandlers:
             return self._xa.on_statement(control, query.sql, event)
         if control is not None:
             return self._on_control(control, event)
+        gtid = "" if state.gtid is None else str(state.gtid)
         full = not state.begun and state.end_group(event)
         state.tables.forget()
         if state.without_effect or state.ordinal < state.skip:
@@ -219,6 +220,7 @@ class EventHandlers:
             file=state.files.position.file,
             offset=state.files.position.before,
             error=query.error,
+            gtid=gtid,
         )
         return True
 

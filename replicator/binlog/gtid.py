@@ -37,6 +37,10 @@ class GtidStart:
     landmark: Landmark | None = field(default=None, compare=False, repr=False)
     prepared: tuple[BinlogPosition, ...] = ()
 
+    def normalised(self, *, mariadb: bool) -> str:
+        """The set as it is saved. Raises BinlogError for what is none."""
+        return str(MariaDBGtids(self.gtid) if mariadb else MySQLGtids(self.gtid))
+
 
 @dataclass(frozen=True, slots=True)
 class MariaDBGtid:

@@ -67,13 +67,13 @@ class _Search:
             self.transactions[gtid] = heads.key
 
 
-def find_places(connect: Connect, sought: Sought, end: BinlogPosition) -> GtidPlaces:
+def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPlaces:
     """Look for places in the binlog up to ``end``, its end of a moment ago. Blocks.
 
     Raises OtherOrderError where the same transactions do not stand before one of them; PurgedError,
     StreamLostError and what else a connection raises.
     """
-    first = _first_new(connect(GtidStart(sought.executed)), end)
+    first = first_new(connect, end, sought.executed)
     file = BinlogPosition(first.file, FIRST_EVENT)
     position: SourcePosition | None = None
     search = _Search(sought)
@@ -132,9 +132,12 @@ def _misplaced(executed: str, there: SourcePosition) -> OtherOrderError:
     )
 
 
-def _first_new(connection: BinlogConnection, end: BinlogPosition) -> BinlogPosition:
-    """Where the first transaction begins that a GTID set lacks; ``end`` where it lacks none."""
-    for heads in _walk(connection, None):
+def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPosition:
+    """Where the first transaction begins that a GTID set lacks; ``end`` where it lacks none.
+
+    Blocks, and raises what a connection raises.
+    """
+    for heads in _walk(connect(GtidStart(executed)), None):
         boundary = heads.boundary.binlog
         if not heads.waiting:
             return boundary

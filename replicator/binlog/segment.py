@@ -28,7 +28,7 @@ class Statement:
     ``context`` is what it ran with. ``transaction`` is the key of the position at which the
     statement's event group begins: it identifies the statement in its binlog. ``file`` and
     ``offset``: where the event itself begins. ``error``: the code of the error that it ended with,
-    0 for none: some are logged all the same.
+    0 for none: some are logged all the same. ``gtid``: that of its event group, if it has one.
     """
 
     schema: str
@@ -39,6 +39,7 @@ class Statement:
     file: str = ".0"
     offset: int = 0
     error: int = 0
+    gtid: str = ""
 
     @property
     def position(self) -> BinlogPosition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any, NoReturn
 from zlib import crc32
 
@@ -81,6 +81,8 @@ class Checkpoint:
     ``server`` is the one that wrote the binlog: positions of another server do not compare with
     these. ``landmark``: an event at or before the position, by which its binlog is known.
     ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
+    ``low_gtids``, written and never read: by target, the GTID sets executed where low watermarks
+    stand that have moved.
     """
 
     source: str
@@ -96,13 +98,14 @@ class Checkpoint:
     landmark: Landmark | None = None
     prepared: tuple[str, ...] = ()
     high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
+    low_gtids: Mapping[TableName, str] = field(default_factory=dict, compare=False)
 
     @property
     def state(self) -> SavedState:
         """What is saved beside the position."""
         members = {record.member.name: record for record in self.members}
         assert len(members) == len(self.members), f"{self.source}: a member of two groups"
-        return SavedState(members, dict(self.groups), dict(self.low_watermarks))
+        return SavedState(members, dict(self.groups), dict(self.low_watermarks), self.low_gtids)
 
 
 class MetaStore:

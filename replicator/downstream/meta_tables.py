@@ -14,6 +14,7 @@ from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
 from replicator.downstream.rule_texts import RULES_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
+from replicator.downstream.statement_gtids import STATEMENT_GTID_TABLE
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
@@ -30,6 +31,7 @@ META_TABLES = (
     DDL_OVERRIDE_TABLE,
     TOLD_STRUCTURE_TABLE,
     ONLINE_DDL_TABLE,
+    STATEMENT_GTID_TABLE,
     COPY_TABLE,
     CHUNK_TABLE,
     NOTED_KEY_TABLE,

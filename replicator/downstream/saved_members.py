@@ -7,7 +7,7 @@ it is already is left alone, and the rest goes in statements of many rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
 from replicator.mysql.connection import Transaction
@@ -36,11 +36,13 @@ class SavedTables:
 @dataclass(frozen=True, slots=True)
 class SavedState:
     """What is saved of a source beside its position: members, and by target the state of its group
-    as text, and the low watermark."""
+    as text, and the low watermark. ``low_gtids``: the GTID sets where these stand, of those that
+    are known to have moved."""
 
     members: Mapping[TableName, MemberRecord]
     groups: Mapping[TableName, str]
     low_watermarks: Mapping[TableName, Watermark]
+    low_gtids: Mapping[TableName, str] = field(default_factory=dict)
 
 
 NOTHING_KNOWN = SavedState({}, {}, {})
@@ -98,12 +100,19 @@ async def write_low_watermarks(
     moved = sorted(now.low_watermarks.items() - known.low_watermarks.items())
     await _put(
         transaction,
-        f"REPLACE INTO {tables.watermark} (source, target_schema, target_table, bucket, version,"
-        " transaction_key, ordinal) VALUES",
+        f"INSERT INTO {tables.watermark} (source, target_schema, target_table, bucket, version,"
+        " transaction_key, ordinal, gtid) VALUES",
         [
-            (source, target.schema, target.table, LOW_WATERMARK_BUCKET, *watermark)
+            (
+                *(source, target.schema, target.table, LOW_WATERMARK_BUCKET),
+                *(*watermark, now.low_gtids.get(target)),
+            )
             for target, watermark in moved
         ],
+        # One that is not known to have moved keeps its GTIDs.
+        " ON DUPLICATE KEY UPDATE version = VALUES(version),"
+        " transaction_key = VALUES(transaction_key), ordinal = VALUES(ordinal),"
+        " gtid = COALESCE(VALUES(gtid), gtid)",
     )
 
 
@@ -121,11 +130,13 @@ async def _remove(
         await transaction.fetch(f"{delete} ({places})", (source, *fields))
 
 
-async def _put(transaction: Transaction, into: str, rows: Iterable[Sequence[object]]) -> None:
+async def _put(
+    transaction: Transaction, into: str, rows: Iterable[Sequence[object]], where_there: str = ""
+) -> None:
     for part in _parts(rows):
         one = f"({', '.join(['%s'] * len(part[0]))})"
         fields = [field for row in part for field in row]
-        await transaction.fetch(f"{into} {', '.join([one] * len(part))}", fields)
+        await transaction.fetch(f"{into} {', '.join([one] * len(part))}{where_there}", fields)
 
 
 def _parts(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:

@@ -3,6 +3,9 @@
 A bucket's watermarks are written in the transaction that writes its rows, so after a crash each
 bucket knows exactly what it has.
 
+Each is saved with the GTIDs executed where it stands, by which its place is found again when
+another server takes over (`replicator.watermark.Reached`).
+
 The driver makes the rows of a bucket before the first rows for it, with the token of its run
 (`replicator.downstream.fence`); executors only move them.
 """
@@ -27,7 +30,7 @@ WATERMARK_TABLE = MetaTable(
     "source VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, bucket SMALLINT NOT NULL,"
     " version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
-    " token BIGINT NOT NULL DEFAULT 0,"
+    " token BIGINT NOT NULL DEFAULT 0, gtid LONGTEXT,"
     " PRIMARY KEY (source, target_schema, target_table, bucket)",
 )
 
@@ -117,18 +120,27 @@ def shown(watermark: Watermark) -> str:
 
 
 def save_watermarks(
-    session: Session, table: str, target: TableName, watermarks: BucketMarks
+    session: Session,
+    table: str,
+    target: TableName,
+    watermarks: BucketMarks,
+    gtids: Mapping[str, str],
 ) -> None:
-    """Move watermarks of a target. The caller holds their lock and never moves one back."""
+    """Move watermarks of a target. The caller holds their lock and never moves one back.
+
+    ``gtids``: by source, the sets executed where they stand; empty where that is not known.
+    """
     name = _text(target.schema) + b"," + _text(target.table)
     values = b",".join(
-        b"(%s,%s,%d,%d,%d,%d)" % (_text(source), name, bucket, *watermark)
+        b"(%s,%s,%d,%d,%d,%d,%s)"
+        % (_text(source), name, bucket, *watermark, _text(gtids.get(source, "")))
         for (source, bucket), watermark in sorted(watermarks.items())
     )
     # They are there: this is one statement for all of them.
     sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
-    sql += b"ordinal) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
-    sql += b"transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal)"
+    sql += b"ordinal,gtid) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
+    sql += b"transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal),"
+    sql += b"gtid=VALUES(gtid)"
     session.run(sql % (table.encode(), values))
 
 

@@ -62,6 +62,7 @@ def job_of(batch: Batch, settings: ApplySettings) -> Job:
         left=batch.left,
         revision=batch.revision,
         shared=batch.shared,
+        reached=batch.reached,
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
     )

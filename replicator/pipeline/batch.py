@@ -12,7 +12,7 @@ from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.raw_events import RawEvents
-from replicator.watermark import Watermark
+from replicator.watermark import Reached, Watermark
 
 
 @dataclass(slots=True)
@@ -22,7 +22,8 @@ class Batch:
     Their ``plan`` and ``source`` are indexes into ``plans`` and ``sources``; their ``version`` is
     that of the target that each is for. ``left``: the watermarks that must be found in the
     buckets, or later ones; ``revision``: the number of the last save, or a later one. ``shared``:
-    the numbers of the targets that have several members.
+    the numbers of the targets that have several members. ``reached``: by source, the boundary that
+    it brings its targets to.
     """
 
     plans: tuple[TablePlan, ...]
@@ -31,6 +32,7 @@ class Batch:
     left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
     revision: int = 0
     shared: frozenset[int] = frozenset()
+    reached: Mapping[str, Reached] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.events)

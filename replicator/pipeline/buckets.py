@@ -54,8 +54,9 @@ class TargetWork:
 
     ``events`` are those that ``entries`` name by their indexes, ``sources`` the names of their
     sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the batch
-    brings the target to; ``expected`` what the buckets must have before that, of the sources and
-    buckets that have entries. ``shared``: the target has several members.
+    brings the target to, ``gtids`` the sets executed there; ``expected`` what the buckets must have
+    before that, of the sources and buckets that have entries. ``shared``: the target has several
+    members.
     """
 
     target: TargetTable
@@ -64,6 +65,7 @@ class TargetWork:
     sources: Sequence[str]
     plans: PlanNumbers
     ends: Mapping[str, Watermark]
+    gtids: Mapping[str, str]
     expected: Expected
     shared: bool = False
 
@@ -127,7 +129,7 @@ def _write(
         if work.ends[source] > watermarks[source, bucket]
     }
     if moved:
-        save_watermarks(session, settings.watermark_table, name, moved)
+        save_watermarks(session, settings.watermark_table, name, moved, work.gtids)
     reach(CrashPoint.WATERMARKS_WRITTEN)
     session.run(b"COMMIT")
     reach(CrashPoint.BUCKET_COMMITTED)

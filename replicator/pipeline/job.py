@@ -32,7 +32,7 @@ from replicator.rows.event_spans import EventSpans
 from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock
 from replicator.rows.values import NoRoomError
-from replicator.watermark import NOTHING_APPLIED, Watermark
+from replicator.watermark import NOTHING_APPLIED, Reached, Watermark
 
 _UNUSABLE = (BinlogError, NoRoomError, FilterError)
 """What keeps a row event from being applied."""
@@ -43,8 +43,9 @@ class Job:
     """What all tasks of a batch know besides the rows.
 
     ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
-    ``left``, ``revision`` and ``shared`` those of `replicator.pipeline.batch.Batch`; ``crash`` the
-    values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for `replicator.crashpoints`.
+    ``left``, ``revision``, ``shared`` and ``reached`` those of `replicator.pipeline.batch.Batch`;
+    ``crash`` the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
+    `replicator.crashpoints`.
     """
 
     plans: tuple[TablePlan, ...]
@@ -53,6 +54,7 @@ class Job:
     left: Mapping[BucketKey, Watermark]
     revision: int
     shared: frozenset[int]
+    reached: Mapping[str, Reached]
     settings: ApplySettings
     crash: tuple[str, str]
 
@@ -240,6 +242,7 @@ def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers)
         job.sources,
         plans,
         ends,
+        {name: job.reached[name].gtid_of(ends[name]) for name in ends if name in job.reached},
         Expected(job.revision, left),
         target.number in job.shared,
     )

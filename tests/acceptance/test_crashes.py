@@ -54,10 +54,13 @@ ELSEWHERE = {
     CrashPoint.ROWS_PUT_BACK,
     CrashPoint.KEYS_SETTLED,
     CrashPoint.KEYS_FORGOTTEN,
+    CrashPoint.FAILOVER_OPEN,
+    CrashPoint.FAILOVER_SAVED,
 }
-"""Steps of the full copy, of coordinated DDL, of online schema changes and of rows that move:
-`test_copy_crashes`, `test_copy_ddl_crashes`, `test_shard_ddl_crashes`, `test_online_ddl_crashes`
-and `test_moved_rows_crashes` die at them."""
+"""Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
+another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
+`test_shard_ddl_crashes`, `test_online_ddl_crashes`, `test_moved_rows_crashes` and
+`test_failover_crashes` die at them."""
 
 
 def test_every_step_is_hit() -> None:

@@ -23,7 +23,7 @@ def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidP
     connect = partial(
         BinlogConnection, address, server_id=77001, heartbeat=0.2, read_timeout=20.0, bare=True
     )
-    return find_places(connect, sought, end)
+    return find_places(connect, end, sought)
 
 
 @pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])

@@ -71,7 +71,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     columns = raw_events([0, 0], [0, 0], [0, 0], [1, 1], [1, 2], events)
     batch = Batch((filtered_plan(),), ("a",), columns)
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
-    job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), settings, ("", ""))
+    job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), {}, settings, ("", ""))
     found = apply_part(Part(job, batch.events, {3: buckets}))
     assert found == ((LeftOut(3, SHARD, ("small",), 3),) if told else ())
 

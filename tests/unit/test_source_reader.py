@@ -26,6 +26,7 @@ from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import ServerInfo, parse_server_info
 from replicator.ddl.online_ddl import GhostHistory
+from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.mysql.statement_context import StatementContext
 from replicator.routing import AllowList, Router, RouteRule, Routes
 from replicator.schema.registry import SchemaRegistry
@@ -85,6 +86,7 @@ async def effects_dealt(monkeypatch: pytest.MonkeyPatch, streams: Streams) -> li
         SourceCounts(),
         cast(SideEffects, SimpleNamespace(readings=0, close=lambda: None)),
         HeldTargets(registry, frozenset(), drops_databases=True),
+        cast(StatementGtidStore, None),
         epoch=0,
     )
     with pytest.raises(IndexError), anyio.fail_after(10):

@@ -1,0 +1,36 @@
+"""The states of groups and the decisions of locks, when another server takes a source over: pure.
+
+Both name places in the source's binlog (`replicator.downstream.moved_places`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from actors.lock_state import dump_decision, dump_group, load_decision, load_group
+from replicator.watermark import Place
+
+Move = Callable[[Place], Place]
+"""From a place in the former binlog to that in the new one."""
+
+
+def moved_group(text: str, move: Move) -> str:
+    """The state of a group of the source."""
+    state = load_group(text)
+    members = ((name, replace(state, since=move(state.since))) for name, state in state.members)
+    return dump_group(replace(state, members=tuple(members)))
+
+
+def moved_decision(text: str, source: str, owner: str, move: Move) -> str:
+    """A decision with a cutover of the source, whose ``owner`` may be another one."""
+    decision = load_decision(text)
+    cutovers = {
+        name: replace(cutover, at=move(cutover.at)) if name == source else cutover
+        for name, cutover in decision.cutovers.items()
+    }
+    event = decision.event
+    if owner == source:
+        at = move(Place(event.statement.transaction, 0))
+        event = replace(event, statement=replace(event.statement, transaction=at.transaction))
+    return dump_decision(replace(decision, cutovers=cutovers, event=event))

@@ -1,0 +1,63 @@
+"""Finding places by GTID in the binlog of a source, apart from following it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio.to_thread
+
+from actors.task_setup import SourceSetup, source_address
+from replicator.binlog.connection import BinlogConnection
+from replicator.binlog.errors import StreamLostError
+from replicator.binlog.gtid import GtidStart
+from replicator.binlog.gtid_places import Connect
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.mysql.binlog_end import binlog_end
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.identity import ServerIdentity
+
+_HEARTBEAT, _READ_TIMEOUT = 0.5, 60.0
+"""Seconds, as `BinlogConnection` takes them: a server may leave out much before the first event."""
+
+Found = TypeVar("Found")
+
+
+async def look_up(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    upstream: Connection,
+    find: Callable[[Connect, BinlogPosition], Found],
+) -> Found | None:
+    """What ``find`` finds, which is given the end of the binlog; None where there is no binlog.
+
+    A server lets one replica with our id read at a time: whoever follows it is cut off. Raises
+    BinlogError, DatabaseUnavailableError or the server's error.
+    """
+    end = await binlog_end(upstream)
+    if end is None:
+        return None
+    opened: list[BinlogConnection] = []
+
+    def connect(start: SourcePosition | GtidStart) -> BinlogConnection:
+        connection = BinlogConnection(
+            source_address(setup),
+            start,
+            server_id=setup.server_id,
+            heartbeat=_HEARTBEAT,
+            read_timeout=_READ_TIMEOUT,
+            expected=server,
+            bare=True,
+        )
+        opened.append(connection)
+        return connection
+
+    work = partial(find, connect, BinlogPosition(end.file, end.offset))
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    except StreamLostError as error:
+        raise DatabaseUnavailableError(str(error)) from error
+    finally:
+        for connection in opened:
+            connection.close()

@@ -1,0 +1,265 @@
+"""Going on with another server behind a source's address: a replica that was promoted, or a proxy
+that has moved.
+
+Positions of two servers do not compare, GTIDs do. So at a start everything that is saved of such a
+source is given the places that the same transactions have in the new server's binlog, in one
+transaction under the lease; after that it is as if that server had always been read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import SourceMovedError
+from actors.moved_locks import Move, moved_decision, moved_group
+from actors.reading.gtid_lookup import look_up
+from actors.reading.source_faults import other_names, source_fault
+from actors.refusals import refusal
+from actors.task.takeover_faults import Takeover
+from actors.task.wiring import Resources
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError, OtherOrderError
+from replicator.binlog.executed import Shortfall, shortfall
+from replicator.binlog.gtid_places import GtidPlaces, Sought, find_places
+from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.downstream.chunks import CopyStore
+from replicator.downstream.decisions import DDL_TABLE
+from replicator.downstream.meta import GROUP_TABLE, Checkpoint, MetaStore
+from replicator.downstream.moved_places import (
+    MarkedPlace,
+    MovedPlaces,
+    UnknownPlaceError,
+    marked_places,
+    move_checkpoint,
+    move_places,
+    move_texts,
+    named_places,
+)
+from replicator.downstream.statement_gtids import StatementGtidStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.identify import server_identity
+from replicator.mysql.identity import ServerIdentity
+from replicator.schema.copy_state import CopyState
+from replicator.watermark import Place
+
+log = structlog.get_logger()
+
+
+async def follow_moved_sources(resources: Resources) -> None:
+    """Let what is saved of sources be places of the servers that answer now, where they are others.
+
+    Only of those with ``enable-gtid``. Raises FatalError where that is not certain to be exact,
+    SourceMovedError where the new server is about to have what it lacks, DatabaseUnavailableError.
+    """
+    for source, setup in resources.setups.items():
+        if not setup.use_gtid or source in resources.blocked.sources:
+            continue
+        checkpoint = await resources.meta.load(source)
+        if checkpoint is None or not checkpoint.file or not checkpoint.gtid:
+            continue
+        upstream = Connection(setup.address)
+        try:
+            server = await server_identity(upstream)
+            if not checkpoint.server.is_same(server):
+                await _Move(setup, resources.meta, checkpoint, server).run(upstream)
+        except MySQLError as error:
+            raise refusal(setup.address, error, source=source) from error
+        finally:
+            upstream.close()
+
+
+class _Move:
+    """One source that another server has taken over."""
+
+    def __init__(
+        self,
+        setup: SourceSetup,
+        meta: MetaStore,
+        checkpoint: Checkpoint,
+        server: ServerIdentity,
+    ) -> None:
+        self._setup = setup
+        self._meta = meta
+        self._checkpoint = checkpoint
+        self._server = server
+        self._source = setup.source
+        self._position = BinlogPosition(checkpoint.file, checkpoint.offset)
+        self._takeover = Takeover(
+            setup.source,
+            str(setup.address),
+            checkpoint.server,
+            server,
+            str(self._position),
+            checkpoint.gtid,
+        )
+
+    async def run(self, upstream: Connection) -> None:
+        """Find all places, then rewrite them."""
+        saved = self._position.key
+        self._refuse_other_names()
+        await self._refuse_in_copy()
+        marks = await marked_places(self._meta, self._source, saved)
+        sets = self._sets(marks)
+        gtids = await self._statements({mark.place for mark in marks})
+        await self._refuse_shortfall(
+            await shortfall(
+                upstream,
+                self._checkpoint.gtid,
+                (*sets.values(), *gtids.values()),
+                mariadb=not self._server.server_uuid,
+            )
+        )
+        sought = Sought(self._checkpoint.gtid, frozenset(sets.values()), frozenset(gtids.values()))
+        found = await self._find(upstream, sought)
+        moves = MovedPlaces(
+            saved,
+            found.position.binlog.key,
+            {place: found.transactions[gtid] for place, gtid in gtids.items()},
+            {place: found.boundaries[gtid] for place, gtid in sets.items()},
+        )
+        await self._save(moves, found.position)
+        log.info(
+            "source.failed-over",
+            source=self._source,
+            former=str(self._checkpoint.server),
+            server=str(self._server),
+            former_position=str(self._position),
+            position=str(found.position.binlog),
+            gtid=self._checkpoint.gtid,
+        )
+
+    def _refuse_other_names(self) -> None:
+        if not self._checkpoint.server.names_alike(self._server):
+            raise other_names(
+                self._source,
+                f"{self._setup.address} is another server now, with another lower_case_table_names",
+                f"source {self._source}",
+            )
+
+    async def _refuse_in_copy(self) -> None:
+        copy = (await CopyStore(self._meta).copies()).get(self._source)
+        if copy is None:
+            return
+        postponed = any(r.copying is not CopyState.COPIED for r in self._checkpoint.members)
+        behind = copy.end is not None and BinlogPosition(*copy.end).key > self._position.key
+        if not copy.done or postponed or behind:
+            raise self._takeover.in_copy()
+
+    def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
+        """By the places of watermarks behind the saved position, the GTID sets executed there."""
+        sets: dict[Place, str] = {}
+        for mark in sorted(marks, key=lambda mark: mark.gtid):
+            sets[mark.place] = mark.gtid
+        for mark in marks:
+            if not sets[mark.place]:
+                raise self._takeover.unknown(
+                    f"bucket {mark.bucket} of {mark.target} stands inside a transaction, or its"
+                    " GTIDs are not known"
+                )
+        return sets
+
+    async def _statements(self, marked: set[Place]) -> dict[int, str]:
+        """The GTIDs of the statements behind the saved position that something is saved of."""
+        saved = self._position.key
+        named = await named_places(self._meta, self._source, saved)
+
+        def note(place: Place) -> Place:
+            if place not in marked and place.transaction >= saved:
+                named.add(place.transaction)
+            return place
+
+        await self._texts(note)
+        known = await StatementGtidStore(self._meta).load(self._source)
+        missing = sorted(place for place in named if place not in known and place != saved)
+        if missing:
+            places = ", ".join(str(self._position.with_key(place)) for place in missing)
+            raise self._takeover.unknown(
+                "something is saved of statements, or of an unlocked schema change, at places whose"
+                f" GTIDs are not known ({places})"
+            )
+        return {place: known[place] for place in named if place in known}
+
+    async def _refuse_shortfall(self, found: Shortfall) -> None:
+        if found.lacking and found.replicating and not found.applied:
+            raise SourceMovedError(
+                f"source {self._source}: {self._setup.address} is another server now"
+                f" ({self._server}), a replica that has not applied all yet that was read from the"
+                f" server before; it lacks {found.lacking}"
+            )
+        if found.lacking and found.applied:
+            raise self._takeover.unlogged(found.lacking)
+        if found.lacking:
+            raise self._takeover.lacks(found.lacking)
+        if found.purged:
+            raise self._takeover.purged(found.purged)
+
+    async def _find(self, upstream: Connection, sought: Sought) -> GtidPlaces:
+        log.info("source.place-sought", source=self._source, server=str(self._server))
+        find = partial(find_places, sought=sought)
+        try:
+            found = await look_up(self._setup, self._server, upstream, find)
+        except OtherOrderError as error:
+            raise self._takeover.other_order(str(error)) from error
+        except BinlogError as error:
+            raise source_fault(self._source, self._position, error) from error
+        if found is None:
+            raise self._takeover.unknown("the new server writes no binlog")
+        return found
+
+    async def _save(self, moves: MovedPlaces, position: SourcePosition) -> None:
+        try:
+            groups, decisions = await self._texts(moves.place)
+            async with self._meta.saving() as transaction:
+                await move_places(transaction, self._meta, self._source, moves)
+                await move_texts(
+                    transaction,
+                    self._meta.table(GROUP_TABLE),
+                    ("source", "target_schema", "target_table"),
+                    "state",
+                    groups,
+                )
+                await move_texts(
+                    transaction,
+                    self._meta.table(DDL_TABLE),
+                    ("target_schema", "target_table", "version"),
+                    "decision",
+                    decisions,
+                )
+                place = (position.binlog.file, position.binlog.offset)
+                mark = position.landmark
+                assert mark is not None, f"no landmark was found with {position}"
+                await move_checkpoint(
+                    transaction, self._meta, self._source, place, mark, self._server
+                )
+                reach(CrashPoint.FAILOVER_OPEN)
+        except UnknownPlaceError as error:
+            raise self._takeover.unknown(str(error)) from error
+        reach(CrashPoint.FAILOVER_SAVED)
+
+    async def _texts(self, move: Move) -> tuple[list[_Text], list[_Text]]:
+        """The states of groups and the decisions that name places of the source, moved."""
+        fetch = self._meta.connection.fetch
+        groups = await fetch(
+            "SELECT source, target_schema, target_table, state"
+            f" FROM {self._meta.table(GROUP_TABLE)} WHERE source = %s",
+            (self._source,),
+        )
+        decisions = await fetch(
+            "SELECT target_schema, target_table, version, decision, owner"
+            f" FROM {self._meta.table(DDL_TABLE)} WHERE decision <> ''"
+        )
+        return (
+            [(tuple(key), moved_group(text, move)) for *key, text in groups],
+            [
+                (tuple(key), moved_decision(text, self._source, owner, move))
+                for *key, text, owner in decisions
+            ],
+        )
+
+
+_Text = tuple[tuple[object, ...], str]
+"""The key of a row, and its new text."""

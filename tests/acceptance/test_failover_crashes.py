@@ -1,0 +1,184 @@
+"""The primary is killed under writes, and the task at the same time, at each step: a replica takes
+over the address, and the target is equal in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pymysql.err
+import pytest
+
+from replicator.crashpoints import CrashPoint
+from replicator.mysql.connection import is_unavailable
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
+from replicator.sandbox.server import BinlogServer, DatabaseServer
+from tests.acceptance.test_crashes import stop
+from tests.conftest import StartServer
+from tests.support.processes import PATIENCE, TaskProcess, task_process
+from tests.support.proxy import Proxy, proxied
+from tests.support.replication import ReplicatedPair
+from tests.support.shards import Shards
+from tests.support.task_files import write_task
+
+ROUNDS = int(os.environ.get("REPLICATOR_TEST_FAILOVERS", "2"))
+"""How often each pair fails over, forth and back; the task is killed at as many of the steps."""
+
+POINTS = [
+    CrashPoint.BUCKET_COMMITTED,
+    CrashPoint.FAILOVER_OPEN,
+    CrashPoint.BATCH_APPLIED,
+    CrashPoint.FAILOVER_SAVED,
+    CrashPoint.CHECKPOINT_OPEN,
+    CrashPoint.SEGMENT_READ,
+    CrashPoint.BATCH_SUBMITTED,
+    CrashPoint.PARTS_SENT,
+    CrashPoint.PART_RECEIVED,
+    CrashPoint.ROWS_WRITTEN,
+    CrashPoint.WATERMARKS_WRITTEN,
+    CrashPoint.PART_APPLIED,
+    CrashPoint.CHECKPOINT_SAVED,
+    CrashPoint.DDL_RECORDED,
+    CrashPoint.DDL_EXECUTED,
+    CrashPoint.DDL_FINISHED,
+]
+
+
+class Failing:
+    """A pair that fails over from one server to the other and back, and writes to the primary."""
+
+    def __init__(self, pair: ReplicatedPair, proxy: Proxy, shards: Shards) -> None:
+        self.pair = pair
+        self.proxy = proxy
+        self.shards = shards
+
+    @contextmanager
+    def writing(self, *, before_it: int = 5) -> Iterator[None]:
+        """Write to the primary until it is gone; so often at least before the block begins."""
+        ended, written = threading.Event(), threading.Semaphore(0)
+
+        def work() -> None:
+            try:
+                while not ended.wait(0.02):
+                    self.shards.change(rows=60)
+                    written.release()
+            except pymysql.err.Error as error:
+                if not is_unavailable(error):
+                    raise
+
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(work)
+            try:
+                for _ in range(before_it):
+                    assert written.acquire(timeout=PATIENCE)
+                yield
+            finally:
+                ended.set()
+            done.result()
+
+    def until_reached(self, task: TaskProcess) -> None:
+        """Wait until the task has saved all that the primary has, by its GTIDs."""
+        wanted, name = self.pair.executed(self.pair.primary), self.shards.database
+        saved = f"SELECT gtid FROM {name}_meta.{name}_checkpoint"
+        task.until(lambda: self.shards.target.execute(saved)[0][0] == wanted, f"place {wanted}")
+
+    def fail_over(self) -> None:
+        """Kill the primary under writes; the replica has all of it then, and takes over."""
+        former, new = self.pair.primary, self.pair.replica
+        former.kill()
+        # What the primary had logged and not sent, the replica gets from it once more.
+        former.start()
+        self.pair.until_replicated()
+        former.kill()
+        self.pair.promote()
+        self.proxy.switch(new)
+        former.start()
+        self.pair.follow(former, new)
+        self.pair.primary, self.pair.replica = new, former
+        self.shards.servers = [new]
+        self.shards.sources = {"a": new}
+
+
+@contextmanager
+def failing(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    target: DatabaseServer,
+    database: str,
+    folder: Path,
+) -> Iterator[tuple[Failing, Path]]:
+    pair = ReplicatedPair(start_server, kind)
+    with proxied(pair.primary) as proxy:
+        shards = Shards([pair.primary], target, database)
+        values = shards.task()
+        values["sources"][0]["from"]["port"] = proxy.port
+        values["sources"][0]["enable-gtid"] = True
+        values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
+        yield Failing(pair, proxy, shards), write_task(folder, values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_while_the_task_runs(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    with (
+        failing(kind, start_server, target_server, database_name, tmp_path) as (it, path),
+        task_process(path, tmp_path) as task,
+    ):
+        task.until_logged("task.running")
+        for number in range(1, ROUNDS + 1):
+            with it.writing():
+                it.fail_over()
+            task.until_logged("source.failed-over", number)
+            it.shards.change()
+            if number % 3 == 1:
+                it.shards.alter()
+            it.until_reached(task)
+            it.shards.assert_equal()
+        stop(task, database_name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_while_the_task_is_killed(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    with failing(kind, start_server, target_server, database_name, tmp_path) as (it, path):
+        for point in POINTS[:ROUNDS]:
+            taking_over = point in (CrashPoint.FAILOVER_OPEN, CrashPoint.FAILOVER_SAVED)
+            count = 1 if taking_over or point.value.startswith("ddl") else 3
+            env = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
+            with task_process(path, tmp_path, env=env) as task:
+                if point is POINTS[0]:
+                    # A new task takes the structures that it finds: none may change meanwhile.
+                    task.until_logged("task.running")
+                it.shards.alter()
+                with it.writing():
+                    if not taking_over:
+                        assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+                    it.fail_over()
+                if taking_over:
+                    assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+                task.until_alone()
+            it.shards.change()
+            with task_process(path, tmp_path) as task:
+                it.until_reached(task)
+                it.shards.assert_equal()
+                task.process.kill()
+                task.process.wait()
+                task.until_alone()
