@@ -182,3 +182,36 @@ def test_while_the_task_is_killed(
                 task.process.kill()
                 task.process.wait()
                 task.until_alone()
+
+
+@pytest.mark.slow
+def test_a_part_of_a_transaction_that_was_applied_is_no_place_on_another_server(
+    start_server: StartServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """The task says so, and goes on with the former server when that is back."""
+    with failing(MariaDBServer, start_server, target_server, database_name, tmp_path) as (it, path):
+        with task_process(path, tmp_path) as task:
+            task.until_logged("task.running")
+            it.shards.change()
+            it.until_reached(task)
+            stop(task, database_name)
+        env = {"REPLICATOR_CRASH_AT": CrashPoint.BATCH_APPLIED.value}
+        with task_process(path, tmp_path, env=env) as task:
+            # More than a segment takes of one transaction.
+            it.shards.change_much(rows=2600)
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+            task.until_alone()
+        former = it.pair.primary
+        it.fail_over()
+        with task_process(path, tmp_path) as task:
+            error = task.until_state(database_name, "paused").error
+            assert error is not None
+            assert error.event == "source.place-unknown"
+            it.proxy.switch(former)
+            assert task.cli("resume", database_name).returncode == 0
+            it.until_reached(task)
+            it.shards.assert_equal()
+            stop(task, database_name)

@@ -22,7 +22,7 @@ class ReplicatedPair:
         options: Mapping[str, str | None] | None = None,
         replica_options: Mapping[str, str | None] | None = None,
     ) -> None:
-        more = {} if is_mysql(kind) else {"log_slave_updates": None}
+        more: dict[str, str | None] = {} if is_mysql(kind) else {"log_slave_updates": None}
         self.mysql = is_mysql(kind)
         self.primary: DatabaseServer = start_server(kind, {**more, **(options or {})})
         self.replica: DatabaseServer = start_server(
@@ -64,6 +64,15 @@ class ReplicatedPair:
             return self.executed(self.replica) == wanted
         sql = f"SELECT GTID_SUBSET('{wanted}', @@global.gtid_executed)"
         return bool(self.replica.execute(sql)[0][0])
+
+    def until_applied(self) -> None:
+        """Wait until a replica has applied all that the primary has, logged or not."""
+        if self.mysql:
+            self.until_replicated()
+            return
+        wanted = self.executed(self.primary)
+        sql = f"SELECT MASTER_GTID_WAIT('{wanted}', {PATIENCE})"
+        assert self.replica.execute(sql)[0][0] == 0
 
     def promote(self) -> DatabaseServer:
         """Let the replica apply what it has received, and be a replica no more."""
