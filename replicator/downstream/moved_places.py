@@ -211,7 +211,9 @@ async def move_checkpoint(
     await transaction.fetch(
         f"UPDATE {meta.table(CHECKPOINT_TABLE)} SET binlog_file = %s, binlog_offset = %s,"
         " server_id = %s, server_uuid = %s, folds_names = %s, landmark_file = %s,"
-        " landmark_offset = %s, landmark_created = %s, landmark_fingerprint = %s"
+        " landmark_offset = %s, landmark_created = %s, landmark_fingerprint = %s,"
+        # What is prepared is searched for in the new binlog when it is committed.
+        " prepared = ''"
         " WHERE source = %s",
         (
             *place,

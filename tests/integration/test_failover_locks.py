@@ -118,3 +118,36 @@ async def until_row(it: Estate, number: int) -> None:
     with anyio.fail_after(PATIENCE):
         while not it.target.execute(sql):
             await anyio.sleep(LOOK_SECONDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PAIRS)
+async def test_what_was_prepared_on_one_server_is_committed_on_the_other(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    spark: SparkContext,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    db = database_name
+    pair = ReplicatedPair(start_server, kind)
+    with estate(pair, target_server, db, tmp_path, spark) as it:
+        async with running(it.task, spark) as generation:
+            it.write(pair.primary)
+            pair.primary.execute(
+                "XA START 'x'",
+                "INSERT INTO t1 VALUES (800, 8)",
+                "XA END 'x'",
+                "XA PREPARE 'x'",
+                database=db,
+            )
+            it.write(pair.primary)
+            await caught_up(generation, {"a": pair.primary})
+        new = it.fail_over()
+        it.write(new)
+        new.execute("XA COMMIT 'x'")
+        async with running(it.task, spark) as generation:
+            await caught_up(generation, {"a": new})
+            it.assert_equal(new)
+            assert target_server.execute(f"SELECT n FROM {db}.t WHERE id = 800") == ((8,),)
