@@ -46,7 +46,7 @@ class PreparedSearch:
             found = self._read(beginning, until, end)
             if missing.xid in found:
                 others = found.values() if name == end.file else ()
-                return (found[missing.xid], *_before(start, others))
+                return tuple(dict.fromkeys((found[missing.xid], *_before(start, others))))
             until = beginning
         return ()
 

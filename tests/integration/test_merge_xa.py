@@ -16,8 +16,6 @@ from tests.support.binlog_streams import here
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
-MODES = pytest.mark.parametrize("shard_mode", ["", "pessimistic"])
-
 
 @contextmanager
 def xa_sessions(server: DatabaseServer, database: str, count: int) -> Iterator[list[Session]]:
@@ -77,9 +75,15 @@ async def equal(merging: Merging) -> None:
             await anyio.sleep(LOOK_SECONDS)
 
 
-@MODES
 @pytest.mark.parametrize(
-    "source", ["mysql_source", "mariadb_source", "mariadb11_source"], indirect=True
+    ("source", "shard_mode"),
+    [
+        ("mysql_source", "pessimistic"),
+        ("mariadb_source", ""),
+        pytest.param("mysql_source", "", marks=pytest.mark.slow),
+        pytest.param("mariadb11_source", "pessimistic", marks=pytest.mark.slow),
+    ],
+    indirect=["source"],
 )
 async def test_restarts_and_schema_changes_between_the_phases(
     merging: Merging, shard_mode: str
@@ -121,8 +125,9 @@ async def test_restarts_and_schema_changes_between_the_phases(
             await merging.check(generation)
 
 
-@pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
-@pytest.mark.parametrize("by_gtid", [False, True])
+@pytest.mark.parametrize(
+    ("source", "by_gtid"), [("mysql_source", True), ("mariadb_source", False)], indirect=["source"]
+)
 async def test_what_was_prepared_before_the_start_is_found(
     merging: Merging, *, by_gtid: bool
 ) -> None:
