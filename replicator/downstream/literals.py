@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from replicator.downstream.columns import Literal, TargetColumn
 from replicator.mysql.names import quote
+from replicator.rows.lines import block_of
 
 NULL_FIELD = b"\\N"
 
@@ -41,16 +42,18 @@ def field_value(field: bytes) -> bytes | None:
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), field)
 
 
-def row_values(line: bytes, columns: Sequence[TargetColumn]) -> bytes:
-    """A row line as the parenthesised list of a VALUES clause; an empty one without columns."""
+def row_values(lines: Sequence[bytes], columns: Sequence[TargetColumn]) -> bytes:
+    """Row lines as the parenthesised lists of a VALUES clause; empty ones without columns."""
     if not columns:
-        return b"()"
-    if not any(needs_introducer(column) for column in columns):
-        quoted = b"('" + line.replace(b"'", b"\\'").replace(b"\t", b"','") + b"')"
-        # A backslash of a value is always doubled, so this pattern is never part of a value.
-        return quoted.replace(b"'\\N'", b"NULL")
-    fields = line.split(b"\t")
-    return b"(" + b",".join(map(_value, fields, columns)) + b")"
+        return b",".join([b"()"] * len(lines))
+    if any(needs_introducer(column) for column in columns):
+        rows = (map(_value, line.split(b"\t"), columns) for line in lines)
+        return b",".join(b"(" + b",".join(row) + b")" for row in rows)
+    # All at once: no value holds a tab or a newline.
+    text = bytes(block_of(lines))[:-1].replace(b"'", b"\\'")
+    quoted = b"('" + text.replace(b"\t", b"','").replace(b"\n", b"'),('") + b"')"
+    # A backslash of a value is always doubled, so this pattern is never part of a value.
+    return quoted.replace(b"'\\N'", b"NULL")
 
 
 def needs_introducer(column: TargetColumn) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from pymysql.err import MySQLError
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
@@ -22,6 +23,7 @@ from replicator.downstream.session import (
     Session,
 )
 from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
+from replicator.rows.lines import Lines, lines_of
 
 ROWS_PER_STATEMENT = 1000
 KEYS_PER_DELETE = 500
@@ -57,21 +59,37 @@ def insert_rows(
     """
     names = b",".join(identifier(column.name) for column in columns)
     head = verb + b" INTO " + target.quoted.encode() + b" (" + names + b") VALUES "
-    affected, first = 0, 0
-    rendered = (row_values(line, columns) for line in lines)
-    for values in packed(rendered, ROWS_PER_STATEMENT, session.max_packet // 2):
-        chunk = lines[first : first + len(values)]
+    affected = 0
+    for first, run in runs(lines, len(columns), session.max_packet // 2):
         try:
-            affected += _run_exactly(session, head + b",".join(values) + suffix, chunk[0], first)
+            sql = head + row_values(run, columns) + suffix
+            affected += _run_exactly(session, sql, run[0], first)
         except MySQLError as error:
             if is_unavailable(error) or is_contention(error):
                 raise
             # The server has undone this statement only; row by row tells which row it was.
-            for offset, value in enumerate(values):
-                sql = head + value + suffix
-                affected += _insert_one(session, sql, columns, chunk[offset], first + offset)
-        first += len(values)
+            for index, line in enumerate(run, first):
+                sql = head + row_values([line], columns) + suffix
+                affected += _insert_one(session, sql, columns, line, index)
     return affected
+
+
+def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Runs of lines with the number of their first one, each for a statement.
+
+    Of at most `ROWS_PER_STATEMENT` rows, and ``size`` bytes as values; a larger row is a run of its
+    own.
+    """
+    whole = lines if isinstance(lines, Lines) else lines_of(lines)
+    # At most each byte is escaped; a field comes to have quotes and a comma, a row its parentheses.
+    most = np.cumsum(2 * np.diff(whole.starts) + 8 * columns + 4)
+    first = 0
+    while first < len(whole):
+        before = int(most[first - 1]) if first else 0
+        fits = int(np.searchsorted(most, before + size, side="right"))
+        end = min(max(fits, first + 1), first + ROWS_PER_STATEMENT, len(whole))
+        yield first, Lines(whole.text, whole.starts[first : end + 1])
+        first = end
 
 
 def delete_keys(
