@@ -8,6 +8,7 @@ transaction under the lease; after that it is as if that server had always been 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -40,6 +41,7 @@ from replicator.downstream.moved_places import (
     named_places,
 )
 from replicator.downstream.statement_gtids import StatementGtidStore
+from replicator.downstream.takeovers import note_takeover, takeovers
 from replicator.mysql.connection import Connection
 from replicator.mysql.identify import server_identity
 from replicator.mysql.identity import ServerIdentity
@@ -105,15 +107,17 @@ class _Move:
         marks = await marked_places(self._meta, self._source, saved)
         sets = self._sets(marks)
         gtids = await self._statements({mark.place for mark in marks})
-        await self._refuse_shortfall(
-            await shortfall(
-                upstream,
-                self._checkpoint.gtid,
-                (*sets.values(), *gtids.values()),
-                mariadb=not self._server.server_uuid,
-            )
+        has = await shortfall(
+            upstream,
+            self._checkpoint.gtid,
+            (*sets.values(), *gtids.values()),
+            mariadb=not self._server.server_uuid,
         )
-        sought = Sought(self._checkpoint.gtid, frozenset(sets.values()), frozenset(gtids.values()))
+        self._refuse_shortfall(has)
+        left = await takeovers(self._meta, self._source)
+        sought = Sought(
+            self._checkpoint.gtid, frozenset(sets.values()), frozenset(gtids.values()), left
+        )
         found = await self._find(upstream, sought)
         moves = MovedPlaces(
             saved,
@@ -121,7 +125,8 @@ class _Move:
             {place: found.transactions[gtid] for place, gtid in gtids.items()},
             {place: found.boundaries[gtid] for place, gtid in sets.items()},
         )
-        await self._save(moves, found.position)
+        note = partial(note_takeover, number=len(left) + 1, logged=has.logged)
+        await self._save(moves, found.position, note)
         log.info(
             "source.failed-over",
             source=self._source,
@@ -183,7 +188,7 @@ class _Move:
             )
         return {place: known[place] for place in named if place in known}
 
-    async def _refuse_shortfall(self, found: Shortfall) -> None:
+    def _refuse_shortfall(self, found: Shortfall) -> None:
         if found.lacking and found.replicating and not found.applied:
             raise SourceMovedError(
                 f"source {self._source}: {self._setup.address} is another server now"
@@ -210,7 +215,9 @@ class _Move:
             raise self._takeover.unknown("the new server writes no binlog")
         return found
 
-    async def _save(self, moves: MovedPlaces, position: SourcePosition) -> None:
+    async def _save(
+        self, moves: MovedPlaces, position: SourcePosition, note: Callable[..., Awaitable[None]]
+    ) -> None:
         try:
             groups, decisions = await self._texts(moves.place)
             async with self._meta.saving() as transaction:
@@ -235,6 +242,7 @@ class _Move:
                 await move_checkpoint(
                     transaction, self._meta, self._source, place, mark, self._server
                 )
+                await note(transaction, self._meta, left=self._checkpoint)
                 reach(CrashPoint.FAILOVER_OPEN)
         except UnknownPlaceError as error:
             raise self._takeover.unknown(str(error)) from error

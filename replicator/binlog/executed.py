@@ -8,12 +8,12 @@ STATUS".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pymysql.err import MySQLError
 
-from replicator.binlog.gtid import MariaDBGtid
+from replicator.binlog.gtid import MariaDBGtid, mariadb_gtids
 from replicator.mysql.connection import Connection
 from replicator.mysql.spellings import fetch_understood
 
@@ -27,13 +27,15 @@ class Shortfall:
 
     ``lacking``: GTIDs that its binlog never had. ``purged``: GTIDs behind the saved position that
     its binlog has no more. ``applied``: it has applied what it lacks, and not logged it.
-    ``replicating``: it is a replica that is applying transactions.
+    ``replicating``: it is a replica that is applying transactions. ``logged``: of a MariaDB, the
+    last GTID of each server in each domain that its binlog has had.
     """
 
     lacking: str = ""
     purged: str = ""
     applied: bool = False
     replicating: bool = False
+    logged: str = ""
 
 
 async def shortfall(
@@ -47,7 +49,7 @@ async def shortfall(
     found = await (_mariadb if mariadb else _mysql)(connection, executed, wanted)
     if not found.lacking:
         return found
-    return Shortfall(found.lacking, found.purged, found.applied, await _replicates(connection))
+    return replace(found, replicating=await _replicates(connection))
 
 
 async def _mysql(connection: Connection, executed: str, wanted: list[str]) -> Shortfall:
@@ -63,23 +65,20 @@ async def _mariadb(connection: Connection, executed: str, wanted: list[str]) -> 
     rows = await connection.fetch("SELECT @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos")
     state, applied = (str(value or "") for value in rows[0])
     logged: dict[tuple[int, int], int] = {}
-    for gtid in _gtids(state):
+    for gtid in mariadb_gtids(state):
         logged[gtid.domain, gtid.server] = gtid.sequence
     newest: dict[tuple[int, int], MariaDBGtid] = {}
-    for gtid in sorted((g for text in wanted for g in _gtids(text)), key=lambda g: g.sequence):
+    for gtid in sorted(
+        (g for text in wanted for g in mariadb_gtids(text)), key=lambda g: g.sequence
+    ):
         newest[gtid.domain, gtid.server] = gtid
     lacking = [g for key, g in newest.items() if logged.get(key, 0) < g.sequence]
-    reached = {gtid.domain: gtid.sequence for gtid in _gtids(applied)}
+    reached = {gtid.domain: gtid.sequence for gtid in mariadb_gtids(applied)}
     return Shortfall(
         ", ".join(_span(gtid, logged.get((gtid.domain, gtid.server), 0)) for gtid in lacking),
         applied=all(reached.get(gtid.domain, 0) >= gtid.sequence for gtid in lacking),
+        logged=state,
     )
-
-
-def _gtids(text: str) -> list[MariaDBGtid]:
-    """The GTIDs of a list as the server writes it."""
-    items = (item.strip().split("-") for item in text.split(",") if item.strip())
-    return [MariaDBGtid(int(domain), int(server), int(number)) for domain, server, number in items]
 
 
 def _span(gtid: MariaDBGtid, logged: int) -> str:

@@ -8,6 +8,7 @@ MySQL's comments on Gtid_set::encode).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from struct import Struct
@@ -72,23 +73,15 @@ class MariaDBGtids:
     def __init__(self, text: str = "") -> None:
         """Parse ``0-1-42,1-2-7``; raises BinlogError for anything else."""
         self._last: dict[int, MariaDBGtid] = {}
-        for item in _items(text):
-            parts = item.split("-")
-            if len(parts) != 3 or not all(part.isdecimal() for part in parts):
-                raise BinlogError(
-                    f"{item!r} is not a MariaDB GTID (domain-server-sequence, like 0-1-42). "
-                    "Take the value of @@gtid_binlog_pos on the source."
-                )
-            self.add(MariaDBGtid(*map(int, parts)))
+        for gtid in mariadb_gtids(text):
+            self.add(gtid)
 
     @classmethod
     def from_list_event(cls, body: bytes) -> MariaDBGtids:
         """The state that a GTID_LIST event names; within a domain the last entry is the newest."""
         gtids = cls()
-        count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
-        for number in range(count):
-            domain, server, sequence = _LIST_ENTRY.unpack_from(body, 4 + number * _LIST_ENTRY.size)
-            gtids.add(MariaDBGtid(domain, server, sequence))
+        for gtid in listed_gtids(body):
+            gtids.add(gtid)
         return gtids
 
     def is_within(self, state: str) -> bool:
@@ -223,6 +216,28 @@ class MySQLGtids:
     def _tag_text(self, key: tuple[bytes, str]) -> str:
         ranges = map(_range_text, self._intervals[key])
         return ":".join((key[1], *ranges) if key[1] else ranges)
+
+
+def mariadb_gtids(text: str) -> list[MariaDBGtid]:
+    """The GTIDs of a list, also several of a domain. Raises BinlogError where one is none."""
+    found = []
+    for item in _items(text):
+        parts = item.split("-")
+        if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+            raise BinlogError(
+                f"{item!r} is not a MariaDB GTID (domain-server-sequence, like 0-1-42). "
+                "Take the value of @@gtid_binlog_pos on the source."
+            )
+        found.append(MariaDBGtid(*map(int, parts)))
+    return found
+
+
+def listed_gtids(body: bytes) -> Iterator[MariaDBGtid]:
+    """The entries of a GTID_LIST event: the last GTID of each server in each domain."""
+    count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
+    for number in range(count):
+        domain, server, sequence = _LIST_ENTRY.unpack_from(body, 4 + number * _LIST_ENTRY.size)
+        yield MariaDBGtid(domain, server, sequence)
 
 
 def _items(text: str) -> list[str]:

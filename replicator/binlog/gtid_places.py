@@ -6,13 +6,13 @@ read of one is continued in the other where exactly the same transactions stand 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from replicator.binlog.connection import BinlogConnection
 from replicator.binlog.errors import OtherOrderError
 from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.gtid import GtidStart, MariaDBGtid, MariaDBGtids, MySQLGtid
+from replicator.binlog.gtid import GtidStart, MariaDBGtid, MariaDBGtids, MySQLGtid, mariadb_gtids
 from replicator.binlog.landmark import FIRST_EVENT
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.transaction_heads import TransactionHeads
@@ -26,11 +26,13 @@ class Sought:
     """Places of another binlog. ``executed``: the GTID set at the saved position.
 
     ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
+    ``left``: of MariaDB, at each earlier takeover, what the server that took over had of each.
     """
 
     executed: str
     boundaries: Set[str] = frozenset()
     transactions: Set[str] = frozenset()
+    left: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,13 @@ def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPl
     sequence = _Sequence(sought.executed)
     for heads in _walk(connect(SourcePosition(file)), file):
         if heads.key < first.key and not heads.waiting:
+            _refuse_back_step(heads)
             continue
         boundary = heads.boundary
         if position is None:
             if boundary.gtid != sought.executed:
                 raise _misplaced(sought.executed, boundary)
+            _refuse_unread(sought, heads)
             position = boundary
         search.look_at(boundary, heads)
         if search.done:
@@ -99,6 +103,34 @@ def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPl
         "Its binlog has the transactions that are on the target in another order than the server"
         f" before: at no place are these the ones executed: {'; '.join(sorted(missing))}."
     )
+
+
+def _refuse_back_step(heads: TransactionHeads) -> None:
+    """Raise OtherOrderError where a number of a MariaDB domain comes again, or is passed: two
+    servers have written side by side."""
+    gtid, before = heads.gtid, heads.before
+    if isinstance(gtid, MariaDBGtid) and before is not None and gtid.sequence <= before.sequence:
+        raise OtherOrderError(
+            f"In its binlog {gtid} follows {before} (at {heads.boundary.binlog}): one of them was"
+            " written apart from the other's server, and may not have been read there."
+        )
+
+
+def _refuse_unread(sought: Sought, heads: TransactionHeads) -> None:
+    """Raise OtherOrderError where a MariaDB has transactions before the place to go on from that a
+    server wrote after it was left. MySQL's sets tell them themselves."""
+    known: dict[tuple[int, int], int] = {}
+    for text in (*sought.left, sought.executed) if heads.written else ():
+        for gtid in mariadb_gtids(text):
+            key = gtid.domain, gtid.server
+            known[key] = max(gtid.sequence, known.get(key, 0))
+    for (domain, server), number in sorted(heads.written.items()):
+        if 0 < known.get((domain, server), 0) < number:
+            raise OtherOrderError(
+                f"Its binlog has transactions up to {domain}-{server}-{number}, and of that server"
+                f" those up to {domain}-{server}-{known[domain, server]} had come to the one"
+                " that took over from it."
+            )
 
 
 class _Sequence:

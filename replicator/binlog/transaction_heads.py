@@ -7,8 +7,8 @@ For finding places in a binlog that was not followed before. Which events begin 
 from __future__ import annotations
 
 from replicator.binlog.events import HEAD, SERVER_ID, EventType
-from replicator.binlog.file_state import FileState
-from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
+from replicator.binlog.file_state import FileState, is_artificial
+from replicator.binlog.gtid import MariaDBGtid, MySQLGtid, listed_gtids
 from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid, read_tagged_gtid
 from replicator.binlog.position import BinlogPosition, SourcePosition
 
@@ -16,7 +16,9 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 class TransactionHeads:
     """Takes the events of a stream, one after the other.
 
-    Of the newest transaction that begins: ``key`` of its beginning, ``gtid`` (None: it has none).
+    Of the newest transaction that begins: ``key`` of its beginning, ``gtid`` (None: it has none);
+    of MariaDB ``before``: the last GTID of its domain before it, if there was one, and ``written``:
+    the last numbers before it by domain and server.
     ``waiting``: the source has said that there is no more.
     """
 
@@ -25,7 +27,10 @@ class TransactionHeads:
         the stream tells where it begins."""
         self.key = 0
         self.gtid: MariaDBGtid | MySQLGtid | None = None
+        self.before: MariaDBGtid | None = None
+        self.written: dict[tuple[int, int], int] = {}
         self.waiting = False
+        self._newest: dict[int, MariaDBGtid] = {}
         self._files = FileState(SourcePosition(start) if start else None, None, checksums=checksums)
         self._head: bytes | None = None
         self._open = False
@@ -59,6 +64,9 @@ class TransactionHeads:
             files.on_previous_gtids(event)
         elif kind == EventType.MARIADB_GTID_LIST:
             files.on_gtid_list(event)
+            if not self.written and not is_artificial(event):
+                for listed in listed_gtids(files.content(event)):
+                    self._note(listed)
         else:
             return self._take_head(kind, size, event)
         return False
@@ -78,6 +86,7 @@ class TransactionHeads:
             case _:
                 return False
         self._finish()
+        self.before = self._newest.get(gtid.domain) if isinstance(gtid, MariaDBGtid) else None
         self.key = self._files.position.begin_group(size)
         self.gtid, self._head, self._open = gtid, event, True
         return True
@@ -86,4 +95,10 @@ class TransactionHeads:
         """The newest transaction has come to its end."""
         if self._open:
             self._files.executed(self.gtid)
+            if isinstance(self.gtid, MariaDBGtid):
+                self._note(self.gtid)
             self._open = False
+
+    def _note(self, gtid: MariaDBGtid) -> None:
+        self.written[gtid.domain, gtid.server] = gtid.sequence
+        self._newest[gtid.domain] = gtid

@@ -15,6 +15,7 @@ from replicator.downstream.online_ddl import ONLINE_DDL_TABLE
 from replicator.downstream.rule_texts import RULES_TABLE
 from replicator.downstream.scratch_names import scratch_pattern
 from replicator.downstream.statement_gtids import STATEMENT_GTID_TABLE
+from replicator.downstream.takeovers import TAKEOVER_TABLE
 from replicator.downstream.told_structures import TOLD_STRUCTURE_TABLE
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.mysql.connection import Connection
@@ -32,6 +33,7 @@ META_TABLES = (
     TOLD_STRUCTURE_TABLE,
     ONLINE_DDL_TABLE,
     STATEMENT_GTID_TABLE,
+    TAKEOVER_TABLE,
     COPY_TABLE,
     CHUNK_TABLE,
     NOTED_KEY_TABLE,
