@@ -80,7 +80,7 @@ async def record_ghosts(
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
-        raise source_fault(setup.source, start, error) from error
+        raise source_fault(setup.source, start, error, by_gtid=setup.use_gtid) from error
     changed = [name for statement in behind for name in changed_tables(statement)]
     # Nothing in a binlog has these places: they are inside what stands before it.
     at = max(place - 2, 0)

@@ -102,6 +102,7 @@ class _Move:
     async def run(self, upstream: Connection) -> None:
         """Find all places, then rewrite them."""
         saved = self._position.key
+        self._refuse_other_kind()
         self._refuse_other_names()
         await self._refuse_in_copy()
         marks = await marked_places(self._meta, self._source, saved)
@@ -136,6 +137,10 @@ class _Move:
             position=str(found.position.binlog),
             gtid=self._checkpoint.gtid,
         )
+
+    def _refuse_other_kind(self) -> None:
+        if bool(self._server.server_uuid) != bool(self._checkpoint.server.server_uuid):
+            raise self._takeover.unknown("one is a MySQL, the other a MariaDB, with other GTIDs")
 
     def _refuse_other_names(self) -> None:
         if not self._checkpoint.server.names_alike(self._server):
@@ -210,7 +215,7 @@ class _Move:
         except OtherOrderError as error:
             raise self._takeover.other_order(str(error)) from error
         except BinlogError as error:
-            raise source_fault(self._source, self._position, error) from error
+            raise source_fault(self._source, self._position, error, by_gtid=True) from error
         if found is None:
             raise self._takeover.unknown("the new server writes no binlog")
         return found

@@ -59,12 +59,14 @@ async def _between(
     except StreamLostError as error:
         raise TransientError(f"source {setup.source}: {error}") from error
     except BinlogError as error:
-        raise _unreadable(setup.source, start, error) from error
+        raise _unreadable(setup, start, error) from error
 
 
-def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogError) -> FatalError:
+def _unreadable(
+    setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
+) -> FatalError:
     """The fault of the look ahead: unlike a reader's, it comes before any row was applied."""
-    fault = source_fault(source, start, error)
+    fault = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
     if fault.event != "source.unreadable":
         return fault
     return FatalError(
@@ -72,7 +74,7 @@ def _unreadable(source: str, start: SourcePosition | GtidStart, error: BinlogErr
         f"{fault.message}\n  This was found while looking for schema changes behind the start:"
         " nothing behind the start is applied yet.",
         where=fault.where,
-        scope=of_source(source),
+        scope=of_source(setup.source),
         ways_out=(
             "mend the cause at the source, then `replicator resume`",
             "copy the tables anew (task-mode: all, with --remove-meta); a start behind the event"

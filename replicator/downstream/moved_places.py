@@ -39,6 +39,9 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
 _NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE)
 """Those of them whose places behind the saved position are needed."""
 
+_LOWEST = -(1 << 62)
+"""Places from before many takeovers end here, together: nothing asks for their order any more."""
+
 _ASIDE = 1 << 62
 """Added to places on their way: no key is as large, so none is taken for another meanwhile."""
 
@@ -73,7 +76,7 @@ class MovedPlaces:
     def key(self, key: int) -> int:
         """The new key; 0, before everything, stays. Raises UnknownPlaceError."""
         if not key or key < self.saved:
-            return key and key - self.saved
+            return key and max(key - self.saved, _LOWEST)
         if key in self.statements:
             return self.statements[key]
         if key == self.saved:
@@ -161,9 +164,9 @@ async def _move_column(
     now = {int(key): moves.key(int(key)) for (key,) in behind}
     # In an order in which no row meets another one of the same key.
     await transaction.fetch(
-        f"UPDATE {table} SET {column} = {column} - %s"
+        f"UPDATE {table} SET {column} = GREATEST({column} - %s, %s)"
         f" WHERE {owner} = %s AND {column} < %s AND {column} <> 0 ORDER BY {column}",
-        (moves.saved, source, moves.saved),
+        (moves.saved, _LOWEST, source, moves.saved),
     )
     await transaction.fetch(
         f"UPDATE {table} SET {column} = {column} + %s"
@@ -181,9 +184,9 @@ async def _move_watermarks(
     transaction: Transaction, table: str, source: str, moves: MovedPlaces
 ) -> None:
     await transaction.fetch(
-        f"UPDATE {table} SET transaction_key = transaction_key - %s"
+        f"UPDATE {table} SET transaction_key = GREATEST(transaction_key - %s, %s)"
         " WHERE source = %s AND transaction_key < %s AND transaction_key <> 0",
-        (moves.saved, source, moves.saved),
+        (moves.saved, _LOWEST, source, moves.saved),
     )
     await transaction.fetch(
         f"UPDATE {table} SET transaction_key = transaction_key + %s"

@@ -218,3 +218,39 @@ async def test_transactions_that_the_new_server_lacks_are_listed(
             it.write(pair.primary, times=1)
             await caught_up(generation, {"a": pair.primary})
             it.assert_equal(pair.primary)
+
+
+@pytest.mark.slow
+async def test_a_copy_that_is_done_is_gone_on_from(
+    start_server: StartServer,
+    spark: SparkContext,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """Also of tables without a key, and of one that is under way: that is refused."""
+    pair = ReplicatedPair(start_server, MySQLServer)
+    with estate(pair, target_server, database_name, tmp_path, spark) as it:
+        it.values["task-mode"] = "all"
+        del it.values["mysql-instances"][0]["meta"]
+        it.write(pair.primary)
+        async with running(it.task, spark) as generation:
+            with anyio.fail_after(PATIENCE):
+                while generation.running is None:
+                    await anyio.sleep(0.02)
+            it.write(pair.primary)
+            await caught_up(generation, {"a": pair.primary})
+        new = it.fail_over()
+        it.write(new)
+        async with running(it.task, spark) as generation:
+            with anyio.fail_after(PATIENCE):
+                while generation.running is None:
+                    await anyio.sleep(0.02)
+            await caught_up(generation, {"a": new})
+            it.assert_equal(new)
+        pair.primary.start()
+        pair.follow(pair.primary, new)
+        pair.primary, pair.replica = new, pair.primary
+        it.fail_over()
+        target_server.execute(f"UPDATE {database_name}_meta.{database_name}_copy SET done = 0")
+        assert (await it.until_fault()).event == "source.failover-in-copy"

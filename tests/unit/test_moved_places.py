@@ -26,6 +26,13 @@ def test_what_stands_before_the_saved_position_keeps_its_order_and_comes_before_
     assert MOVES.key(0) == 0
 
 
+def test_however_often_servers_change_a_place_fits_into_its_column() -> None:
+    key = 5
+    for _ in range(100):
+        key = MovedPlaces((1 << 61) + 7, 50).key(key)
+        assert -(1 << 63) < key < 0
+
+
 def test_what_stands_behind_it_is_where_the_same_transactions_are() -> None:
     assert (MOVES.key(1000), MOVES.key(1200), MOVES.key(1400)) == (50, 70, 90)
     assert MOVES.place(Place(1200, 0)) == Place(70, 0)
