@@ -147,11 +147,11 @@ def _by_first_word(cursor: Cursor, base: Recognised) -> Recognised:
 def _definition(cursor: Cursor, base: Recognised, verb: str) -> Recognised:
     """Read CREATE, ALTER, DROP or RENAME after that word."""
     or_replace = _or_replace(cursor)
-    while word := cursor.accept_any("ONLINE", "OFFLINE", "IGNORE"):
-        if word == "IGNORE":
-            # What it would remove, or cut, are other shards' rows and values.
-            token = cursor.tokens[cursor.index - 1]
-            base = replace(base, omitted=(*base.omitted, Span(token.start, token.end)))
+    while cursor.accept_any("ONLINE", "OFFLINE", "IGNORE"):
+        # What IGNORE would remove, or cut, are other shards' rows and values; the others say how
+        # the source's server is to do it.
+        token = cursor.tokens[cursor.index - 1]
+        base = replace(base, omitted=(*base.omitted, Span(token.start, token.end)))
     temporary = cursor.accept("TEMPORARY")
     base = replace(base, temporary=temporary)
     if cursor.accept("TABLE") or (verb in ("DROP", "RENAME") and cursor.accept("TABLES")):

@@ -23,10 +23,10 @@ def retarget(
     ``more`` are other pieces to be replaced.
 
     Names are written in full and quoted. What belongs to the execution on the source only
-    (``SET STATEMENT … FOR``, the START TRANSACTION of a logged CREATE … SELECT) is left out. With
-    ``guarded``, CREATE gets IF NOT EXISTS (instead of OR REPLACE) and DROP gets IF EXISTS. Tables
-    inside the query of CREATE TABLE … SELECT are not replaced: see `Recognised.as_select`. Raises
-    `ValueError` where the mapping gives an impossible name.
+    (``SET STATEMENT … FOR``, ``ALGORITHM``, the START TRANSACTION of a logged CREATE … SELECT) is
+    left out. With ``guarded``, CREATE gets IF NOT EXISTS (instead of OR REPLACE) and DROP gets IF
+    EXISTS. Tables inside the query of CREATE TABLE … SELECT are not replaced: see
+    `Recognised.as_select`. Raises `ValueError` where the mapping gives an impossible name.
     """
     edits = [
         (table.span, TableName(*mapping(table.schema, table.table)).quoted)

@@ -47,7 +47,8 @@ def single_changes(statement: Recognised) -> tuple[str, ...]:
     kept = {token.start for token in proper}
     found: list[Action] = []
     for action in alter_actions(statement):
-        found += _parts(tuple(token for token in action if token.start in kept))
+        if whole := tuple(token for token in action if token.start in kept):
+            found += _parts(whole)
     actions = sorted((a for a in found if a[0].keyword not in _ASSERTIONS), key=_turn)
     if len(actions) < 2 or not _independent(actions):
         return ()

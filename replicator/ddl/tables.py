@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from replicator.ddl import execution_clauses
 from replicator.ddl.cursor import Cursor, NotUnderstoodError
 from replicator.ddl.statement import (
     Guard,
@@ -73,6 +74,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
     """Read ALTER TABLE after the word TABLE."""
     only_if_there = cursor.accept(*_IF_EXISTS)
     subject = cursor.table(TableRole.SUBJECT)
+    executed = execution_clauses.of_alter(cursor.tokens[cursor.index :])
     cursor.wait()
     tables = [subject]
     discards_rows = imports_rows = False
@@ -105,7 +107,7 @@ def alter_table(cursor: Cursor, base: Recognised) -> Recognised:
         discards_rows=discards_rows,
         imports_rows=imports_rows,
         only_if_there=only_if_there,
-        omitted=base.omitted + _qualifiers(cursor, tables),
+        omitted=base.omitted + executed + _qualifiers(cursor, tables),
     )
 
 
@@ -166,7 +168,9 @@ def index(cursor: Cursor, base: Recognised, kind: StatementKind) -> Recognised:
     if cursor.accept_any("USING", "TYPE"):
         cursor.name("index type")
     cursor.expect("ON")
-    return replace(base, kind=kind, tables=(cursor.table(TableRole.SUBJECT),))
+    subject = cursor.table(TableRole.SUBJECT)
+    executed = execution_clauses.of_index(cursor.tokens[cursor.index :])
+    return replace(base, kind=kind, tables=(subject,), omitted=base.omitted + executed)
 
 
 def create_database(cursor: Cursor, base: Recognised, or_replace: Span | None) -> Recognised:

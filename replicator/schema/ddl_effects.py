@@ -103,9 +103,7 @@ class Effect:
 
 _PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
 
-_ONLY_RENAMES = re.compile(
-    r"alter (online |offline )?table <table>( wait \S+| nowait)? rename( to| as| =)? <new name>"
-)
+_ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
 """An ALTER TABLE with no other action, as `normalise` writes it."""
 
 _CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}

@@ -19,6 +19,8 @@ def text(sql: str, schema: str = "s", **mode: bool) -> str:
         ("ALTER TABLE t1 ADD c INT", "/*!50000 ALTER */ TABLE t2 ADD /*!50000 c */ INT -- x"),
         ("ALTER TABLE t1 ADD c INT", "ALTER TABLE IF EXISTS t2 ADD IF NOT EXISTS c INT"),
         ("ALTER TABLE t1 ADD c INT", "SET STATEMENT a=1 FOR ALTER TABLE t2 ADD c INT"),
+        ("ALTER TABLE t1 ADD c INT", "ALTER ONLINE TABLE t2 WAIT 5 ADD c INT, LOCK=NONE"),
+        ("CREATE INDEX i ON t1 (a)", "CREATE INDEX i ON t2 (a) ALGORITHM=INPLACE LOCK=NONE"),
         ("ALTER TABLE t1 ADD `a b` INT", "ALTER TABLE t2 ADD `A B` INT"),
         ("ALTER TABLE t ADD c CHAR(1) DEFAULT 'A'", "ALTER TABLE t ADD c char( 1 ) default \"A\""),
         ("ALTER TABLE t COMMENT \"it's\"", "ALTER TABLE t COMMENT 'it''s'"),

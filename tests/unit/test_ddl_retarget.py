@@ -33,6 +33,32 @@ def same(schema: str, table: str) -> tuple[str, str]:
         ("alter  table\n`s`.`t`\tadd `t` int -- t", "alter  table\n`T`.`all`\tadd `t` int -- t"),
         ("ALTER TABLE s . t ADD a INT;", "ALTER TABLE `T`.`all` ADD a INT;"),
         ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "ALTER  TABLE `T`.`all` ADD UNIQUE (a)"),
+        ("ALTER ONLINE TABLE t ADD a INT", "ALTER  TABLE `T`.`all` ADD a INT"),
+        (
+            "ALTER TABLE t ADD a INT, ALGORITHM=COPY, LOCK = NONE",
+            "ALTER TABLE `T`.`all` ADD a INT  ",
+        ),
+        (
+            "ALTER TABLE t LOCK NONE, algorithm=inplace, ADD a SET('x', 'y'), DROP lock",
+            "ALTER TABLE `T`.`all`   ADD a SET('x', 'y'), DROP lock",
+        ),
+        (
+            "ALTER TABLE t ADD lock INT, LOCK=NONE, ADD INDEX algorithm (a)",
+            "ALTER TABLE `T`.`all` ADD lock INT , ADD INDEX algorithm (a)",
+        ),
+        (
+            "ALTER TABLE t ADD a INT /*!50600 , ALGORITHM=INPLACE */",
+            "ALTER TABLE `T`.`all` ADD a INT /*!50600   */",
+        ),
+        ("ALTER TABLE t WAIT 5 ADD a INT", "ALTER TABLE `T`.`all`  ADD a INT"),
+        ("ALTER TABLE t NOWAIT LOCK=NONE, ADD a INT", "ALTER TABLE `T`.`all`   ADD a INT"),
+        ("ALTER TABLE t ALGORITHM=COPY", "ALTER TABLE `T`.`all` ALGORITHM=COPY"),
+        (
+            "CREATE INDEX lock ON t (a, lock) LOCK=NONE COMMENT 'x' ALGORITHM DEFAULT",
+            "CREATE INDEX lock ON `T`.`all` (a, lock)  COMMENT 'x' ",
+        ),
+        ("CREATE ONLINE INDEX i ON t (a) NOWAIT", "CREATE  INDEX i ON `T`.`all` (a) "),
+        ("DROP INDEX i ON t WAIT 3 LOCK=NONE", "DROP INDEX i ON `T`.`all`  "),
         (
             "CREATE TABLE t (s.t.a INT, t.b INT, c INT)",
             "CREATE TABLE `T`.`all` (`a` INT, `b` INT, c INT)",

@@ -71,10 +71,12 @@ def test_some_do_not(actions: str) -> None:
 
 
 def test_the_head_of_the_statement_stays() -> None:
-    assert singles("ADD a INT, ADD b INT", "ALTER ONLINE TABLE IF EXISTS `d`.`t`") == [
+    assert singles("ADD a INT, ADD b INT", "ALTER TABLE IF EXISTS `d`.`t`") == [
         "ADD a INT",
         "ADD b INT",
     ]
+    online = recognise("ALTER ONLINE TABLE d.t WAIT 5 ADD a INT, DROP b", default_schema="d")
+    assert single_changes(online) == ("ALTER TABLE d.t ADD a INT", "ALTER TABLE d.t DROP b")
 
 
 def test_columns_that_come_anew_and_keys_that_go() -> None:
