@@ -31,14 +31,16 @@ _MICROSECONDS = 13
 _EXPLICIT_TIMESTAMP_DEFAULTS = 16
 _UTF8MB4_COLLATION = 18
 _MARIADB_MICROSECONDS = 128
+_MARIADB_GTID_FLAGS = 130
 _MARIADB_CHARSET_COLLATIONS = 131
+_ENDS_ALTER = 4 | 8
+"""Of MariaDB's extra flags of a GTID: it commits, or rolls back, an ALTER written in two halves."""
 _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG = 1 << 24
 """MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; a MySQL sets no such flag."""
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1} | {
     20: 1,
     128: 3,
     129: 8,
-    130: 2,
 }
 """Lengths of the status variables of fixed length, by code (from 128 on MariaDB's)."""
 _CATALOG = 2
@@ -178,6 +180,9 @@ def _read_variables(data: bytes) -> dict[int, bytes]:
             length = user + data[at + user] + 1
         elif code == _UPDATED_SCHEMAS:
             length = _updated_schemas_length(data, at)
+        elif code == _MARIADB_GTID_FLAGS:
+            # The second half of an ALTER names the first one's GTID.
+            length = 9 if data[at] & _ENDS_ALTER else 1
         elif code == _MARIADB_CHARSET_COLLATIONS:
             length = 1 + 4 * data[at]
         else:

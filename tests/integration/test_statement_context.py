@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.merging import Merging
@@ -355,3 +356,30 @@ async def test_values_that_a_note_tells_of_are_reported(
         merging.target.execute("SET GLOBAL sql_notes = 1")
     [event] = [entry for entry in logs if entry["event"] == "ddl.values-changed"]
     assert event["count"] == 1
+
+
+@pytest.mark.parametrize("number", [3, 257])
+async def test_of_a_change_that_is_logged_in_two_halves(
+    merging_from: Callable[..., Merging], start_server: StartServer, number: int
+) -> None:
+    """The number of the first half's GTID, in the second one, is no setting of the session."""
+    source = start_server(MariaDB11Server)
+    merging = merging_from(source)
+    merging.create("x", "(id INT PRIMARY KEY)")
+    async with merging.running() as generation:
+        merging.do(
+            "SET binlog_alter_two_phase = 1, explicit_defaults_for_timestamp = 1,"
+            f" sql_mode = 'PIPES_AS_CONCAT', gtid_domain_id = 7, gtid_seq_no = {number}",
+            "ALTER TABLE x_1 ADD t TIMESTAMP, ADD a VARCHAR(9) DEFAULT ('4' || '2')",
+            "INSERT INTO x_1 (id) VALUES (1)",
+        )
+        await merging.check(generation)
+    tables = [
+        merging.on(server, f"SHOW CREATE TABLE {name}")[0][1]
+        for server, name in ((source, "x_1"), (merging.target, "x"))
+    ]
+    columns = [
+        [line for line in str(table).splitlines() if "`t`" in line or "`a`" in line]
+        for table in tables
+    ]
+    assert columns[0] == columns[1]

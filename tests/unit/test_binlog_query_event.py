@@ -70,6 +70,19 @@ def test_collations_of_charsets_hide_nothing() -> None:
     assert query.context.charset_collation_ids == (2048, 2304)
 
 
+@pytest.mark.parametrize("first_half", [0, 5, 255, 256, 257, 5734, 1 << 40])
+def test_the_halves_of_an_alter_hide_nothing(first_half: int) -> None:
+    """Where MariaDB writes it in two, the second one names the number of the first one's GTID."""
+    settings = b"\0\0\0\0\1" + SQL_MODE
+    collations = b"\x83\x01" + struct.pack("<HH", 45, 46)
+    plain = parse_query_event(body(b"x", variables=settings + collations)).context
+    assert plain.charset_collation_ids == (46,)
+    second = b"\x82\x04" + struct.pack("<Q", first_half)
+    for half in (b"\x82\x02", second, b"\x82\x08" + second[2:]):
+        found = parse_query_event(body(b"x", variables=settings + half + collations)).context
+        assert found == plain
+
+
 def test_the_collation_that_utf8mb4_has_in_a_session() -> None:
     query = parse_query_event(body(b"x", variables=b"\x12" + struct.pack("<H", 45) + TIME_ZONE))
     assert query.context.charset_collation_ids == (45,)
