@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,12 @@ from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.case_ids import case_id
+from tests.support.matrix import (
+    MatrixReporter,
+    is_needed,
+    properties_of,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -31,9 +38,26 @@ settings.load_profile("untimed")
 
 StartServer = Callable[..., DatabaseServer]
 
-TARGETS: Mapping[str, type[DatabaseServer]] = {"mariadb": MariaDBServer, "tidb": TiDBServer}
+TARGETS: Mapping[str, type[DatabaseServer]] = {
+    "mariadb": MariaDBServer,
+    "mariadb11": MariaDB11Server,
+    "mysql": MySQLServer,
+    "tidb": TiDBServer,
+}
 CHOSEN_TARGET = os.environ.get("REPLICATOR_TEST_TARGET", "")
 """The kind of target that all tests use which write to one, and no others are run then."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrix", action="store_true", help="every source into every target")
+    parser.addoption("--matrix-report", type=Path, help="where to count what became of each pair")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path: Path | None = config.getoption("--matrix-report")
+    # With several processes, the one that collects their reports.
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(MatrixReporter(path))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -57,9 +81,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With a target chosen, leave out the tests that do not write to one.
 
-    Without a choice, leave out what a mark ``also_tidb(only=…)`` does not name.
+    Without a choice, leave out what a mark ``also_tidb(only=…)`` does not name. With ``--matrix``,
+    leave out all but the matrix.
     """
-    concerned = uses_target if CHOSEN_TARGET else is_selected
+    every = config.getoption("--matrix")
+
+    def concerned(item: pytest.Item) -> bool:
+        chosen = uses_target(item) if CHOSEN_TARGET else is_selected(item)
+        return chosen and is_needed(item, every=every, target=CHOSEN_TARGET)
+
     config.hook.pytest_deselected(items=[item for item in items if not concerned(item)])
     items[:] = [item for item in items if concerned(item)]
 
@@ -143,6 +173,20 @@ def mariadb_target() -> Iterator[DatabaseServer]:
 
 
 @pytest.fixture(scope="session")
+def mariadb11_target() -> Iterator[DatabaseServer]:
+    """A MariaDB 11 to write to."""
+    with started(MariaDB11Server()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_target() -> Iterator[DatabaseServer]:
+    """A MySQL 9 or newer to write to."""
+    with started(MySQLServer({"local_infile": "ON"})) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def tidb_target() -> Iterator[DatabaseServer]:
     """A TiDB to write to."""
     with started(TiDBServer()) as server:
@@ -164,6 +208,42 @@ def target_server(request: pytest.FixtureRequest, target_kind: str) -> DatabaseS
         pytest.skip(f"TiDB: {refused.args[0]}")
     server: DatabaseServer = request.getfixturevalue(f"{kind}_target")
     return server
+
+
+@pytest.fixture(
+    params=[
+        "mariadb_source",
+        pytest.param("mariadb_source_full", marks=pytest.mark.slow),
+        "mysql56_source",
+    ]
+)
+def source(request: pytest.FixtureRequest) -> DatabaseServer:
+    """Each kind of source in turn; the one with full row metadata among the slow tests.
+
+    Where it matters, a test names the three itself, and has all of them in every run. Those of the
+    matrix have other kinds, too.
+    """
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture(autouse=True)
+def matrix_cell(request: pytest.FixtureRequest) -> None:
+    """Note which pair of the matrix a test is run with; leave out what can't be."""
+    marker = request.node.get_closest_marker("matrix")
+    if marker is None:
+        return
+    pair = request.node.callspec.params["source"], request.node.callspec.params["target_server"]
+    cell = (marker.args[0], *pair)
+    request.node.user_properties.append(properties_of(cell, {}))
+    if (reason := refusal(request.node, *pair)) is not None:
+        pytest.skip(reason)
+    servers = [request.getfixturevalue(name) for name in ("source", "target_server")]
+    versions = {
+        kind: str(server.execute("SELECT VERSION()")[0][0])
+        for kind, server in zip(pair, servers, strict=True)
+    }
+    request.node.user_properties[-1] = properties_of(cell, versions)
 
 
 @pytest.fixture

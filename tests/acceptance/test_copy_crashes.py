@@ -13,6 +13,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_crashes import stop
 from tests.conftest import StartServer
 from tests.support.copying import copied_rows, copy_task, rows_sent
+from tests.support.matrix import matrix
 from tests.support.processes import PATIENCE, task_process
 from tests.support.shards import Shards
 from tests.support.task_files import write_task
@@ -47,19 +48,19 @@ each start going on where the one before was killed."""
 SLOW = ("copy", "hand-over")
 
 
-@pytest.mark.also_tidb(only="in the middle", slow=True)
+@matrix("crashes", only=("in the middle",))
 @pytest.mark.parametrize(
     "life", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in LIVES]
 )
 def test_killed_at(
     life: str,
-    mariadb_source: DatabaseServer,
+    source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards = Shards([source, mariadb_source_full], target_server, database_name)
     shards.change()
     path = write_task(tmp_path, copy_task(shards))
     # Slowly, so that the copy catches up with it, also on a busy machine.

@@ -9,6 +9,7 @@ import pytest
 
 from replicator.crashpoints import CrashPoint
 from replicator.sandbox.server import DatabaseServer
+from tests.support.matrix import matrix
 from tests.support.processes import PATIENCE, TaskProcess, task_process
 from tests.support.shards import Shards
 from tests.support.task_files import write_task
@@ -68,20 +69,20 @@ def test_every_step_is_hit() -> None:
     assert points | ELSEWHERE == set(CrashPoint)
 
 
-@pytest.mark.also_tidb(only="buckets", slow=True)
+@matrix("crashes", broad=True, only=("once", "buckets"))
 @pytest.mark.parametrize(
     "life",
     [pytest.param(life, marks=[pytest.mark.slow] if life != "once" else []) for life in LIVES],
 )
 def test_killed_at(
     life: str,
-    mariadb_source: DatabaseServer,
+    source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
+    shards = Shards([source, mariadb_source_full], target_server, database_name)
     path = write_task(tmp_path, shards.task())
     for point in LIVES[life]:
         # Not the first time that it is reached: by then rows, watermarks and a checkpoint are

@@ -12,22 +12,6 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 
 
-@pytest.fixture(
-    params=[
-        "mariadb_source",
-        pytest.param("mariadb_source_full", marks=pytest.mark.slow),
-        "mysql56_source",
-    ]
-)
-def source(request: pytest.FixtureRequest) -> DatabaseServer:
-    """Each kind of source in turn; the one with full row metadata among the slow tests.
-
-    Where it matters, a test names the three itself, and has all of them in every run.
-    """
-    server: DatabaseServer = request.getfixturevalue(request.param)
-    return server
-
-
 @pytest.fixture
 def merging_from(
     spark: SparkContext, target_server: DatabaseServer, database_name: str, tmp_path: Path

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.test_rows_types import columns, groups_of, rows, selected
+from tests.support.matrix import matrix
 from tests.support.merging import Merging
 
 
+@matrix("copy", broad=True)
 async def test_every_type_is_copied_byte_for_byte(merging: Merging) -> None:
     merging.mode = "full"
     groups = groups_of(merging.source, merging.target)

@@ -9,6 +9,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.support.matrix import matrix
 from tests.support.merging import Merging
 from tests.support.running import PATIENCE, fault_of
 
@@ -40,6 +41,7 @@ ALTERS = (
 )  # fmt: skip
 
 
+@matrix("DDL", broad=True)
 async def test_alter_table_of_a_single_shard(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     row = ", 1"
@@ -98,6 +100,7 @@ async def test_a_restart_anywhere_between_ddl_and_rows(
         await merging.check(generation)
 
 
+@matrix("DDL")
 async def test_tables_come_and_go(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=2)
     merging.create("single", "(id INT PRIMARY KEY, v INT)")
@@ -287,6 +290,7 @@ async def test_rows_that_go_with_a_partition(
     assert found == ([8] if shards == 1 else [1, 2, 6, 7, 8])
 
 
+@matrix("DDL")
 async def test_databases_made_in_mid_stream(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     merging.more_schemas()

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
+from tests.support.matrix import matrix
 from tests.support.merging import Merging
 
 
+@matrix("rows")
 async def test_keys_that_are_not_a_plain_number(merging: Merging) -> None:
     merging.create("pair", "(a INT, b VARCHAR(5), c DATETIME(3), v INT, PRIMARY KEY (b, a, c))")
     merging.create("ci", "(k VARCHAR(9) CHARACTER SET utf8mb4 PRIMARY KEY, v INT)")
@@ -59,6 +61,7 @@ async def test_keys_that_are_not_a_plain_number(merging: Merging) -> None:
         await merging.check(generation)
 
 
+@matrix("rows")
 async def test_unique_keys_without_a_primary_key(merging: Merging) -> None:
     merging.create(
         "strict", "(a INT, u INT NOT NULL, w VARCHAR(5) NOT NULL, UNIQUE (w), UNIQUE (u))"
@@ -93,7 +96,7 @@ async def test_unique_keys_without_a_primary_key(merging: Merging) -> None:
         await merging.check(generation)
 
 
-@pytest.mark.also_tidb(only="mysql56_source")
+@matrix("rows", broad=True)
 async def test_no_key_and_duplicate_rows(merging: Merging) -> None:
     merging.create("bag", "(a INT, b VARCHAR(9))", shards=2)
     async with merging.running() as generation:
@@ -123,6 +126,7 @@ async def test_no_key_and_duplicate_rows(merging: Merging) -> None:
         await merging.check(generation)
 
 
+@matrix("rows")
 async def test_columns_that_shards_and_target_have_differently(merging: Merging) -> None:
     merging.create(
         "defaults",

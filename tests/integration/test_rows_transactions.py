@@ -8,6 +8,7 @@ import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.support.matrix import matrix
 from tests.support.merging import Merging
 
 
@@ -20,6 +21,7 @@ def outside(*statements: str) -> tuple[str, ...]:
     return tuple(s for s in statements if not s.startswith(("SAVEPOINT", "ROLLBACK")))
 
 
+@matrix("rows")
 async def test_unique_values_swap_inside_a_transaction(merging: Merging) -> None:
     merging.create("one", "(id INT PRIMARY KEY, v INT)")
     merging.create("two", "(id INT PRIMARY KEY, u INT NOT NULL, v INT, UNIQUE (u))")
@@ -60,6 +62,7 @@ async def test_unique_values_swap_inside_a_transaction(merging: Merging) -> None
         await merging.check(generation)
 
 
+@matrix("rows")
 async def test_rows_move_between_shards(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)", shards=3)
     merging.create("u", "(id INT PRIMARY KEY, k INT NOT NULL UNIQUE)", shards=2)
@@ -96,6 +99,7 @@ async def test_rows_move_between_shards(merging: Merging) -> None:
         await merging.check(generation)
 
 
+@matrix("rows", broad=True)
 async def test_keys_in_chains_and_statements_that_change_nothing(merging: Merging) -> None:
     merging.create("t", "(id INT PRIMARY KEY, v INT)")
     merging.create("old", "(id INT PRIMARY KEY, v INT) ENGINE=MyISAM",
@@ -153,6 +157,7 @@ async def test_keys_in_chains_and_statements_that_change_nothing(merging: Mergin
         )
 
 
+@matrix("rows")
 async def test_foreign_keys_of_the_target_do_not_get_in_the_way(merging: Merging) -> None:
     merging.create("parent", "(id INT PRIMARY KEY, v INT)")
     merging.create(

@@ -11,6 +11,7 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
+from tests.support.matrix import matrix
 from tests.support.merging import Merging
 
 NOT_IN_KEYS = ("TEXT", "BLOB", "GEOMETRY", "POINT", "JSON", "COMPRESSED", "CHAR(255)")
@@ -71,8 +72,7 @@ def key_type(kind: str) -> str:
 EVERY_KIND = ["mariadb_source", "mariadb_source_full", "mysql56_source"]
 
 
-@pytest.mark.parametrize("source", EVERY_KIND, indirect=True)
-@pytest.mark.also_tidb(only="mariadb_source_full")
+@matrix("types", broad=True)
 async def test_every_type_beside_the_key(merging: Merging) -> None:
     groups = groups_of(merging.source, merging.target)
     for name, types in groups.items():
@@ -101,6 +101,7 @@ async def test_every_type_beside_the_key(merging: Merging) -> None:
         await merging.check(generation, shown)
 
 
+@matrix("types")
 async def test_every_type_as_the_key(merging: Merging) -> None:
     groups = groups_of(merging.source, merging.target)
     types = {k: v for types in groups.values() for k, v in types.items()}
@@ -141,6 +142,7 @@ async def test_every_type_as_the_key(merging: Merging) -> None:
         await merging.check(generation, shown)
 
 
+@matrix("types")
 async def test_every_type_in_a_table_without_a_key(merging: Merging) -> None:
     groups = groups_of(merging.source, merging.target)
     for name, types in groups.items():

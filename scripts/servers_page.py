@@ -1,0 +1,100 @@
+"""The page about servers, made from what a run of the matrix has counted.
+
+``python -m scripts.servers_page matrix.json > docs/servers.md`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.matrix import FIELDS, SOURCES, TARGETS, Cell, Report
+
+HEAD = """\
+# Servers
+
+What was run from which kind of source into which kind of target. This page is made by a run of the
+tests (`make matrix`, [testing.md](testing.md#the-matrix)); don't edit it.
+
+Each cell says how many tests passed. They are the same in each cell: what a source or a target
+lacks is left out of a test, or the whole test is, with the reason below. A cell or a version that
+is `not run` had no run when the page was made.
+"""
+
+FIELD_TEXTS = {
+    "rows": "Rows of tables with keys of all kinds and without one, changed, moved, swapped: "
+    "`tests/integration/test_rows_keys.py`, `tests/integration/test_rows_transactions.py`.",
+    "types": "Values of all types at their limits, beside the key, as the key, without a key: "
+    "`tests/integration/test_rows_types.py`.",
+    "DDL": "Schema changes between rows: `tests/integration/test_rows_ddl.py`.",
+    "crashes": "The process killed while it writes and while it copies: "
+    "`tests/acceptance/test_crashes.py`, `tests/acceptance/test_copy_crashes.py`.",
+    "copy": "The full copy, byte for byte: `tests/integration/test_copy.py`.",
+}
+
+NOT_RUN = "not run"
+
+
+def page(report: Report) -> str:
+    """The page, in Markdown."""
+    return (
+        "\n".join([HEAD, *_versions(report), *_fields(report), *_left_out(report)]).rstrip() + "\n"
+    )
+
+
+def _versions(report: Report) -> Iterator[str]:
+    yield from ("| kind | version that was run |", "|---|---|")
+    titles = {**SOURCES, **TARGETS}
+    found = {titles[kind]: version for kind, version in report.versions.items()}
+    for title in sorted(set(titles.values())):
+        yield f"| {title} | {found.get(title, NOT_RUN)} |"
+    yield ""
+
+
+def _fields(report: Report) -> Iterator[str]:
+    for field in FIELDS:
+        yield f"## {field[0].upper()}{field[1:]}"
+        yield ""
+        yield FIELD_TEXTS[field]
+        yield ""
+        yield f"| from, into | {' | '.join(TARGETS.values())} |"
+        yield "|---" * (len(TARGETS) + 1) + "|"
+        for source, title in SOURCES.items():
+            cells = [report.cells.get(f"{field}/{source}/{target}") for target in TARGETS]
+            yield f"| {title} | {' | '.join(map(_shown, cells))} |"
+        yield ""
+
+
+def _shown(cell: Cell | None) -> str:
+    if cell is None:
+        return NOT_RUN
+    shown = [f"{cell.passed} passed"]
+    if cell.failed:
+        shown.append(f"**{cell.failed} failed**")
+    if cell.left_out:
+        shown.append(f"{sum(cell.left_out.values())} left out")
+    return ", ".join(shown)
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    yield from ("## What is left out, and why", "")
+    reasons: dict[str, set[str]] = {}
+    for name, cell in report.cells.items():
+        for reason in cell.left_out:
+            reasons.setdefault(reason, set()).add(name.split("/")[0])
+    if not reasons:
+        yield "Nothing."
+    for reason in sorted(reasons):
+        fields = ", ".join(field for field in FIELDS if field in reasons[reason])
+        yield f"* {reason} ({fields})"
+    yield ""
+
+
+def main() -> None:
+    """Print the page of the report whose path is given."""
+    sys.stdout.write(page(Report.read(Path(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    main()
