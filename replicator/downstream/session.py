@@ -42,7 +42,14 @@ ABANDONED_SECONDS = 600
 """After how long a server ends a session that is silent: one whose client has gone without a word
 would keep its rows locked for the eight hours of its default."""
 
-_DEFAULTS = {"foreign_key_checks": "0", "unique_checks": "1"}
+LOAD_PAUSE_SECONDS = 120
+"""How long a server waits for more of a load, which comes as fast as a source can be read."""
+
+_DEFAULTS = {
+    "foreign_key_checks": "0",
+    "unique_checks": "1",
+    "net_read_timeout": str(LOAD_PAUSE_SECONDS),
+}
 _REQUIRED = {
     "time_zone": f"'{UTC}'",
     "sql_mode": f"'{STRICT_MODE}'",

@@ -18,6 +18,10 @@ from typing import Any
 VANISHED_SECONDS = 30
 """How long nobody may acknowledge what was sent, or answer probes, until a connection is lost."""
 
+STALLED_SECONDS = 120
+"""The same of a connection on which much is sent. To Linux, a server that takes nothing more, as it
+waits for a lock or for its disk, is one that does not acknowledge."""
+
 LOOK_SECONDS = 10.0
 """How long a server may be silent until it is asked what it is doing, and between two times."""
 
@@ -66,18 +70,21 @@ class Thread:
         """
         return self._is_known_to(asked) and any(_text(row[0]) == self.client for row in states)
 
-    def is_lost(self, asked: Thread | None, states: Sequence[Sequence[Any]]) -> bool:
+    def is_lost(
+        self, asked: Thread | None, states: Sequence[Sequence[Any]], *, on_its_way: bool = False
+    ) -> bool:
         """Whether it is certain that no answer will come to a statement that the thread was given.
 
-        That is so where it has ended, waits for a statement itself, or can't get rid of its answer.
-        Behind one address there may be several servers: another one says nothing about it.
+        That is so where it has ended, waits for a statement itself (unless that may still be
+        ``on_its_way``), or can't get rid of its answer. Behind one address there may be several
+        servers: another one says nothing about it.
         """
         if not self._is_known_to(asked):
             return False
         for client, command, seconds, state in states:
             if _text(client) == self.client:
                 idle = _text(command) == _IDLE and int(seconds or 0) >= QUIET_SECONDS
-                return idle or _text(state) in _SENDING
+                return (idle and not on_its_way) or _text(state) in _SENDING
         return True
 
     def _is_known_to(self, asked: Thread | None) -> bool:
@@ -95,17 +102,17 @@ def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
     return Thread(tuple(_text(part) for part in server), int(number), _text(client))
 
 
-def notice_loss(connection: socket.socket) -> None:
+def notice_loss(connection: socket.socket, *, sends_much: bool = False) -> None:
     """Have the kernel end a connection, also an idle one, whose other end does not answer.
 
-    Linux, tcp(7): TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT.
+    Linux, tcp(7): TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_USER_TIMEOUT.
     """
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, VANISHED_SECONDS // 2)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
-    probes = VANISHED_SECONDS // 2 // _PROBE_SECONDS
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, probes)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_SECONDS * 1000)
+    # Where this is set it also decides when probes were enough.
+    limit = STALLED_SECONDS if sends_much else VANISHED_SECONDS
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit * 1000)
 
 
 def _text(value: object) -> str:

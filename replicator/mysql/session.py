@@ -51,7 +51,7 @@ def connect(
                 auth_plugin_map=refused_plugins(address),
             )
         own = cast(Any, connection)
-        notice_loss(own._sock)
+        notice_loss(own._sock, sends_much=local_infile)
         own._read_timeout = own._write_timeout = timeout
         return connection
     except MySQLError as error:

@@ -30,7 +30,7 @@ class WatchedConnection(Connection):
     Until `watch` is called it behaves as PyMySQL's own.
     """
 
-    _look: Callable[[bool], bool] | None = None
+    _look: Callable[[bool, bool], bool] | None = None
     _patience = 0.0
     _sent = 0
 
@@ -41,7 +41,9 @@ class WatchedConnection(Connection):
         the connection counts as lost in any case.
         """
         own = cast(Any, self)
-        self._look = lambda end: thread is not None and _is_lost(thread, connect, end=end)
+        self._look = lambda end, on_its_way: (
+            thread is not None and _is_lost(thread, connect, end=end, on_its_way=on_its_way)
+        )
         self._patience = patience
         # PyMySQL sets the socket's limit only where it is to be another one than before.
         own._read_timeout = own._write_timeout = own._current_timeout = liveness.LOOK_SECONDS
@@ -81,8 +83,8 @@ class WatchedConnection(Connection):
             except TimeoutError:
                 silence = time.monotonic() - began
                 # What was sent may still be on its way, in buffers of the network.
-                due = silence > self._sent / SLOWEST_LINK
-                lost = due and self._look is not None and self._look(suspected)
+                on_its_way = silence < self._sent / SLOWEST_LINK
+                lost = self._look is not None and self._look(suspected, on_its_way)
                 if lost and suspected:
                     raise TimeoutError("the connection is half open") from None
                 if silence > self._patience:
@@ -103,7 +105,7 @@ class _Reader(io.RawIOBase):
         return self._connection.receive(memoryview(room))
 
 
-def _is_lost(thread: Thread, connect: Connect, *, end: bool) -> bool:
+def _is_lost(thread: Thread, connect: Connect, *, end: bool, on_its_way: bool) -> bool:
     """Ask the server; False where it can't be asked. What is lost is ended, with ``end``."""
     harmless = contextlib.suppress(pymysql.err.MySQLError, OSError)
     with harmless, connect() as other, other.cursor() as cursor:
@@ -111,7 +113,7 @@ def _is_lost(thread: Thread, connect: Connect, *, end: bool) -> bool:
         asked = thread_of(cursor.fetchall())
         cursor.execute(thread.state_sql)
         states = cursor.fetchall()
-        lost = thread.is_lost(asked, states)
+        lost = thread.is_lost(asked, states, on_its_way=on_its_way)
         if end and lost and thread.is_there(asked, states):
             with contextlib.suppress(pymysql.err.MySQLError, OSError):
                 cursor.execute(thread.kill_sql)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -27,8 +29,6 @@ NOTICED = 8.0
 """Seconds: far less than the server may take to answer, far more than two looks."""
 FREED = 40.0
 """TiDB keeps the locks of a thread that was ended for 20 s, MariaDB and MySQL for no time."""
-LOAD_NOTICED = 60.0
-"""A server waits 30 s for the rest of a file (net_read_timeout)."""
 
 SLOW_TIDB = pytest.param("tidb_target", marks=pytest.mark.slow)
 EVERY_KIND = [
@@ -174,14 +174,15 @@ def test_a_long_statement_on_a_slow_line_is_left_alone(
     session.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("server", ["mariadb_target", "mysql_source"], indirect=True)
 @pytest.mark.parametrize("fault", [Fault.STALL, Fault.RESET, Fault.VANISH])
 def test_a_load_that_breaks_in_mid_stream(
     server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, table: str, fault: Fault
 ) -> None:
     server.execute("SET GLOBAL local_infile=1")
-    session = session_for(address)
+    # So long the server waits for the rest of a file.
+    where = replace(address, session=(("net_read_timeout", "2"),))
+    session = session_for(where)
 
     def blocks() -> Iterator[bytes]:
         for number in range(200):
@@ -196,10 +197,10 @@ def test_a_load_that_breaks_in_mid_stream(
     with pytest.raises(OperationalError) as caught:
         load_blocks(session, target, [TargetColumn("id", Literal.NUMBER)], blocks(), b"")
     assert is_unavailable(caught.value)
-    assert time.monotonic() - began < LOAD_NOTICED
-    forget_session(address)
-    session_for(address).run(f"INSERT INTO {table} VALUES (1)".encode())
-    forget_session(address)
+    assert time.monotonic() - began < NOTICED
+    forget_session(where)
+    session_for(where).run(f"INSERT INTO {table} VALUES (1)".encode())
+    forget_session(where)
     assert server.execute(f"SELECT * FROM {table}") == ((1,),)
 
 
@@ -250,12 +251,55 @@ async def _break_soon(line: FaultyLine, fault: Fault) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("server", ["mariadb_target", "mysql_source"], indirect=True)
+def test_a_load_whose_rows_come_slowly(
+    server: DatabaseServer, address: DatabaseAddress, table: str
+) -> None:
+    """A server would wait 30 s for more of it."""
+    server.execute("SET GLOBAL local_infile=1")
+    session = Session(address)
+
+    def blocks() -> Iterator[bytes]:
+        yield b"1\n"
+        time.sleep(35)
+        yield b"2\n"
+
+    schema, name = table.split(".")
+    target = TargetTable(0, schema, name, 1, replace=True)
+    load_blocks(session, target, [TargetColumn("id", Literal.NUMBER)], blocks(), b"")
+    assert server.execute(f"SELECT id FROM {table} ORDER BY id") == ((1,), (2,))
+    session.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["mariadb_target", "mysql_source"], indirect=True)
+def test_a_load_that_waits_for_a_lock_is_left_alone(
+    server: DatabaseServer, address: DatabaseAddress, table: str
+) -> None:
+    """Longer than a kernel waits elsewhere for what was sent to be taken."""
+    server.execute("SET GLOBAL local_infile=1", f"INSERT INTO {table} VALUES (-1)")
+    session = Session(address)
+    rows = b"".join(b"%d\n" % n for n in range(-1, 2_000_000))
+    schema, name = table.split(".")
+    target = TargetTable(0, schema, name, 1, replace=True)
+    with ThreadPoolExecutor(1) as thread:
+        with server.connect(autocommit=False) as other, other.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table} WHERE id = -1 FOR UPDATE")
+            columns = [TargetColumn("id", Literal.NUMBER)]
+            done = thread.submit(load_blocks, session, target, columns, [rows], b"REPLACE")
+            time.sleep(liveness.VANISHED_SECONDS + 8)
+        assert done.result().records >= 2_000_001
+    session.close()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["mariadb_target"], indirect=True)
 def test_nobody_answers_any_more(
     line: FaultyLine, address: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel finds out by itself, where nobody can be asked."""
     monkeypatch.setattr(liveness, "VANISHED_SECONDS", 10)
+    monkeypatch.setattr(liveness, "STALLED_SECONDS", 10)
     monkeypatch.setattr(liveness, "LOOK_SECONDS", 60.0)
     session = Session(address)
     line.break_all(Fault.VANISH)

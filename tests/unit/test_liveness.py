@@ -35,6 +35,18 @@ def test_what_the_thread_is_doing(states: list[Row], lost: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("states", "lost"),
+    [
+        pytest.param([("10.0.0.9:51000", "Sleep", 900, "")], False, id="idle"),
+        pytest.param([("10.0.0.9:51000", "Query", 40, "Writing to net")], True, id="sends"),
+        pytest.param([], True, id="ended"),
+    ],
+)
+def test_a_statement_that_may_still_be_on_its_way(states: list[Row], lost: bool) -> None:
+    assert MINE.is_lost(ASKED, states, on_its_way=True) is lost
+
+
+@pytest.mark.parametrize(
     "asked",
     [
         pytest.param(None, id="a proxy that counts in its own way"),
