@@ -106,10 +106,15 @@ def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPl
 
 
 def _refuse_back_step(heads: TransactionHeads) -> None:
-    """Raise OtherOrderError where a number of a MariaDB domain comes again, or is passed: two
-    servers have written side by side."""
+    """Raise OtherOrderError where a number of a MariaDB domain comes again, or is passed, after the
+    same server had written before: another one has written in between.
+
+    What a replica had written itself before it became one is not that.
+    """
     gtid, before = heads.gtid, heads.before
-    if isinstance(gtid, MariaDBGtid) and before is not None and gtid.sequence <= before.sequence:
+    if not isinstance(gtid, MariaDBGtid) or (gtid.domain, gtid.server) not in heads.written:
+        return
+    if before is not None and gtid.sequence <= before.sequence:
         raise OtherOrderError(
             f"In its binlog {gtid} follows {before} (at {heads.boundary.binlog}): one of them was"
             " written apart from the other's server, and may not have been read there."

@@ -49,6 +49,15 @@ POINTS = [
     CrashPoint.DDL_FINISHED,
 ]
 
+LOCK_POINTS = [
+    CrashPoint.LOCK_DECIDED,
+    CrashPoint.SOURCE_RESTARTED,
+    CrashPoint.DDL_EXECUTED,
+    CrashPoint.LOCK_AGREED,
+    CrashPoint.ITEM_RECORDED,
+]
+"""Steps of coordinated DDL."""
+
 
 class Failing:
     """A pair that fails over from one server to the other and back, and writes to the primary."""
@@ -112,11 +121,12 @@ def failing(
     target: DatabaseServer,
     database: str,
     folder: Path,
+    **more: str,
 ) -> Iterator[tuple[Failing, Path]]:
     pair = ReplicatedPair(start_server, kind)
     with proxied(pair.primary) as proxy:
         shards = Shards([pair.primary], target, database)
-        values = shards.task()
+        values = shards.task(**more)
         values["sources"][0]["from"]["port"] = proxy.port
         values["sources"][0]["enable-gtid"] = True
         values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
@@ -182,6 +192,52 @@ def test_while_the_task_is_killed(
                 task.process.kill()
                 task.process.wait()
                 task.until_alone()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_while_a_lock_is_resolved(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    more = {"shard-mode": "pessimistic"}
+    with failing(kind, start_server, target_server, database_name, tmp_path, **more) as (it, path):
+        with task_process(path, tmp_path) as task:
+            task.until_logged("task.running")
+            it.shards.change()
+            it.until_reached(task)
+            stop(task, database_name)
+        for number, point in enumerate(LOCK_POINTS[:ROUNDS]):
+            column = f"ADD x{number} INT DEFAULT {number}"
+            with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": point.value}) as task:
+                add_row(it, 0, number)
+                it.pair.primary.execute(f"ALTER TABLE {database_name}.t1 {column}")
+                add_row(it, 1, number)
+                it.pair.primary.execute(f"INSERT INTO {database_name}.bag (a, b) VALUES (1, 'z')")
+                if point is not CrashPoint.ITEM_RECORDED:
+                    it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
+                add_row(it, 2, number)
+                assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+                task.until_alone()
+            it.fail_over()
+            if point is CrashPoint.ITEM_RECORDED:
+                it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
+            add_row(it, 3, number)
+            with task_process(path, tmp_path) as task:
+                it.until_reached(task)
+                it.shards.assert_equal()
+                stop(task, database_name)
+
+
+def add_row(it: Failing, step: int, number: int) -> None:
+    """A row of each shard, whatever columns it has."""
+    for shard in (1, 2):
+        key = 10_000_000_000_000 + (number * 10 + step) * 10 + shard
+        sql = f"INSERT INTO t{shard} (id, name, n) VALUES ({key}, 'one', {step})"
+        it.pair.primary.execute(sql, database=it.shards.database)
 
 
 @pytest.mark.slow
