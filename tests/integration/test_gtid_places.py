@@ -79,6 +79,19 @@ def test_a_server_with_transactions_of_its_own_in_between_is_refused(
         places(pair.replica, Sought(later), end_of(pair.replica))
 
 
+def test_what_a_replica_wrote_before_it_was_one_does_no_harm(start_server: StartServer) -> None:
+    """With MariaDB, whose numbers begin anew then."""
+    own = ("CREATE DATABASE other", "CREATE TABLE other.t (id INT PRIMARY KEY)")
+    pair = ReplicatedPair(start_server, MariaDBServer, own=own)
+    pair.primary.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+    saved = pair.executed(pair.primary)
+    pair.primary.execute("INSERT INTO d.t VALUES (1)")
+    later = pair.executed(pair.primary)
+    pair.until_replicated()
+    sought = Sought(saved, frozenset({later}), left=(saved,))
+    assert places(pair.replica, sought, end_of(pair.replica)).position.gtid == saved
+
+
 def test_a_former_primary_that_wrote_on_is_noticed(start_server: StartServer) -> None:
     """Also where the file of the place does not show it (MariaDB's replicas read on behind it)."""
     pair = ReplicatedPair(start_server, MariaDBServer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
@@ -21,13 +21,17 @@ class ReplicatedPair:
         kind: type[BinlogServer],
         options: Mapping[str, str | None] | None = None,
         replica_options: Mapping[str, str | None] | None = None,
+        own: Sequence[str] = (),
     ) -> None:
+        """``own``: statements that the replica has executed before it becomes one."""
         more: dict[str, str | None] = {} if is_mysql(kind) else {"log_slave_updates": None}
         self.mysql = is_mysql(kind)
         self.primary: DatabaseServer = start_server(kind, {**more, **(options or {})})
         self.replica: DatabaseServer = start_server(
             kind, {**more, **(options or {}), **(replica_options or {})}
         )
+        if own:
+            self.replica.execute(*own)
         self.follow(self.replica, self.primary)
 
     def follow(self, replica: DatabaseServer, primary: DatabaseServer) -> None:
