@@ -31,7 +31,7 @@ from actors.task.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.gtid import GtidStart
-from replicator.binlog.gtid_places import first_new
+from replicator.binlog.gtid_places import first_new, gtids_at
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.decisions import DecisionStore
 from replicator.downstream.meta import Checkpoint, MetaStore
@@ -93,6 +93,10 @@ async def _load(
     try:
         await _tell(setup, registry, meta, checkpoint)
         server = await server_identity(upstream)
+        if checkpoint is not None and checkpoint.file and checkpoint.server.is_same(server):
+            position = BinlogPosition(checkpoint.file, checkpoint.offset)
+            known = await _gtids(setup, upstream, server, position, checkpoint.gtid)
+            checkpoint = replace(checkpoint, gtid=known)
         tables = await list_tables(upstream)
         _report_unused(setup, tables)
         if checkpoint is not None:
@@ -238,7 +242,9 @@ async def _fresh(
 ) -> SourceStart:
     start = await _named_start(setup, upstream)
     if isinstance(start, SourcePosition):
-        start = replace(start, landmark=await landmark_before(setup, server, start.binlog.file))
+        known = await _gtids(setup, upstream, server, start.binlog, start.gtid)
+        landmark = await landmark_before(setup, server, start.binlog.file)
+        start = replace(start, gtid=known, landmark=landmark)
         resume: SourcePosition | None = start
     else:
         resume = await _resume(setup, upstream, server, start)
@@ -261,6 +267,26 @@ async def _fresh(
         high_watermarks={},
         first=True,
     )
+
+
+async def _gtids(
+    setup: SourceSetup,
+    upstream: Connection,
+    server: ServerIdentity,
+    position: BinlogPosition,
+    known: str,
+) -> str:
+    """The GTIDs executed at a position, of a source that is to be followed by them.
+
+    Empty where they can't be told, and for any other source as they are ``known``.
+    """
+    if known or not setup.use_gtid:
+        return known
+    try:
+        found = await look_up(setup, server, upstream, partial(gtids_at, position=position))
+    except BinlogError:
+        return ""
+    return found or ""
 
 
 async def _resume(

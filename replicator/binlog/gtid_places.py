@@ -183,6 +183,19 @@ def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPos
     return end
 
 
+def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) -> str:
+    """The GTID set executed at a position; empty where no transaction begins there, nor the binlog
+    ends. Blocks, and raises what a connection raises."""
+    file = BinlogPosition(position.file, FIRST_EVENT)
+    for heads in _walk(connect(SourcePosition(file)), file):
+        boundary = heads.boundary
+        if boundary.binlog.key >= position.key:
+            return boundary.gtid if boundary.binlog == position else ""
+        if heads.waiting or boundary.binlog.key >= end.key:
+            break
+    return ""
+
+
 def _walk(connection: BinlogConnection, start: BinlogPosition | None) -> Iterator[TransactionHeads]:
     """The heads of the transactions, at each of them, and where the source waits for more."""
     try:

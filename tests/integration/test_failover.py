@@ -22,7 +22,7 @@ from tests.support.proxy import Proxy, proxied
 from tests.support.replication import ReplicatedPair
 from tests.support.running import PATIENCE, caught_up, fault_of, running
 from tests.support.tables import rows_of
-from tests.support.task_files import load, task_dict
+from tests.support.task_files import load, start_of, task_dict
 
 PAIRS = [MySQLServer, MariaDBServer]
 KEYED = "(id INT PRIMARY KEY, n INT)"
@@ -254,3 +254,32 @@ async def test_a_copy_that_is_done_is_gone_on_from(
         it.fail_over()
         target_server.execute(f"UPDATE {database_name}_meta.{database_name}_copy SET done = 0")
         assert (await it.until_fault()).event == "source.failover-in-copy"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PAIRS)
+async def test_a_task_that_began_at_a_file_and_position_fails_over(
+    kind: type[BinlogServer],
+    start_server: StartServer,
+    spark: SparkContext,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """And a task that was not to be followed by GTID when it began."""
+    pair = ReplicatedPair(start_server, kind)
+    with estate(pair, target_server, database_name, tmp_path, spark) as it:
+        it.values["mysql-instances"][0]["meta"] = start_of(pair.primary)
+        it.values["sources"][0]["enable-gtid"] = False
+        async with running(it.task, spark) as generation:
+            it.write(pair.primary)
+            await caught_up(generation, {"a": pair.primary})
+        it.values["sources"][0]["enable-gtid"] = True
+        async with running(it.task, spark) as generation:
+            await caught_up(generation, {"a": pair.primary})
+        it.write(pair.primary)
+        new = it.fail_over()
+        it.write(new)
+        async with running(it.task, spark) as generation:
+            await caught_up(generation, {"a": new})
+            it.assert_equal(new)
