@@ -103,4 +103,4 @@ def test_a_column_that_the_target_lacks_is_an_error() -> None:
     with pytest.raises(PlanError, match="ratio"):
         copy_of(table(ID, RATIO, key=("id",)), table(ID, key=("id",)))
     with pytest.raises(PlanError, match="not known"):
-        copy_of(table(ID, Column("v", "vector(3)"), key=("id",)))
+        copy_of(table(ID, Column("v", "xmltype"), key=("id",)))
