@@ -214,14 +214,14 @@ def target_server(request: pytest.FixtureRequest, target_kind: str) -> DatabaseS
     params=[
         "mariadb_source",
         pytest.param("mariadb_source_full", marks=pytest.mark.slow),
-        "mysql56_source",
+        pytest.param("mysql56_source", marks=pytest.mark.slow),
     ]
 )
 def source(request: pytest.FixtureRequest) -> DatabaseServer:
-    """Each kind of source in turn; the one with full row metadata among the slow tests.
+    """Each kind of source in turn; but for one they are slow tests.
 
     Where it matters, a test names the three itself, and has all of them in every run. Those of the
-    matrix have other kinds, too.
+    matrix have other kinds, too, and in each field all of them in every run.
     """
     server: DatabaseServer = request.getfixturevalue(request.param)
     return server

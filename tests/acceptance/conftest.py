@@ -38,14 +38,14 @@ def estate_of(
 @pytest.fixture(
     params=[
         pytest.param(MARIADB, id=" ".join(MARIADB)),
-        pytest.param(MYSQL_FIRST, id=" ".join(MYSQL_FIRST)),
+        pytest.param(MYSQL_FIRST, id=" ".join(MYSQL_FIRST), marks=pytest.mark.slow),
         pytest.param(MYSQL_SECOND, id=" ".join(MYSQL_SECOND), marks=pytest.mark.slow),
     ]
 )
 def estate(request: pytest.FixtureRequest, estate_of: MakeEstate) -> ShardedEstate:
     """Two sources: MariaDB without and with row metadata, and MySQL 5.6 as either of them.
 
-    With MySQL as the second one they are slow tests.
+    With MySQL they are slow tests; `mixed_estate` has it in every run.
     """
     return estate_of(request.param)
 

@@ -35,7 +35,13 @@ CONFLICTS = {
 }
 
 
-@pytest.mark.parametrize("case", CONFLICTS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[] if case[:3] in ("011", "037") else [pytest.mark.slow])
+        for case in CONFLICTS
+    ],
+)
 async def test_case_of_shards_that_bring_different_changes(
     mixed_estate: ShardedEstate, case: str
 ) -> None:

@@ -9,7 +9,13 @@ from actors.faults import FatalError
 from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
 
-IF_EXISTS = pytest.mark.parametrize("guard", ["", "IF EXISTS "], ids=["plain", "guarded"])
+IF_EXISTS = pytest.mark.parametrize(
+    "guard",
+    [
+        pytest.param("", id="plain"),
+        pytest.param("IF EXISTS ", id="guarded", marks=pytest.mark.slow),
+    ],
+)
 
 
 @IF_EXISTS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from tests.support.shard_ddl import SHARD, ShardedEstate
@@ -32,17 +35,6 @@ CHANGES = {
     ),
 }
 
-
-@pytest.mark.parametrize("case", CHANGES)
-async def test_case_of_a_change_that_walks_over_the_shards(
-    mixed_estate: ShardedEstate, case: str
-) -> None:
-    table, action, old, new = CHANGES[case]
-    mixed_estate.create(*SHARDS, table=table)
-    async with mixed_estate.merging():
-        await mixed_estate.walk(action, old=old, new=new, before=case[:3] in ("049", "059"))
-
-
 GENERATED = {
     "041 a generated column comes": (TWO, "ADD c INT AS (b + 1)", "{}, 5", "{}, 5, DEFAULT"),
     "047 a stored one goes": (
@@ -71,8 +63,28 @@ GENERATED = {
     ),
 }
 
+ALIKE = {case for case in {*CHANGES, *GENERATED} if case[:3] in ("039", "057", "062", "064", "066")}
+ALIKE |= {"047 with its column", "048 a virtual one goes", "048 with its column"}
+"""To the lock these are like others here; what they do to a structure, tests of units show."""
 
-@pytest.mark.parametrize("case", GENERATED)
+
+def some_slow(cases: Iterable[str]) -> list[Any]:
+    """The cases, of which those that are like others are slow tests."""
+    marks = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(case, marks=marks[case in ALIKE]) for case in cases]
+
+
+@pytest.mark.parametrize("case", some_slow(CHANGES))
+async def test_case_of_a_change_that_walks_over_the_shards(
+    mixed_estate: ShardedEstate, case: str
+) -> None:
+    table, action, old, new = CHANGES[case]
+    mixed_estate.create(*SHARDS, table=table)
+    async with mixed_estate.merging():
+        await mixed_estate.walk(action, old=old, new=new, before=case[:3] in ("049", "059"))
+
+
+@pytest.mark.parametrize("case", some_slow(GENERATED))
 async def test_case_of_a_generated_column_that_walks_over_the_shards(
     mariadb_estate: ShardedEstate, case: str
 ) -> None:

@@ -30,7 +30,10 @@ NOTICED = 8.0
 FREED = 40.0
 """TiDB keeps the locks of a thread that was ended for 20 s, MariaDB and MySQL for no time."""
 
+CLEAR = (Fault.END, Fault.RESET, Fault.VANISH)
+"""What a kernel tells of, or what is found out as a stall is."""
 SLOW_TIDB = pytest.param("tidb_target", marks=pytest.mark.slow)
+SLOW_MYSQL = pytest.param("mysql_source", marks=pytest.mark.slow)
 EVERY_KIND = [
     "mariadb_target",
     "mysql_source",
@@ -174,7 +177,7 @@ def test_a_long_statement_on_a_slow_line_is_left_alone(
     session.close()
 
 
-@pytest.mark.parametrize("server", ["mariadb_target", "mysql_source"], indirect=True)
+@pytest.mark.parametrize("server", ["mariadb_target", SLOW_MYSQL], indirect=True)
 @pytest.mark.parametrize("fault", [Fault.STALL, Fault.RESET, Fault.VANISH])
 def test_a_load_that_breaks_in_mid_stream(
     server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, table: str, fault: Fault
@@ -205,9 +208,13 @@ def test_a_load_that_breaks_in_mid_stream(
 
 
 @pytest.mark.parametrize(
-    "server", ["mariadb_target", "mysql_source", "mysql56_source"], indirect=True
+    "server",
+    ["mariadb_target", "mysql_source", pytest.param("mysql56_source", marks=pytest.mark.slow)],
+    indirect=True,
 )
-@pytest.mark.parametrize("fault", [Fault.STALL, Fault.END, Fault.VANISH])
+@pytest.mark.parametrize(
+    "fault", [Fault.STALL, *(pytest.param(f, marks=pytest.mark.slow) for f in CLEAR)]
+)
 def test_a_table_that_is_read_when_the_line_breaks(
     server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, table: str, fault: Fault
 ) -> None:
@@ -229,7 +236,9 @@ def test_a_table_that_is_read_when_the_line_breaks(
     stream.close()
 
 
-@pytest.mark.parametrize("fault", [Fault.STALL, Fault.RESET, Fault.VANISH])
+@pytest.mark.parametrize(
+    "fault", [Fault.STALL, *(pytest.param(f, marks=pytest.mark.slow) for f in CLEAR)]
+)
 async def test_a_long_statement_of_the_driver(
     server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, fault: Fault
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.column_values import MARIADB_ONLY, NUMBERS, STRINGS, TEMPORAL
@@ -27,7 +28,8 @@ KEPT_OTHERWISE_AT_TIDB = ("UUID", "INET", "JSON", "latin1")
 
 def groups_of(server: DatabaseServer, target: DatabaseServer) -> dict[str, Types]:
     groups = {"numbers": NUMBERS, "temporal": TEMPORAL, "strings": STRINGS}
-    groups |= {"own": MARIADB_ONLY} if isinstance(server, MariaDBServer) else {}
+    if isinstance(server, MariaDBServer) and not isinstance(target, MySQLServer):
+        groups |= {"own": MARIADB_ONLY}
     if isinstance(target, TiDBServer):
         unfit = LACKING_AT_TIDB + KEPT_OTHERWISE_AT_TIDB
         groups = {

@@ -42,10 +42,10 @@ def test_every_run_of_larger_scopes_holds(scope: Scope, crashes: int) -> None:
 @pytest.mark.parametrize(
     ("scope", "crashes"),
     [
-        ((("RDRD",), ("RDRD",)), 1),
+        pytest.param((("RDRD",), ("RDRD",)), 1, marks=pytest.mark.slow),
         ((("RDR",), ("RDR",)), 2),
         ((("RDR", "RDR"), ()), 1),
-        ((("RDR", "DRR"),), 1),
+        pytest.param((("RDR", "DRR"),), 1, marks=pytest.mark.slow),
         ((("RDR", "RDR"), ("RDR",)), 0),
         ((("RD",), ("RDR",), ("DR",)), 1),
         pytest.param((("RDR", "RDR"), ("RDR",)), 1, marks=pytest.mark.slow),
@@ -65,7 +65,14 @@ def test_sets_of_states_leave_out_and_add_nothing(scope: Scope, crashes: int) ->
     assert list(map(catalogue.number, catalogue.sources)) == list(range(len(catalogue.sources)))
 
 
-@pytest.mark.parametrize("scope", [(("RDRD",), ("RDRD",)), (("RDR", "RDR"),)], ids=str)
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param((("RDRD",), ("RDRD",)), marks=pytest.mark.slow),
+        (("RDR", "RDR"),),
+    ],
+    ids=str,
+)
 def test_forgetting_what_left_no_trace_leads_to_the_same_ends(
     scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +144,24 @@ RULE = (
 )
 
 
-@pytest.fixture(params=[*RULE, *OWN])
+LONG_LIVED = {
+    "ready_for_any_version",
+    "watermark_by_position_only",
+    "ready_of_one_source",
+    "apply_for_skip",
+    "execute_before_cutovers",
+    "ready_before_all",
+    "hold_for_skip",
+}
+"""Those that take long to be found."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] if name in LONG_LIVED else [])
+        for name in (*RULE, *OWN)
+    ]
+)
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     {**MUTANTS, **OWN}[request.param](monkeypatch)
 
