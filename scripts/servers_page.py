@@ -17,16 +17,19 @@ HEAD = """\
 What was run from which kind of source into which kind of target. This page is made by a run of the
 tests (`make matrix`, [testing.md](testing.md#the-matrix)); don't edit it.
 
-Each cell says how many tests passed. They are the same in each cell: what a source or a target
-lacks is left out of a test, or the whole test is, with the reason below. A cell or a version that
-is `not run` had no run when the page was made.
+Each cell says how many tests passed when they were last run with that pair, perhaps a part of them.
+A cell or a version that is `not run` had no run when the page was made. What a source or a target
+lacks is left out of a test, as said below, or the whole test is, for a reason at the end.
 """
 
 FIELD_TEXTS = {
     "rows": "Rows of tables with keys of all kinds and without one, changed, moved, swapped: "
     "`tests/integration/test_rows_keys.py`, `tests/integration/test_rows_transactions.py`.",
     "types": "Values of all types at their limits, beside the key, as the key, without a key: "
-    "`tests/integration/test_rows_types.py`.",
+    "`tests/integration/test_rows_types.py`. Into MySQL without the types that only MariaDB has (UUID, "
+    "INET, compressed columns); into TiDB also without utf16, utf32, ucs2, sjis, cp1251, latin1, "
+    "GEOMETRY, POINT and JSON, which it lacks or keeps in other bytes ([tidb.md](tidb.md)). MariaDB 11 "
+    "takes COMPRESSED only before the charset of a column, MariaDB 10.11 also behind it.",
     "DDL": "Schema changes between rows: `tests/integration/test_rows_ddl.py`.",
     "crashes": "The process killed while it writes and while it copies: "
     "`tests/acceptance/test_crashes.py`, `tests/acceptance/test_copy_crashes.py`.",

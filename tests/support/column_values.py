@@ -97,5 +97,5 @@ MARIADB_ONLY: dict[str, list[str]] = {
     "JSON": ['\'{"a": [1, "\\\\\\\\t"]}\'', "'null'"],
     "VARCHAR(300) COMPRESSED": ["REPEAT('a', 300)", "''", "'short'"],
     "LONGBLOB COMPRESSED": [f"REPEAT(0x{EVERY_BYTE}, 100)", "''", "0x00"],
-    "TEXT CHARACTER SET utf16 COMPRESSED": ["REPEAT('é', 500)", "'x'"],
+    "TEXT COMPRESSED CHARACTER SET utf16": ["REPEAT('é', 500)", "'x'"],
 }
