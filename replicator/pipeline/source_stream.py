@@ -95,9 +95,9 @@ class SourceStream(BlockingSession):
     def await_writers(self, table: bytes, seconds: int) -> None:
         """Wait until the transactions that have written to a table have ended, at most so long.
 
-        Nobody begins to write to it meanwhile, so it should not be long. ``table`` is the quoted
-        name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT when they
-        have not ended in time.
+        Others may begin to write to it meanwhile: MySQL 8+ lets ``max_write_lock_count`` of them
+        pass (its manual, "Metadata Locking"). ``table`` is the quoted name. Raises the driver's
+        error; ER_LOCK_WAIT_TIMEOUT when they have not ended in time.
         """
         self.lock(table, seconds)
         self.unlock()
