@@ -7,6 +7,7 @@ CREATE TABLE", "CREATE TABLE Statement"; MariaDB's page "CREATE TABLE"), in a se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,6 +26,8 @@ REPLACEMENT = "InnoDB"
 _LEFT_OUT = (("AUTO_INCREMENT",), ("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"), ("TABLESPACE",))
 OF_THE_ENGINE = (("PAGE_CHECKSUM",), ("ROW_FORMAT",), ("TRANSACTIONAL",))
 """Options that InnoDB refuses or that mean something else to it."""
+
+_COMMENT_END = re.compile(r"\s*\*/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
             pieces.append((Span(before[-1].end, item[-1].end), ""))
             foreign_keys.append(create_sql[item[0].start : item[-1].end])
         else:
-            pieces += texts.edits(item, " ")
-    pieces += texts.edits(items[0], " ")
+            pieces += [*texts.edits(item, " "), *_hidden(create_sql, item)]
+    pieces += [*texts.edits(items[0], " "), *_hidden(create_sql, items[0])]
     options = found.tokens[after:]
     pieces += texts.edits(_until_partitions(options), "=")
     engine = _foreign_engine(options)
@@ -145,6 +148,18 @@ def _is_foreign_key(item: list[Token]) -> bool:
     if words[0] == "CONSTRAINT":
         del words[: 1 if words[1:2] == ["FOREIGN"] else 2]
     return words[:2] == ["FOREIGN", "KEY"]
+
+
+def _hidden(sql: str, item: list[Token]) -> Iterator[tuple[Span, str]]:
+    """A column that MySQL hides from MariaDB, too: for that, the word stands in a comment of the
+    version that brought it (``/*!80023 INVISIBLE */``), which MariaDB leaves out. MariaDB's own
+    comments are left out by all others (its page "Comment Syntax")."""
+    if item[0].kind is not TokenKind.QUOTED:
+        return
+    for token in _outermost(item):
+        closed = _COMMENT_END.match(sql, token.end)
+        if token.keyword == "INVISIBLE" and closed:
+            yield Span(closed.end(), closed.end()), " /*M!100303 INVISIBLE */"
 
 
 def _counts_up(item: list[Token]) -> bool:

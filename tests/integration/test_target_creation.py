@@ -94,6 +94,28 @@ async def test_the_same_columns_and_keys_on_another_kind_of_server(
     assert "latin1_spanish_ci" in database
 
 
+@pytest.mark.parametrize("target", ["mysql_source", "mariadb_target", "mariadb11_source"])
+async def test_columns_that_mysql_hides_are_hidden(
+    mysql_source: DatabaseServer, request: pytest.FixtureRequest, database_name: str, target: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(target)
+    there, here = TableName(database_name, "t_1"), TableName(f"{database_name}_merged", "t")
+    mysql_source.execute(
+        f"CREATE DATABASE {there.schema}",
+        f"CREATE TABLE {there.quoted} (`invisible` INT INVISIBLE, b INT DEFAULT 1 INVISIBLE"
+        " COMMENT 'INVISIBLE */', c INT, KEY k (c) INVISIBLE)",
+    )
+    try:
+        await create_like(mysql_source, server, there, here)
+        server.execute(f"INSERT INTO {here.quoted} VALUES (7)")
+        assert server.execute(f"SELECT * FROM {here.quoted}") == ((7,),)
+        assert server.execute(f"SELECT `invisible`, b, c FROM {here.quoted}") == ((None, 1, 7),)
+    finally:
+        for one in (mysql_source, server):
+            one.execute(f"DROP DATABASE IF EXISTS {there.schema}")
+            one.execute(f"DROP DATABASE IF EXISTS {here.schema}")
+
+
 def written_alike(rows: Any) -> list[tuple[str, ...]]:
     """Names, types, charsets: what servers write in different ways (defaults, extras) left out."""
     kept = [row[:1] + row[2:6] + row[7:8] for row in rows]
