@@ -60,7 +60,9 @@ class ReplicatedPair:
         wanted = self.executed(self.primary)
         deadline = time.monotonic() + PATIENCE
         while not self._has(wanted):
-            assert time.monotonic() < deadline, (wanted, self.executed(self.replica))
+            if time.monotonic() > deadline:
+                shown = self.replica.execute(f"SHOW {'REPLICA' if self.mysql else 'SLAVE'} STATUS")
+                raise AssertionError(f"{wanted} was not replicated: {shown}")
             time.sleep(LOOK_SECONDS)
 
     def _has(self, wanted: str) -> bool:
