@@ -18,8 +18,9 @@ from replicator.pipeline.batch import (
     TargetOutcome,
 )
 from replicator.pipeline.frames import Frame, frame_of
-from replicator.pipeline.job import Job, Part, apply_part
+from replicator.pipeline.job import Job, Part
 from replicator.pipeline.living_job import living_job
+from replicator.pipeline.part_work import work_on
 from replicator.pipeline.placement import Share, spread
 from replicator.pipeline.raw_events import RawEvents
 from replicator.watermark import Watermark
@@ -41,7 +42,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
     job = job_of(batch, settings)
-    answers = living_job(spark, apply_part).ask(
+    answers = living_job(spark, work_on).ask(
         lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
         1 if small else sum(buckets.values()),
         sent=lambda: reach(CrashPoint.PARTS_SENT),

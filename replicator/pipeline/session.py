@@ -27,6 +27,7 @@ from replicator.pipeline.cluster import (
     turned_away,
 )
 from replicator.pipeline.living_job import LivingJob, living_job, make_room
+from replicator.pipeline.part_work import work_on
 from replicator.pipeline.spark_folder import make_folder
 
 JAVA_VERSIONS = (17, 21)
@@ -195,10 +196,7 @@ def begin_tasks(spark: SparkContext) -> LivingJob:
 
     Raises what `replicator.pipeline.living_job.living_job` raises.
     """
-    # Here, since it loads all that decodes rows: Java is to be started before that.
-    from replicator.pipeline.job import apply_part
-
-    return living_job(spark, apply_part)
+    return living_job(spark, work_on)
 
 
 def warm_up(spark: SparkContext) -> None:

@@ -19,8 +19,9 @@ from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import BatchResult, Outcome
 from replicator.pipeline.frames import frame_of
-from replicator.pipeline.job import Part, apply_part
+from replicator.pipeline.job import Part
 from replicator.pipeline.living_job import living_job
+from replicator.pipeline.part_work import work_on
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.applying import Merge, address_of
@@ -74,7 +75,7 @@ def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
     share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in batch.plans}
     whole = frame_of(Part(job_of(batch, merge.settings), batch.events, share))
     # Each of two tasks is given all of it, as when one that was given up still writes.
-    answers = living_job(merge.spark, apply_part).ask(
+    answers = living_job(merge.spark, work_on).ask(
         lambda tasks: [whole] * tasks, 2, sent=lambda: None
     )
     results = [BatchResult(answer) for answer in (*answers, merge.apply(batch).outcomes)]

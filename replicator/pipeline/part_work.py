@@ -1,0 +1,21 @@
+"""What a task of the living job does, for who begins the job: it loads nothing by itself.
+
+Spark is sent a function by its name. Who names one of a module that decodes rows has to load that
+first, a second of the start, and only the tasks need it so early; they have loaded it by then
+(`replicator.pipeline.worker_daemon`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from replicator.pipeline.batch import LeftOut, TargetOutcome
+    from replicator.pipeline.job import Part
+
+
+def work_on(part: Part) -> tuple[TargetOutcome | LeftOut, ...]:
+    """As `replicator.pipeline.job.apply_part`."""
+    from replicator.pipeline.job import apply_part
+
+    return apply_part(part)
