@@ -18,10 +18,15 @@ def without_packed(paths: list[str], spark: str) -> list[str]:
     They are read from their sources then, which takes a second. Where ``spark``, its folder, is
     the installed package, the same modules are there, already compiled.
     """
-    installed = os.path.isfile(os.path.join(spark, "__init__.py"))
-    if not installed or os.path.dirname(spark) not in paths:
+    home = os.path.realpath(spark)
+    known = [os.path.realpath(path) for path in paths]
+    if not os.path.isfile(os.path.join(home, "__init__.py")) or os.path.dirname(home) not in known:
         return paths
-    return [path for path in paths if not path.startswith(spark + os.sep)]
+    return [
+        path
+        for path, place in zip(paths, known, strict=True)
+        if not place.startswith(home + os.sep)
+    ]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from actors.reading import purge_watch
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.binlog_streams import here
+from tests.support.binlog_streams import here, kill_dumps
+from tests.support.checking import purge
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
@@ -162,6 +163,9 @@ async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
     merging: Merging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(purge_watch, "WATCH_SECONDS", 0.1)
+    # A file is near to being purged when it is one of the oldest.
+    kill_dumps(merging.source)
+    purge(merging.source)
     merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
     merging.generation()
     with xa_sessions(merging.source, merging.database, 1) as (session,):
@@ -178,8 +182,7 @@ async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
             merging.do("INSERT INTO x_1 VALUES (4, 'behind')")
             await merging.caught_up(generation)
             assert prepared(generation) == (place,)
-        (last, *_) = merging.source.execute("SHOW BINARY LOGS")[-1]
-        merging.do(f"PURGE BINARY LOGS TO '{last}'")
+        purge(merging.source)
         with capture_logs() as logged:
             async with merging.running() as generation:
                 merging.do("INSERT INTO x_1 VALUES (3, 'there, too')")

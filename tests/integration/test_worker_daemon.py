@@ -23,9 +23,10 @@ def test_workers_have_the_installed_modules_of_spark(spark: SparkContext) -> Non
 
     make_room(spark)
     module, *paths = run_in_tasks(spark, 1, places)
-    home = Path(pyspark.__file__).parent
-    assert module == str(home / "serializers.py")
-    assert not [path for path in paths if path.endswith((".zip", ".jar")) and str(home) in path]
+    home = Path(pyspark.__file__).parent.resolve()
+    assert Path(module).resolve() == home / "serializers.py"
+    packed = (path for path in map(Path, paths) if path.suffix in (".zip", ".jar"))
+    assert not [path for path in packed if path.resolve().is_relative_to(home)]
 
 
 def test_modules_are_left_packed_where_no_others_are_known_to_be_the_same(tmp_path: Path) -> None:
@@ -38,3 +39,6 @@ def test_modules_are_left_packed_where_no_others_are_known_to_be_the_same(tmp_pa
     assert without_packed(packed + others, str(home)) == others
     assert without_packed([*packed, "/ours"], str(home)) == [*packed, "/ours"]
     assert without_packed(packed + others, "") == packed + others
+    (tmp_path / "other name").symlink_to(tmp_path)
+    spark = str(tmp_path / "other name" / "site-packages" / "pyspark")
+    assert without_packed([spark + ARCHIVE, *others], spark) == others

@@ -119,6 +119,24 @@ def row_events(segments: list[Segment]) -> list[tuple[str, int, int, int]]:
     ]
 
 
+def until_begun(server: DatabaseServer) -> None:
+    """Wait until a server has written all that stands at the beginning of its newest binlog.
+
+    MariaDB notes there in the background from which file on a recovery would read (its page
+    "Binlog Checkpoint Event").
+    """
+    if not isinstance(server, MariaDBServer | MariaDB11Server):
+        return
+    file = here(server).binlog.file
+    deadline = time.monotonic() + 20
+    while True:
+        events = server.execute(f"SHOW BINLOG EVENTS IN '{file}'")
+        if any((kind, text) == ("Binlog_checkpoint", file) for _, _, kind, _, _, text in events):
+            return
+        assert time.monotonic() < deadline, events
+        time.sleep(0.02)
+
+
 def statements(segments: list[Segment]) -> list[str]:
     return [segment.statement.sql for segment in segments if segment.statement]
 
