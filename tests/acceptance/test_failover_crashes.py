@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,15 +66,18 @@ class Failing:
         self.pair = pair
         self.proxy = proxy
         self.shards = shards
+        self._still = threading.Event()
+        self._writer: Future[None] | None = None
 
     @contextmanager
     def writing(self, *, before_it: int = 5) -> Iterator[None]:
         """Write to the primary until it is gone; so often at least before the block begins."""
-        ended, written = threading.Event(), threading.Semaphore(0)
+        self._still.clear()
+        written = threading.Semaphore(0)
 
         def work() -> None:
             try:
-                while not ended.wait(0.02):
+                while not self._still.wait(0.02):
                     self.shards.change(rows=60)
                     written.release()
             except pymysql.err.Error as error:
@@ -82,14 +85,14 @@ class Failing:
                     raise
 
         with ThreadPoolExecutor(1) as thread:
-            done = thread.submit(work)
+            self._writer = thread.submit(work)
             try:
                 for _ in range(before_it):
                     assert written.acquire(timeout=PATIENCE)
                 yield
             finally:
-                ended.set()
-            done.result()
+                self._still.set()
+            self._writer.result()
 
     def until_reached(self, task: TaskProcess) -> None:
         """Wait until the task has saved all that the primary has, by its GTIDs."""
@@ -101,6 +104,10 @@ class Failing:
         """Kill the primary under writes; the replica has all of it then, and takes over."""
         former, new = self.pair.primary, self.pair.replica
         former.kill()
+        # Where this came between two of its statements, the writer has not noticed.
+        self._still.set()
+        if self._writer is not None:
+            self._writer.result()
         # What the primary had logged and not sent, the replica gets from it once more.
         former.start()
         self.pair.until_replicated()
