@@ -13,3 +13,7 @@ class ServerUnavailableError(SandboxError):
 
 class ServerStartError(SandboxError):
     """The server (or the making of its data folder) failed; the message ends with its log."""
+
+
+class ServerDiedError(SandboxError):
+    """A server ended that nobody told to; the message ends with its log."""

@@ -18,11 +18,16 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from replicator.sandbox.errors import SandboxError, ServerStartError, ServerUnavailableError
+from replicator.sandbox.errors import (
+    SandboxError,
+    ServerDiedError,
+    ServerStartError,
+    ServerUnavailableError,
+)
 from replicator.sandbox.keeper import Keeper
 
 START_SECONDS = 60.0
-LOG_LINES = 30
+LOG_LINES = 60
 MYSQL_USER = "mysql"
 
 COMMON_OPTIONS: Mapping[str, str | None] = {
@@ -65,6 +70,7 @@ class DatabaseServer(ABC):
         self._wanted = {name.replace("-", "_"): value for name, value in (options or {}).items()}
         self._resources = contextlib.ExitStack()
         self._keeper: Keeper | None = None
+        self._wanted_running = False
         self._port = 0
 
     def __enter__(self) -> Self:
@@ -124,9 +130,11 @@ class DatabaseServer(ABC):
         except BaseException:
             self.close()
             raise
+        self._wanted_running = True
 
     def stop(self) -> None:
         """Shut the server down cleanly; its data and its port stay for a `start`."""
+        self._wanted_running = False
         self._opened().stop()
 
     def restart(self) -> None:
@@ -136,15 +144,20 @@ class DatabaseServer(ABC):
 
     def kill(self) -> None:
         """SIGKILL the server; its data and its port stay for a `start`."""
+        self._wanted_running = False
         self._opened().kill()
 
     def close(self) -> None:
         """Kill the server, remove its folder, give the port back. Idempotent."""
+        self._wanted_running = False
         self._keeper = None
         self._resources.close()
 
     def connect(self, **overrides: Any) -> Connection[Cursor]:
-        """A new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own."""
+        """A new connection as root: autocommit, utf8mb4; `overrides` are PyMySQL's own.
+
+        Raises pymysql's errors; ServerDiedError where nothing listens because the server crashed.
+        """
         settings: dict[str, Any] = {
             "host": self.host,
             "port": self.port,
@@ -153,7 +166,13 @@ class DatabaseServer(ABC):
             "charset": "utf8mb4",
             "autocommit": True,
         }
-        connection: Connection[Cursor] = pymysql.connect(**(settings | overrides))
+        try:
+            connection: Connection[Cursor] = pymysql.connect(**(settings | overrides))
+        except pymysql.err.OperationalError as error:
+            if self._wanted_running and not self._opened().running():
+                text = f"{self._program()} ended by itself. The end of its log:\n{tail(self._log)}"
+                raise ServerDiedError(text) from error
+            raise
         return connection
 
     def execute(self, *statements: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:

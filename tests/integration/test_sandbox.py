@@ -13,7 +13,12 @@ import pymysql
 import pytest
 
 from replicator.sandbox.cache import cached_folder
-from replicator.sandbox.errors import SandboxError, ServerStartError, ServerUnavailableError
+from replicator.sandbox.errors import (
+    SandboxError,
+    ServerDiedError,
+    ServerStartError,
+    ServerUnavailableError,
+)
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
@@ -161,6 +166,18 @@ def test_a_server_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPa
         with pytest.raises(ServerStartError, match="no_such_option"):
             MariaDBServer({"no_such_option": "1"}).start()
         assert list(Path(place).iterdir()) == []
+
+
+def test_a_server_that_crashed_shows_its_log(start_server: StartServer) -> None:
+    server = start_server(MySQL56Server)
+    [[pid_file]] = server.execute("SELECT @@pid_file")
+    os.kill(int(Path(pid_file).read_text()), signal.SIGABRT)
+    while not refuses(server.port):
+        pass
+    with pytest.raises(ServerDiedError, match=r"(?s)ended by itself.*handle_fatal_signal"):
+        server.execute("SELECT 1")
+    server.start()
+    server.execute("SELECT 1")
 
 
 def test_tidb_is_for_this_process_alone_and_leaves_nothing(
