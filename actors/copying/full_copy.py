@@ -10,10 +10,11 @@ import anyio.abc
 import structlog
 from pyspark import SparkContext
 
+from actors.copying.held_back import held_back, told_of
 from actors.copying.jobs import CopyJobs
 from actors.copying.patient_stream import PatientStream
 from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, read_sizes
-from actors.copying.postponed import postponed_copy, told_of
+from actors.copying.postponed import postponed_copy
 from actors.copying.progress import CopyProgress
 from actors.copying.rate_limit import RateLimit
 from actors.copying.rivals import rivals_of
@@ -57,11 +58,11 @@ REPORT_SECONDS = 10.0
 class SourceCopy:
     """What copies one source. ``stream`` is the connection that planning looks at it by.
 
-    ``whole``: none of its members is left out. ``again``: they had been postponed.
+    ``held``: its members of blocked targets. ``again``: the members had been postponed.
     """
 
     members: Sequence[CopyMember]
-    whole: bool
+    held: Sequence[CopyMember]
     again: bool
     planner: CopyPlanner
     plans: ShardPlans
@@ -76,7 +77,8 @@ class SourceCopy:
 class FullCopy:
     """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
 
-    Members of ``blocked`` parts of the task are left out; the copy is not finished without them.
+    Members of ``blocked`` targets are left out; where the binlogs are followed, they are postponed
+    in the end. The copy is not finished without those of blocked sources.
     """
 
     def __init__(
@@ -99,6 +101,8 @@ class FullCopy:
         """By source, the places up to which it must be applied before it is worth to look again
         whether shards that were postponed can be copied."""
         self._waiting: dict[str, Sequence[TableName]] = {}
+        self._held: dict[str, Sequence[TableName]] = {}
+        self._follow = task.task_mode == "all"
         self._blocked = blocked
         self._task = task
         self._setups = setups
@@ -137,7 +141,6 @@ class FullCopy:
 
     async def _run(self, stop: anyio.Event) -> bool:
         known_copies = await self._store.copies()
-        follow = self._task.task_mode == "all"
         starts: dict[str, CopyStart] = {}
         again: set[str] = set()
         for source, setup in self._setups.items():
@@ -145,6 +148,7 @@ class FullCopy:
             if known is not None and known.done:
                 later = await postponed_copy(setup, self._meta, self._store, self._blocked)
                 if later is not None:
+                    self._held[source] = later.held
                     self._postpone(source, later.waiting, later.look_at)
                 if later is not None and later.start.members:
                     starts[source] = later.start
@@ -154,23 +158,26 @@ class FullCopy:
                 continue
             if known is None and await self._meta.load(source) is not None:
                 continue
-            starts[source] = await self._begin(setup, fresh=known is None, follow=follow)
+            starts[source] = await self._begin(setup, fresh=known is None)
         if not starts:
-            self.progress.finish(told_of(self._waiting))
+            self.progress.finish(told_of(self._waiting, self._held))
             return True
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
         positions = {s: start.position.binlog for s, start in starts.items() if start.position}
         rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
         self.targets = frozenset(rivals)
-        begun = await self._begun()
-        begun |= {member.target for source in again for member in members[source]}
+        copied, all_known = await self._copied()
+        begun = {member.target for source in again for member in members[source]}
+        begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
-        targets = await make_targets(self._task, self._setups, self._registry, members, begun)
+        targets = await make_targets(
+            self._task, self._setups, self._registry, members, begun, copied
+        )
         jobs = self._jobs(rivals, targets, frozenset(positions))
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
-            if follow:
+            if self._follow:
                 background.start_soon(self._watch(positions).run)
             copies = {
                 s: await self._source_copy(s, starts[s], m, targets, rivals if s in again else None)
@@ -181,13 +188,13 @@ class FullCopy:
             async with anyio.create_task_group() as tasks:
                 for source, copy in copies.items():
                     tasks.start_soon(self._copy_source, source, copy, workers)
-            if not stop.is_set() and _left_out(members, every):
+            if not stop.is_set() and self._waits(members, every):
                 self.progress.waiting = "what is blocked, or away, is not copied"
                 await stop.wait()
             background.cancel_scope.cancel()
         if stop.is_set():
             return False
-        self.progress.finish(told_of(self._waiting))
+        self.progress.finish(told_of(self._waiting, self._held))
         self._tell("copy.finished")
         return True
 
@@ -211,22 +218,23 @@ class FullCopy:
             self.progress,
         )
 
-    async def _begun(self) -> Set[TableName]:
-        """The targets that rows were copied to; all of them, where a shard's is not known now."""
-        begun = set()
+    async def _copied(self) -> tuple[Set[TableName], bool]:
+        """The targets that rows were copied to, and whether those of all shards are known now."""
+        copied, known = set(), True
         for member in await self._store.copied_shards():
             setup, name = self._setups.get(member.source), member.name
             routed = setup.router.route(name.schema, name.table) if setup else None
             if routed is None:
-                return self.targets
-            begun.add(TableName(routed.schema, routed.table))
-        return begun
+                known = False
+            else:
+                copied.add(TableName(routed.schema, routed.table))
+        return copied, known
 
-    async def _begin(self, setup: SourceSetup, *, fresh: bool, follow: bool) -> CopyStart:
+    async def _begin(self, setup: SourceSetup, *, fresh: bool) -> CopyStart:
         if setup.source in self._blocked.sources:
             return await begun_copy(setup.source, self._meta)
         try:
-            return await begin_copy(setup, self._meta, self._store, follow=follow)
+            return await begin_copy(setup, self._meta, self._store, follow=self._follow)
         except FatalError as error:
             if fresh:
                 # Its shards are not known, which the targets are made for.
@@ -241,6 +249,16 @@ class FullCopy:
             for source, found in members.items()
             if source not in self._blocked.sources
         }
+
+    def _waits(
+        self,
+        members: Mapping[str, Sequence[CopyMember]],
+        every: Mapping[str, Sequence[CopyMember]],
+    ) -> bool:
+        """Whether the copy can't end without sources, or members, that are not copied now."""
+        if self._follow:
+            return every.keys() != members.keys()
+        return any(s not in members or len(members[s]) < len(found) for s, found in every.items())
 
     def _watch(self, positions: Mapping[str, BinlogPosition]) -> PurgeWatch:
         needs = {
@@ -284,8 +302,8 @@ class FullCopy:
         planner = CopyPlanner(
             setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
         )
-        whole = len(members) == len(every)
-        return SourceCopy(members, whole, rivals is not None, planner, plans, stream)
+        held = [member for member in every if member.target in self._blocked.targets]
+        return SourceCopy(members, held, rivals is not None, planner, plans, stream)
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
         progress = self.progress
@@ -302,7 +320,7 @@ class FullCopy:
             again, done = True, False
             while again:
                 await workers.copy(copy.planner, self._dump[source].threads)
-                done = copy.whole and not workers.stop.is_set()
+                done = (self._follow or not copy.held) and not workers.stop.is_set()
                 again = done and await self._read_again(source, copy)
             if done:
                 await self._finish(source, copy)
@@ -334,14 +352,18 @@ class FullCopy:
         place = (end.file, end.offset) if end else None
         late = [member for member in copy.members if member.name in copy.plans.postponed]
         before = await self._store.chunks(source)
+        spans = await self._store.read_spans(source)
+        held = await held_back(copy.held, copy.plans, before, spans)
         await self._store.finish(
             source,
             place,
             [member.name for member in copy.members] if copy.again else (),
-            {member.name: copy.plans.state_of(member) for member in late},
+            held | {member.name: copy.plans.state_of(member) for member in late},
         )
         names = {member.name for member in late}
-        self.progress.take_back(r for r in before if r.done and r.member in names)
+        again = names | held.keys()
+        self.progress.take_back(r for r in before if r.done and r.member in again)
+        self._held[source] = sorted({*self._held.get(source, ()), *held})
         if end is not None:
             waiting = [*self._waiting.get(source, ()), *sorted(names)]
             self._postpone(source, waiting, BinlogPosition(end.file, end.offset).key)
@@ -358,10 +380,3 @@ class FullCopy:
         figures = asdict(self.progress.figures())
         del figures["state"]
         self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))
-
-
-def _left_out(
-    members: Mapping[str, Sequence[CopyMember]], every: Mapping[str, Sequence[CopyMember]]
-) -> bool:
-    """Whether some of all sources, or of their members, are not to be copied now."""
-    return any(s not in members or len(members[s]) < len(found) for s, found in every.items())

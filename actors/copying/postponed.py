@@ -9,7 +9,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -46,13 +46,14 @@ log = structlog.get_logger()
 class PostponedCopy:
     """The shards of a source that are copied later.
 
-    ``start`` has those that can be copied now. ``waiting`` are the others, of targets that are not
-    blocked: it is worth looking again when the saved position has come to ``look_at`` (its key).
+    ``start`` has those that can be copied now. ``held`` are those of blocked targets, ``waiting``
+    the others: it is worth looking again when the saved position has come to ``look_at`` (its key).
     """
 
     start: CopyStart
-    waiting: Sequence[TableName]
-    look_at: int
+    held: Sequence[TableName] = ()
+    waiting: Sequence[TableName] = ()
+    look_at: int = 0
 
 
 async def postponed_copy(
@@ -66,13 +67,13 @@ async def postponed_copy(
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:
         return None
-    found = [
-        record
-        for record in checkpoint.members
-        if record.copying is not CopyState.COPIED and record.target not in blocked.targets
-    ]
-    if not found:
+    later = [record for record in checkpoint.members if record.copying is not CopyState.COPIED]
+    if not later:
         return None
+    found = [record for record in later if record.target not in blocked.targets]
+    held = [record.member.name for record in later if record.target in blocked.targets]
+    if not found:
+        return PostponedCopy(CopyStart((), None, None), held)
     upstream = Connection(setup.address)
     try:
         server = await server_identity(upstream)
@@ -115,6 +116,7 @@ async def postponed_copy(
         log.info("copy.copied-again", source=setup.source, members=names)
     return PostponedCopy(
         CopyStart(members, start.position, checkpoint.server),
+        held,
         [record.member.name for record in found if record.member.name not in structures],
         statements.known_to,
     )
@@ -169,18 +171,3 @@ def shard_changed(member: str, target: TableName, why: str) -> FatalError:
             " `replicator stop`, then `replicator run --remove-meta`",
         ),
     )
-
-
-def told_of(waiting: Mapping[str, Sequence[TableName]]) -> str:
-    """For `status`: the shards that are copied later, by source; empty where there are none."""
-    names = [f"{source}: {name}" for source, found in sorted(waiting.items()) for name in found]
-    if not names:
-        return ""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (
-        f"copied once more when their targets have their statements: {', '.join(names[:_SHOWN])}"
-        f"{more}"
-    )
-
-
-_SHOWN = 5

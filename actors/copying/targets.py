@@ -32,11 +32,13 @@ async def make_targets(
     registry: SchemaRegistry,
     members: Mapping[str, Sequence[CopyMember]],
     begun: Set[TableName],
+    copied: Set[TableName],
 ) -> dict[TableName, tuple[int, Table]]:
     """The number and the structure of every target that members are copied to.
 
-    A target with rows is told of, or refused, unless it is one of ``begun``, to which some were
-    copied before. Raises FatalError, also where one can't be created.
+    A target with rows is told of, or refused, unless it is one of ``begun``. To those of
+    ``copied`` some were copied before: they must be there. Raises FatalError, also where one can't
+    be created.
     """
     first: dict[TableName, tuple[str, CopyMember]] = {}
     for source in setups:
@@ -49,6 +51,8 @@ async def make_targets(
         found = {}
         for name, (source, like) in first.items():
             table = await read_target(target, name)
+            if table is None and name in copied:
+                raise _lost(name)
             if table is None:
                 _refuse_extracted(name, setups[source], like.name)
                 await _make(target, name, setups[source], like)
@@ -63,6 +67,21 @@ async def make_targets(
         raise refusal(target.address, error, source=None) from error
     finally:
         target.close()
+
+
+def _lost(name: TableName) -> FatalError:
+    return FatalError(
+        "target.missing",
+        f"the target table {name} does not exist any more: rows that were copied to it are gone",
+        where=f"target {name}",
+        scope=of_target(name),
+        ways_out=(
+            "bring it back with its rows, from where it was renamed to or from a backup, then"
+            " `replicator resume`",
+            "copy all anew: empty the other targets, `replicator stop`, then"
+            " `replicator run --remove-meta`",
+        ),
+    )
 
 
 def _tell_of_rows(name: TableName, table: Table) -> None:

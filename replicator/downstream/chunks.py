@@ -189,10 +189,10 @@ class CopyStore:
         ]
 
     async def copied_shards(self) -> list[Member]:
-        """The shards of any source of which a chunk is on the target."""
+        """The shards of any source of which rows were copied to the target."""
         rows = await self._run(
             f"SELECT DISTINCT source, schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
-            " WHERE state = %s",
+            " WHERE state = %s AND row_count > 0",
             (DONE,),
         )
         return [Member(source, TableName(schema, table)) for source, schema, table in rows]

@@ -16,7 +16,7 @@ class CopyState(IntEnum):
     POSTPONED = 1
     """Some of its rows are to be copied yet; what is read of it is applied meanwhile."""
     LEFT_OUT = 2
-    """None of its rows are copied, and no key tells them apart on the target: what is read of it
-    is left out until they are, as it would be there twice."""
+    """None of its rows are copied: what is read of it is left out until they are. It would be
+    there twice where no key tells them apart on the target."""
     AGAIN = 3
     """Its rows are being copied once more, from the saved position on."""

@@ -252,30 +252,83 @@ async def _purge_what_is_held(merging: Merging, source: DatabaseServer) -> None:
                 await anyio.sleep(0.2)
 
 
-@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
-async def test_a_fault_of_a_copied_target_lets_all_others_be_copied(merging: Merging) -> None:
+async def copied_but(merging: Merging, keyless: bool) -> None:
+    """Three targets, the first of which can't be copied: it is blocked now."""
     merging.mode = "all"
-    merging.create("x", COLUMNS, shards=2)
+    merging.create("x", "(id INT, v VARCHAR(9))" if keyless else COLUMNS, shards=2)
     merging.create("y", COLUMNS)
     merging.create("z", "(n INT)")
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (1, 'b'), (2, 'c')")
     merging.do("INSERT INTO y_1 VALUES (1, 'a')", "INSERT INTO z_1 VALUES (1), (1)")
+    if keyless:
+        merging.on(merging.target, "ALTER TABLE x DROP COLUMN v")
     found = await fault(merging)
-    assert (found.event, found.scope) == ("copy.duplicate", target(merging, "x"))
+    assert found.event == ("rows.no-plan" if keyless else "copy.duplicate")
+    assert found.scope == target(merging, "x")
     merging.blocked = found.scope or Parts()
+
+
+@pytest.mark.parametrize("keyless", [False, True], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_a_fault_of_a_copied_target_lets_all_others_be_copied_and_followed(
+    merging: Merging, mode: str, keyless: bool
+) -> None:
+    merging.more["shard-mode"] = mode
+    await copied_but(merging, keyless)
     async with merging.running() as generation:
-        with anyio.fail_after(PATIENCE):
-            while merging.differences().keys() - {"x"}:
-                await anyio.sleep(LOOK_SECONDS)
-            while generation.copy is None or not generation.copy.progress.waiting:
-                await anyio.sleep(LOOK_SECONDS)
-        assert generation.running is None, "the copy of the source is not finished"
+        await merging.copied(generation)
+        assert generation.copy is not None
+        figures = generation.copy.progress.figures()
+        assert figures.state == "postponed"
+        assert f"a: {merging.database}.x_2" in figures.waiting
+        merging.do("INSERT INTO y_1 VALUES (2, 'b')", "DELETE FROM z_1 LIMIT 1")
+        merging.do("INSERT INTO x_1 VALUES (5, 'held')", "UPDATE x_2 SET v = 'd' WHERE id = 2")
+        await until_only(merging, "x")
+    async with merging.running() as generation:
+        assert generation.copy is not None
+        merging.do("INSERT INTO y_1 VALUES (3, 'c')", "INSERT INTO x_2 VALUES (8, 'held')")
+        await until_only(merging, "x")
+        assert generation.copy.progress.figures().state == "postponed"
     # Not by the binlog: in the overlap of copy and binlog, it would take the other row along.
-    merging.do(
-        "INSERT INTO y_1 VALUES (2, 'b')", "SET sql_log_bin=0", "DELETE FROM x_2 WHERE id = 1"
-    )
+    merging.do("SET sql_log_bin=0", "DELETE FROM x_2 WHERE id = 1")
+    if keyless:
+        merging.on(merging.target, "ALTER TABLE x ADD COLUMN v VARCHAR(9)")
     merging.blocked = Parts()
     async with merging.running() as generation:
         await merging.copied(generation)
+        merging.do("INSERT INTO x_2 VALUES (9, 'then')", "DELETE FROM x_1 WHERE id = 5")
         await merging.caught_up(generation)
+        assert generation.copy is not None
+        assert generation.copy.progress.figures().state == "finished"
     assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_what_a_target_misses_of_its_copy_may_change_its_structure_meanwhile(
+    merging: Merging,
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    await copied_but(merging, keyless=False)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("ALTER TABLE x_1 ADD w INT", "INSERT INTO x_1 VALUES (6, 'w', 1)")
+        merging.do("ALTER TABLE x_2 ADD w INT", "UPDATE x_2 SET w = 5", "DELETE FROM x_2 LIMIT 1")
+        merging.do("INSERT INTO y_1 VALUES (2, 'b')")
+        await until_only(merging, "x")
+    merging.blocked = Parts()
+    async with merging.running() as generation:
+        # It begins anew when the target has the statement, and copies then.
+        await until_only(merging)
+        with anyio.fail_after(PATIENCE):
+            while generation.copy is None or generation.copy.progress.figures().state != "finished":
+                await anyio.sleep(LOOK_SECONDS)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_a_copied_target_that_was_dropped_is_not_made_anew(merging: Merging) -> None:
+    await copied_but(merging, keyless=False)
+    merging.on(merging.target, "DROP TABLE x")
+    merging.blocked = Parts()
+    found = await fault(merging)
+    assert (found.event, found.scope) == ("target.missing", target(merging, "x"))
