@@ -22,14 +22,15 @@ class Mailbox(Generic[T]):
 
     `put` waits while the row lane is full: that is the back-pressure from the writer up to the
     binlog readers. `tell` never waits: an answer or a command must get through to a receiver
-    whose row lane is full.
+    whose row lane is full. Nor does `bring`: were many to wait for room, each message that leaves
+    would wake all of them.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._rows: deque[T] = deque()
         self._control: deque[T] = deque()
-        self._changed = anyio.Event()
+        self._awaited: anyio.Event | None = None
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._control)
@@ -37,7 +38,12 @@ class Mailbox(Generic[T]):
     async def put(self, message: T) -> None:
         """Add to the row lane, waiting for room."""
         while len(self._rows) >= self._capacity:
-            await self._changed.wait()
+            await self._change()
+        self._rows.append(message)
+        self._notify()
+
+    def bring(self, message: T) -> None:
+        """Add to the row lane without waiting: what belongs to a message that has waited."""
         self._rows.append(message)
         self._notify()
 
@@ -57,7 +63,7 @@ class Mailbox(Generic[T]):
                 message = self._rows.popleft()
                 self._notify()
                 return message
-            await self._changed.wait()
+            await self._change()
 
     def take(self, *, rows: bool = True) -> T | None:
         """The next message if there is one, without waiting."""
@@ -69,7 +75,14 @@ class Mailbox(Generic[T]):
             return message
         return None
 
+    async def _change(self) -> None:
+        # An event costs more than all else here, and mostly nobody waits.
+        if self._awaited is None:
+            self._awaited = anyio.Event()
+        await self._awaited.wait()
+
     def _notify(self) -> None:
-        # An anyio event cannot be cleared: each change wakes the waiters and starts a new one.
-        self._changed.set()
-        self._changed = anyio.Event()
+        if self._awaited is not None:
+            # An anyio event can't be cleared: each change wakes the waiters, and ends it.
+            self._awaited.set()
+            self._awaited = None

@@ -29,6 +29,12 @@ SEGMENT_TARGET_BYTES = 1 << 20
 SEGMENT_MAX_BYTES = 4 << 20
 """A larger transaction is cut into segments of this size."""
 
+SEGMENT_WIDEST = 16
+"""So many times larger may segments be whose rows go to many targets."""
+
+SEGMENTS_OF_A_BATCH = 4
+"""That these make up at least, where they are larger for that."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:

@@ -63,8 +63,11 @@ class GroupActor(Actor[GroupMessage]):
         else:
             self.segment = message.segment
             if message.rows is not None:
-                message = replace(message, rows=self._not_copied(message.rows))
-            await self._writer.put(await self.decide(message))
+                rows = self._not_copied(message.rows)
+                if rows is not message.rows:
+                    message = replace(message, rows=rows)
+            # The segment's end has waited for room.
+            self._writer.bring(await self.decide(message))
 
     def _not_copied(self, rows: RowEvents) -> RowEvents | None:
         """The rows that the full copy has not written to the target already, and will not."""

@@ -29,6 +29,8 @@ from actors.task.source_unit import SourceUnit
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
     SEGMENT_TARGET_BYTES,
+    SEGMENT_WIDEST,
+    SEGMENTS_OF_A_BATCH,
     SourceSetup,
     address_of,
     source_address,
@@ -307,6 +309,15 @@ async def _row_filters(
     )
 
 
+def _limits(batch_bytes: int) -> SegmentLimits:
+    times = batch_bytes // (SEGMENTS_OF_A_BATCH * SEGMENT_TARGET_BYTES)
+    return SegmentLimits(
+        target_bytes=SEGMENT_TARGET_BYTES,
+        max_bytes=SEGMENT_MAX_BYTES,
+        widest=max(1, min(SEGMENT_WIDEST, times)),
+    )
+
+
 def _reader(
     resources: Resources,
     upstream: ServerIdentity,
@@ -324,7 +335,7 @@ def _reader(
             source=unit.source,
             address=source_address(setup),
             server_id=setup.server_id,
-            limits=SegmentLimits(target_bytes=SEGMENT_TARGET_BYTES, max_bytes=SEGMENT_MAX_BYTES),
+            limits=_limits(resources.task.writer.batch_bytes),
             event_filter=setup.event_filter,
             target_collations=collations,
             upstream=upstream,

@@ -2,37 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.row_columns import RowColumns
 from replicator.binlog.segment import Segment, Statement
 from replicator.binlog.table_routes import TableRoutes
 
+FEW_TARGETS = 16
+"""What each target's part of a segment costs beside its rows weighs little up to so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
     """When a segment ends: bytes are those of all binlog events, events only row events handed on.
 
-    At the first boundary after a target; inside a transaction only after a maximum.
+    At the first boundary after a target; inside a transaction only after a maximum. ``widest``: how
+    many times larger a segment may be whose rows go to many targets.
     """
 
     target_bytes: int = 4 << 20
     max_bytes: int = 16 << 20
     target_events: int = 20_000
     max_events: int = 80_000
+    widest: int = 1
+
+    def of_targets(self, targets: int) -> SegmentLimits:
+        """The limits where rows go to so many targets: their parts are then not too small."""
+        times = min(self.widest, targets // FEW_TARGETS)
+        if times <= 1:
+            return self
+        bytes_, events = times * self.target_bytes, times * self.target_events
+        return replace(
+            self,
+            target_bytes=bytes_,
+            max_bytes=max(self.max_bytes, bytes_),
+            target_events=events,
+            max_events=max(self.max_events, events),
+        )
 
 
 class SegmentBuilder:
     """Collects what `Segment` holds. ``bytes`` is counted by its user.
 
-    ``moved`` tells whether there is anything to hand on: rows, a statement, or a boundary.
+    ``limits`` follow the number of targets that the last segment had rows for. ``moved`` tells
+    whether there is anything to hand on: rows, a statement, or a boundary.
     """
 
-    __slots__ = ("bytes", "caught_up", "limits", "moved", "rows", "statement", "timestamp")
+    __slots__ = (
+        "_narrowest",
+        "bytes",
+        "caught_up",
+        "limits",
+        "moved",
+        "rows",
+        "statement",
+        "timestamp",
+    )
 
     def __init__(self, limits: SegmentLimits) -> None:
-        self.limits = limits
+        self.limits = self._narrowest = limits
         self.rows = RowColumns()
         self._clear()
 
@@ -74,5 +103,6 @@ class SegmentBuilder:
             caught_up=self.caught_up,
         )
         self._clear()
+        self.limits = self._narrowest.of_targets(len(segment.rows))
         tables.number_anew()
         return segment

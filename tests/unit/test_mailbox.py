@@ -36,6 +36,31 @@ async def test_rows_wait_for_room_and_control_does_not() -> None:
         assert await mailbox.get() == 2
 
 
+async def test_what_belongs_to_a_message_that_has_waited_does_not_wait() -> None:
+    mailbox: Mailbox[str] = Mailbox(1)
+    await mailbox.put("end")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(mailbox.put, "next end")
+        await anyio.wait_all_tasks_blocked()
+        mailbox.bring("part 1")
+        mailbox.bring("part 2")
+        assert [await mailbox.get() for _ in range(2)] == ["end", "part 1"]
+        await anyio.wait_all_tasks_blocked()
+        assert len(mailbox) == 1, "others count as much as messages that have waited"
+        assert [await mailbox.get() for _ in range(2)] == ["part 2", "next end"]
+
+
+async def test_all_who_wait_are_woken_each_time() -> None:
+    mailbox: Mailbox[int] = Mailbox(1)
+    await mailbox.put(0)
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 6):
+            tasks.start_soon(mailbox.put, number)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(5):
+            assert [await mailbox.get() for _ in range(6)] == [0, 1, 2, 3, 4, 5]
+
+
 async def test_a_receiver_that_takes_no_rows_is_woken_by_control() -> None:
     mailbox: Mailbox[str] = Mailbox(1)
     await mailbox.put("row")
