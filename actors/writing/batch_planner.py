@@ -25,6 +25,7 @@ from replicator.pipeline.alike_plans import AlikePlans
 from replicator.pipeline.batch import Batch
 from replicator.pipeline.guesses import told_by_event
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import PlanCollector
 from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError
 from replicator.pipeline.raw_events import RawEvents, joined, of_part
 from replicator.schema.column_rules import as_shards_have_it
@@ -55,7 +56,7 @@ class BatchPlanner:
         self._former = FormerColumns(histories)
         self._tables: dict[int, Table] = {}
         self._alike = AlikePlans()
-        self._plans: dict[tuple[int, int | None, TableMap], TablePlan] = {}
+        self._plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = {}
 
     def forget(self, target: int) -> None:
         """Drop what is cached of a target whose structure has changed."""
@@ -67,7 +68,7 @@ class BatchPlanner:
 
     async def batch(self, segments: Iterable[PendingSegment]) -> Batch:
         """The rows of whole segments as one batch. Raises FatalError where rows have no plan."""
-        plans = _Numbers()
+        plans = PlanCollector()
         sources: dict[str, int] = {}
         found: list[RawEvents] = []
         for segment in segments:
@@ -75,9 +76,11 @@ class BatchPlanner:
                 if part.rows:
                     source = sources.setdefault(part.source, len(sources))
                     found.append(await self._events(plans, source, part, part.rows))
-        return Batch(tuple(plans.plans), tuple(sources), joined(found))
+        return Batch(plans.collected(), tuple(sources), joined(found))
 
-    async def _events(self, plans: _Numbers, source: int, part: Part, rows: RowEvents) -> RawEvents:
+    async def _events(
+        self, plans: PlanCollector, source: int, part: Part, rows: RowEvents
+    ) -> RawEvents:
         if part.target not in self._tables:
             self._tables[part.target] = await self._read_target(part)
             name = self._registry.target_name(part.target)
@@ -86,17 +89,18 @@ class BatchPlanner:
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
             plan = self._plan(part, member, int(rows.transaction[first]), table_map)
-            numbers[kind] = plans.of(plan)
+            numbers[kind] = plans.number(plan, self._registry.member(member))
         return of_part(rows, numbers, source, part.version)
 
     def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         # A segment ends at a statement, so a member's structure is the same for all its rows; but
         # where the operator has told another one for what stands behind an unseen change.
-        key = (member, self._registry.since(member, at), table_map)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._make(part, member, at, table_map)
-        return plan
+        key = (member, self._registry.since(member, at))
+        known = self._plans.get(key)
+        # Mostly the very same object; to find one among several takes longer.
+        if known is None or (known[0] is not table_map and known[0] != table_map):
+            known = self._plans[key] = table_map, self._make(part, member, at, table_map)
+        return known[1]
 
     def _make(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         target = self._tables[part.target]
@@ -121,7 +125,9 @@ class BatchPlanner:
                 plan = self._alike.plan(
                     name, structure, table_map, taking, part.target, buckets, rules
                 )
-                plan = self._filters.added(plan, structure, table_map)
+                if filtered:
+                    plan = replace(plan, member=name)
+                    plan = self._filters.added(plan, structure, table_map)
                 return plan if taking is target else replace(plan, covers=False)
             except PlanError as error:
                 failure = failure or error
@@ -188,22 +194,6 @@ class BatchPlanner:
             scope=of_target(name),
             ways_out=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
-
-
-class _Numbers:
-    """The plans of a batch, numbered as they are met; by identity, since a plan is much to compare
-    and is asked for with each segment."""
-
-    def __init__(self) -> None:
-        self.plans: list[TablePlan] = []
-        self._numbers: dict[int, int] = {}
-
-    def of(self, plan: TablePlan) -> int:
-        """The number of a plan."""
-        number = self._numbers.setdefault(id(plan), len(self.plans))
-        if number == len(self.plans):
-            self.plans.append(plan)
-        return number
 
 
 def _create(name: TableName, known: Sequence[Table]) -> str:

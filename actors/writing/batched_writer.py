@@ -204,7 +204,7 @@ class BatchedWriter(Actor[WriterMessage]):
         parts = [part for segment in segments for part in segment.parts.values() if part.rows]
         keys = buckets_of(
             {(part.source, self._registry.target_name(part.target)) for part in parts},
-            {plan.target.name: plan.target.buckets for plan in batch.plans},
+            {plan.target.name: plan.target.buckets for plan in batch.plans.kinds},
         )
         missing = self._watermarks.missing(keys)
         if missing:

@@ -1,6 +1,7 @@
-"""Plans of shards that are alike: made once, for the first of them.
+"""Plans of shards that are alike: one for all that a target has of them.
 
-A target of thousands of shards has as many plans, and they differ in nothing but the shard's name.
+A target of thousands of shards would have as many plans, and they differ in nothing but the shard's
+name; those of hundreds of targets mostly in nothing but the target's.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replicator.binlog.table_map import TableMap
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import plan_table
 from replicator.routing.member_columns import MemberColumns
+from replicator.schema.further_keys import keys_without_overlaps
 from replicator.schema.hidden_columns import hidden_columns, system_period
 from replicator.schema.structure import Table
 
@@ -20,7 +22,7 @@ class AlikePlans:
     """The plans for the targets as they are; `forget` them when one of these changes."""
 
     def __init__(self) -> None:
-        self._made: dict[object, TablePlan] = {}
+        self._made: dict[object, dict[tuple[int, TableName], TablePlan]] = {}
 
     def forget(self) -> None:
         """Make all plans anew."""
@@ -36,20 +38,36 @@ class AlikePlans:
         buckets: int,
         rules: MemberColumns,
     ) -> TablePlan:
-        """What `replicator.pipeline.planning.plan_table` gives and raises."""
+        """What `replicator.pipeline.planning.plan_table` gives and raises.
+
+        But it is made for the first of the target's shards that are alike, and is the same object
+        for all of them.
+        """
+        # All that plan_table makes use of, but for names.
         alike = (
             structure.columns,
             structure.keys,
             hidden_columns(structure),
             system_period(structure.create_sql),
             replace(table_map, schema="", table=""),
-            target,
-            target_number,
+            target.columns,
+            target.keys,
+            keys_without_overlaps(target),
             buckets,
             rules,
         )
-        made = self._made.get(alike)
+        of_targets = self._made.setdefault(alike, {})
+        name = TableName(target.schema, target.name)
+        made = of_targets.get((target_number, name))
         if made is None:
-            args = structure, table_map, target, target_number, buckets, rules
-            made = self._made[alike] = plan_table(member, *args)
-        return made if made.member == member else replace(made, member=member)
+            other = next(iter(of_targets.values()), None)
+            if other is None:
+                args = structure, table_map, target, target_number, buckets, rules
+                made = plan_table(member, *args)
+            else:
+                table = replace(
+                    other.target, number=target_number, schema=name.schema, table=name.table
+                )
+                made = replace(other, member=member, target=table)
+            of_targets[target_number, name] = made
+        return made

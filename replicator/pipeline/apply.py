@@ -40,7 +40,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     if not len(batch):
         return BatchResult(())
     small = len(batch) <= SMALL_EVENTS and batch.bytes <= SMALL_BYTES
-    buckets = {plan.target.number: plan.target.buckets for plan in batch.plans}
+    buckets = {plan.target.number: plan.target.buckets for plan in batch.plans.kinds}
     job = job_of(batch, settings)
     answers = living_job(spark, work_on).ask(
         lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
@@ -72,19 +72,14 @@ def job_of(batch: Batch, settings: ApplySettings) -> Job:
 def _sizes(batch: Batch) -> dict[int, int]:
     """The bytes of each target's events."""
     events = batch.events
-    targets = _targets(batch)
+    targets = batch.plans.targets
     sizes = np.bincount(targets[events.plan], np.diff(events.start)).tolist()
     return {target: int(sizes[target]) for target in np.unique(targets).tolist()}
 
 
-def _targets(batch: Batch) -> Integers:
-    """The number of each plan's target."""
-    return np.array([plan.target.number for plan in batch.plans], np.int64)
-
-
 def _frames(job: Job, batch: Batch, shares: Sequence[Share]) -> list[Frame | None]:
     """What each task is sent: nothing where it has no share."""
-    targets = _targets(batch)
+    targets = batch.plans.targets
     frames: list[Frame | None] = []
     for share in shares:
         if not share:
@@ -99,7 +94,7 @@ def _frames(job: Job, batch: Batch, shares: Sequence[Share]) -> list[Frame | Non
 def _ends(batch: Batch) -> dict[tuple[int, int], Watermark]:
     """The highest watermark of each source's events for each target."""
     events = batch.events
-    targets, of_plan = np.unique(_targets(batch), return_inverse=True)
+    targets, of_plan = np.unique(batch.plans.targets, return_inverse=True)
     group = events.source * len(targets) + of_plan[events.plan]
     # Numbers of 16 bits are sorted by their digits.
     small = np.min_scalar_type(len(batch.sources) * len(targets))

@@ -10,7 +10,7 @@ from replicator.downstream.fence import Fence, Mismatch
 from replicator.downstream.watermarks import BucketKey, BucketMarks
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member
-from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import PlanList
 from replicator.pipeline.raw_events import RawEvents
 from replicator.watermark import Reached, Watermark
 
@@ -26,7 +26,7 @@ class Batch:
     it brings its targets to.
     """
 
-    plans: tuple[TablePlan, ...]
+    plans: PlanList
     sources: tuple[str, ...]
     events: RawEvents
     left: Mapping[BucketKey, Watermark] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from replicator.pipeline.batch import ApplySettings, Outcome, TargetOutcome
 from replicator.pipeline.entries import Entries
 from replicator.pipeline.net_columns import PlanNumbers, net_changes
 from replicator.pipeline.net_effect import DuplicateKeyError
-from replicator.pipeline.raw_events import RawEvents
+from replicator.pipeline.raw_events import EventHeads
 from replicator.watermark import Watermark
 
 _SHOWN_BYTES = 400
@@ -52,16 +52,16 @@ page "TiDB Configuration File"), by error code."""
 class TargetWork:
     """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
-    ``events`` are those that ``entries`` name by their indexes, ``sources`` the names of their
-    sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the batch
-    brings the target to, ``gtids`` the sets executed there; ``expected`` what the buckets must have
-    before that, of the sources and buckets that have entries. ``shared``: the target has several
-    members.
+    ``events`` are the heads of those that ``entries`` name by their indexes, ``sources`` the names
+    of their sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the
+    batch brings the target to, ``gtids`` the sets executed there; ``expected`` what the buckets
+    must have before that, of the sources and buckets that have entries. ``shared``: the target has
+    several members.
     """
 
     target: TargetTable
     entries: Entries
-    events: RawEvents
+    events: EventHeads
     sources: Sequence[str]
     plans: PlanNumbers
     ends: Mapping[str, Watermark]

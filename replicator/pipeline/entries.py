@@ -17,7 +17,7 @@ _BUCKET_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Changes of rows in the order of arrival: an entry for each.
+    """Changes of rows in the order of arrival, which is that of their events: an entry for each.
 
     ``event`` is the index of the event that an entry is of, ``before`` and ``after`` the images of
     the row, -1 where there is none: then the row came or went, or did so for these buckets.
@@ -45,6 +45,13 @@ class Entries:
             before=self.before[chosen],
             after=self.after[chosen],
         )
+
+    def with_own_events(self) -> tuple[Entries, Integers]:
+        """The same with events numbered among those that have entries, and which these are."""
+        if not len(self):
+            return self, self.event
+        first = np.concatenate([[True], self.event[1:] != self.event[:-1]])
+        return replace(self, event=np.cumsum(first) - 1), self.event[first]
 
     def touched(self, source: Integers) -> list[tuple[int, int]]:
         """Sources and the buckets that rows of theirs came to or left; ``source`` is each event's.

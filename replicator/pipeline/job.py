@@ -24,6 +24,7 @@ from replicator.pipeline.entries import Entries, entries_of
 from replicator.pipeline.net_columns import PlanNumbers
 from replicator.pipeline.placement import Share
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import PlanList
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
 from replicator.rows.columns import ColumnFormat
@@ -48,7 +49,7 @@ class Job:
     `replicator.crashpoints`.
     """
 
-    plans: tuple[TablePlan, ...]
+    plans: PlanList
     sources: tuple[str, ...]
     ends: Mapping[tuple[int, int], Watermark]
     left: Mapping[BucketKey, Watermark]
@@ -108,7 +109,7 @@ def decode_part(part: Part) -> DecodedPart:
                 decoded.left_out.append(LeftOut(target.number, plan.member, names, left_out))
             of_target = blocks.setdefault(target.number, [])
             of_target.append(replace(block, event=indexes[block.event]))
-    targets = {plan.target.number: plan.target for plan in part.job.plans}
+    targets = {plan.target.number: plan.target for plan in part.job.plans.kinds}
     for number, of_target in blocks.items():
         rows = entries_of(of_target, targets[number].buckets, part.share[number])
         if len(rows):
@@ -121,17 +122,19 @@ def _read_alike(part: Part) -> Iterator[tuple[TablePlan, Integers]]:
 
     Shards mostly have the same structure, so there are far fewer of these than plans.
     """
+    plans = part.job.plans
     kinds: dict[object, int] = {}
-    kind_of = np.zeros(len(part.job.plans), np.int64)
+    kind_of = np.zeros(len(plans.kinds), np.int64)
     first: list[TablePlan] = []
-    for number in np.unique(part.events.plan).tolist():
-        plan = part.job.plans[number]
+    of_events = plans.kind[part.events.plan]
+    for number in np.unique(of_events).tolist():
+        plan = plans.kinds[number]
         # Rules are each shard's own, and so is the count of what they leave out.
         alike = plan if plan.filtering is not None else (plan.target.number, *_reading(plan))
         kind_of[number] = kinds.setdefault(alike, len(kinds))
         if len(first) < len(kinds):
             first.append(plan)
-    kind = kind_of[part.events.plan]
+    kind = kind_of[of_events]
     order = np.argsort(kind, kind="stable")
     ends = np.searchsorted(kind[order], np.arange(len(kinds)), side="right")
     yield from zip(first, np.split(order, ends[:-1]), strict=True)
@@ -180,7 +183,7 @@ _decoder = lru_cache(maxsize=4096)(CompiledDecoder)
 
 def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> TargetOutcome:
     for place, index in enumerate(indexes.tolist()):
-        plan = part.job.plans[int(part.events.plan[index])]
+        plan = part.job.plans.plan(int(part.events.plan[index]))
         try:
             _block(plan, events.one(place))
         except _UNUSABLE as error:
@@ -212,7 +215,7 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome | Left
     yield from (found for found in decoded.left_out if 0 in part.share[found.target])
     unreadable = {failure.target for failure in decoded.failures}
     numbers = PlanNumbers(job.plans)
-    targets = {plan.target.number: plan.target for plan in job.plans}
+    targets = {plan.target.number: plan.target for plan in job.plans.kinds}
     for target, entries in sorted(decoded.entries.items()):
         if target in unreadable:
             continue
@@ -226,11 +229,14 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome | Left
 def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers) -> TargetWork:
     job = part.job
     ends = {
-        job.sources[source]: watermark
-        for (source, number), watermark in job.ends.items()
-        if number == target.number
+        name: job.ends[source, target.number]
+        for source, name in enumerate(job.sources)
+        if (source, target.number) in job.ends
     }
-    touched = ((job.sources[at], bucket) for at, bucket in entries.touched(part.events.source))
+    # Of its own events only: with many targets those of all are many times more.
+    entries, own = entries.with_own_events()
+    events = part.events.heads(own)
+    touched = ((job.sources[at], bucket) for at, bucket in entries.touched(events.source))
     left = {
         (source, bucket): job.left.get((source, target.name, bucket), NOTHING_APPLIED)
         for source, bucket in touched
@@ -238,7 +244,7 @@ def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers)
     return TargetWork(
         target,
         entries,
-        part.events,
+        events,
         job.sources,
         plans,
         ends,

@@ -21,6 +21,7 @@ from replicator.pipeline.entries import Entries
 from replicator.pipeline.key_order import key_ranks
 from replicator.pipeline.net_effect import DELETE, INSERT, Entry, net_effect
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import PlanList
 from replicator.pipeline.touches import TouchedKeys, Touches, touched_keys, touches_of
 from replicator.rows.row_images import Change
 
@@ -35,13 +36,22 @@ class PlanNumbers:
     ``group``: of these, those of the key, and whether they are all that the target has.
     """
 
-    def __init__(self, plans: Sequence[TablePlan]) -> None:
+    def __init__(self, plans: PlanList) -> None:
+        kinds, kind = plans.kinds, plans.kind
         self.plans = plans
-        self.keyed = np.array([bool(plan.key) for plan in plans], np.bool_)
-        self.replaces = np.array([plan.target.replace for plan in plans], np.bool_)
-        self.member = _numbered([plan.member for plan in plans])
-        self.columns = _numbered([plan.target_columns for plan in plans])
-        self.group = _numbered([(p.target_columns, p.key_columns, p.covers) for p in plans])
+        self.keyed = np.array([bool(plan.key) for plan in kinds], np.bool_)[kind]
+        self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
+        self.member = _numbered(plans.names)
+        self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
+        groups = [(p.target_columns, p.key_columns, p.covers) for p in kinds]
+        self.group = _numbered(groups)[kind]
+        self._made: dict[int, TablePlan] = {}
+
+    def plan(self, number: int) -> TablePlan:
+        """A plan, always the same object."""
+        if number not in self._made:
+            self._made[number] = self.plans.plan(number)
+        return self._made[number]
 
 
 def net_changes(
@@ -89,7 +99,7 @@ def _closely(
 ) -> list[NetChanges]:
     found = _one_by_one(entries, touches)
     changes = net_effect(
-        found, lambda event: numbers.plans[plan[event]], lambda event: bool(safe[event])
+        found, lambda event: numbers.plan(int(plan[event])), lambda event: bool(safe[event])
     )
     return [*changes]
 
@@ -129,7 +139,7 @@ def _together(
     put_over = numbers.replaces[plans[changed]]
     anew = changed[~put_over]
     # Random places of a large table cost the target a page each.
-    ranks = key_ranks(entries.keys, key, len(numbers.plans[plans[0]].key))[::-1]
+    ranks = key_ranks(entries.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
     gone, over, come = (
         part[np.lexsort(ranks[:, part])]
         for part in (
@@ -160,7 +170,7 @@ def _changes(
     groups = [numbers.group[plans] for plans, _ in (deleted, overwritten, inserted)]
     changes = []
     for group in np.unique(np.concatenate(groups)).tolist():
-        table = numbers.plans[int(np.flatnonzero(numbers.group == group)[0])]
+        table = numbers.plan(int(np.flatnonzero(numbers.group == group)[0]))
         (_, gone), (_, over), (come_plans, come) = (
             (plans[mine], images[mine])
             for (plans, images), of in zip((deleted, overwritten, inserted), groups, strict=True)
@@ -190,7 +200,7 @@ def _numbered(values: Sequence[object]) -> Integers:
 class _MembersOf(Sequence[Member]):
     """The shards of many rows, by the plans that these were read by."""
 
-    plans: Sequence[TablePlan]
+    plans: PlanList
     plan: Integers
 
     def __len__(self) -> int:
@@ -203,4 +213,4 @@ class _MembersOf(Sequence[Member]):
     def __getitem__(self, index: int | slice) -> Member | Sequence[Member]:
         if isinstance(index, slice):
             return _MembersOf(self.plans, self.plan[index])
-        return self.plans[int(self.plan[index])].member
+        return self.plans.member(int(self.plan[index]))

@@ -16,23 +16,14 @@ from replicator.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)
-class RawEvents:
-    """Row events in the order of arrival.
+class EventHeads:
+    """What row events are, without their bytes: the same columns as those of `RawEvents`."""
 
-    Event i is ``data[start[i]:start[i + 1]]``; ``plan`` and ``source`` are indexes into those of
-    the batch; ``version``, ``transaction`` and ``ordinal`` make its watermark.
-    """
-
-    data: Bytes
-    start: Integers
     plan: Integers
     source: Integers
     version: Integers
     transaction: Integers
     ordinal: Integers
-
-    def __len__(self) -> int:
-        return len(self.plan)
 
     def later_than(self, watermarks: Sequence[Watermark | None]) -> Truths:
         """Which events are behind the watermarks: one for each source, None for those of no event.
@@ -54,12 +45,37 @@ class RawEvents:
         """Which events are of a transaction before the one given for their source."""
         return self.transaction < np.array(transactions, np.int64)[self.source]
 
+
+@dataclass(frozen=True, slots=True)
+class RawEvents:
+    """Row events in the order of arrival.
+
+    Event i is ``data[start[i]:start[i + 1]]``; ``plan`` and ``source`` are indexes into those of
+    the batch; ``version``, ``transaction`` and ``ordinal`` make its watermark.
+    """
+
+    data: Bytes
+    start: Integers
+    plan: Integers
+    source: Integers
+    version: Integers
+    transaction: Integers
+    ordinal: Integers
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
     def where(self, chosen: Truths) -> RawEvents:
         """The events that are chosen, in their order."""
         places = np.flatnonzero(chosen)
         data, start = gather_pieces(self.data, self.start[places], self.start[places + 1])
         columns = (self.plan, self.source, self.version, self.transaction, self.ordinal)
         return RawEvents(data, start, *(column[places] for column in columns))
+
+    def heads(self, indexes: Integers) -> EventHeads:
+        """What some of the events are."""
+        columns = (self.plan, self.source, self.version, self.transaction, self.ordinal)
+        return EventHeads(*(column[indexes] for column in columns))
 
     def spans(self, indexes: Integers) -> EventSpans:
         """Where some of the events are."""

@@ -39,7 +39,7 @@ class ColumnRules:
     ) -> None:
         self._source = source
         self._routes = routes
-        self._extractions = extractions
+        self._extractions = {name: of for name, of in extractions.items() if of}
         self._mappings = mappings
         self._known: dict[tuple[str, str], MemberColumns] = {}
 
@@ -56,6 +56,9 @@ class ColumnRules:
         return self._known[key]
 
     def _extracted(self, schema: str, table: str) -> tuple[ExtractedColumn, ...]:
+        if not self._extractions:
+            # Mostly there are none, and all routes are looked at to find which one decides.
+            return ()
         rule = self._routes.rule_of(schema, table)
         extractions = self._extractions.get(rule.name, ()) if rule else ()
         if rule is None or not extractions:

@@ -29,7 +29,7 @@ def only_row_key_collides(target: Table, written: Collection[str]) -> bool:
     return (
         row_key is not None
         and names.issuperset(map(folded, row_key.columns))
-        and row_key.name not in _keys_without_overlaps(target)
+        and row_key.name not in keys_without_overlaps(target)
         and all(key is row_key or _own_numbers(target, key, names) for key in target.keys)
     )
 
@@ -42,6 +42,7 @@ def _own_numbers(target: Table, key: UniqueKey, written: Collection[str]) -> boo
     )
 
 
-def _keys_without_overlaps(table: Table) -> set[str]:
+def keys_without_overlaps(table: Table) -> frozenset[str]:
+    """The names of the keys that compare a period besides columns."""
     found = _WITHOUT_OVERLAPS.findall(table.create_sql)
-    return {primary or name.replace("``", "`") for primary, name in found}
+    return frozenset(primary or name.replace("``", "`") for primary, name in found)

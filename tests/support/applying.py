@@ -23,6 +23,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import plan_list
 from replicator.pipeline.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table, read_target
@@ -137,7 +138,7 @@ class Merge:
             at += size
         transactions, ordinals = zip(*places, strict=True) if places else ((), ())
         columns = (plan, source, [0] * len(plan), transactions, ordinals, events)
-        return Batch(tuple(plan for _, plan in plans.values()), sources, raw_events(*columns))
+        return Batch(plan_list(plan for _, plan in plans.values()), sources, raw_events(*columns))
 
     def plan(self, table_map: TableMap) -> TablePlan:
         return plan_table(

@@ -1,4 +1,4 @@
-"""One plan for all shards that are alike."""
+"""One plan for all shards of a target that are alike, and what it shares with other targets'."""
 
 from __future__ import annotations
 
@@ -42,10 +42,38 @@ def planned(plans: AlikePlans, number: int, target: Table = TARGET) -> TablePlan
 def test_alike_shards_have_the_same_plan_but_for_their_names() -> None:
     plans = AlikePlans()
     first, second = planned(plans, 1), planned(plans, 2)
-    for number, plan in ((1, first), (2, second)):
+    assert first is second
+    for number in (1, 2):
         member, structure, table_map = shard(number)
-        assert plan == plan_table(member, structure, table_map, TARGET, 7, 4)
-    assert first.columns is second.columns
+        made = plan_table(member, structure, table_map, TARGET, 7, 4)
+        assert replace(first, member=member) == made
+
+
+def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
+    plans = AlikePlans()
+    first = planned(plans, 1)
+    member, structure, table_map = shard(2)
+    other = Table("m", "other", (ID, NAME), KEYS, "CREATE TABLE `other` (…)")
+    second = plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE)
+    assert second == plan_table(member, structure, table_map, other, 8, 4)
+    assert second.columns is first.columns
+    assert second.target_columns is first.target_columns
+    assert plans.plan(member, structure, table_map, other, 8, 4, AS_THEY_ARE) is second
+    renamed = replace(other, schema="n")
+    third = plans.plan(member, structure, table_map, renamed, 8, 4, AS_THEY_ARE)
+    assert third == plan_table(member, structure, table_map, renamed, 8, 4)
+
+
+def test_a_target_whose_key_has_a_period_is_like_no_other() -> None:
+    plans = AlikePlans()
+    member, structure, table_map = shard(1)
+    periods = replace(
+        TARGET, name="u", create_sql="  PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS)\n", keys=KEYS
+    )
+    for number, target in enumerate((TARGET, periods, TARGET)):
+        plan = plans.plan(member, structure, table_map, target, number, 4, AS_THEY_ARE)
+        assert plan == plan_table(member, structure, table_map, target, number, 4)
+        assert plan.target.replace is (target is TARGET)
 
 
 def test_what_makes_another_plan_is_told_apart() -> None:

@@ -20,6 +20,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.batch import ApplySettings, Batch, LeftOut
 from replicator.pipeline.job import Job, Part, apply_part
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import plan_list
 from replicator.pipeline.row_filter import row_filter, rules_for
 from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.rows.columns import ColumnFormat
@@ -69,7 +70,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     # Without a row that passes nothing is written, and the executor needs no target.
     events = [inserted(4, 5), inserted(6)]
     columns = raw_events([0, 0], [0, 0], [0, 0], [1, 1], [1, 2], events)
-    batch = Batch((filtered_plan(),), ("a",), columns)
+    batch = Batch(plan_list([filtered_plan()]), ("a",), columns)
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
     job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), {}, settings, ("", ""))
     found = apply_part(Part(job, batch.events, {3: buckets}))

@@ -23,6 +23,7 @@ from replicator.pipeline.net_effect import (
     net_effect,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.plan_list import plan_list
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.lines import lines_of
 from replicator.rows.row_images import Change
@@ -94,7 +95,7 @@ def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
     )
     plan_of = np.array([[id(p) for p in plans].index(id(step[0])) for step in steps], np.int64)
     safe = np.array(in_safe_mode, np.bool_)
-    return net_changes(entries, plan_of, safe, PlanNumbers(plans))
+    return net_changes(entries, plan_of, safe, PlanNumbers(plan_list(plans)))
 
 
 def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:

@@ -16,9 +16,11 @@ from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.binlog.table_routes import RoutedTable
 from replicator.downstream.fence import Fence
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import ApplySettings, Batch
 from replicator.pipeline.plan import TablePlan
+from replicator.pipeline.plan_list import plan_list
 from replicator.pipeline.raw_events import joined
 from replicator.watermark import Place, Watermark
 from tests.support.row_columns import places, raw_events, row_events, single, table_maps
@@ -106,8 +108,9 @@ def test_a_batch_ends_at_the_highest_watermark_of_each_source_and_target(
     events: list[tuple[int, int, int, int]],
 ) -> None:
     targets = [7, 9, 7, 300]
-    plans = tuple(
-        cast(TablePlan, SimpleNamespace(target=SimpleNamespace(number=target)))
+    shard = Member("a", TableName("s", "t"))
+    plans = plan_list(
+        cast(TablePlan, SimpleNamespace(target=SimpleNamespace(number=target), member=shard))
         for target in targets
     )
     parts = [

@@ -72,7 +72,8 @@ def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
         *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),
         "DELETE FROM a.t WHERE id = 3",
     )
-    share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in batch.plans}
+    kinds = batch.plans.kinds
+    share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in kinds}
     whole = frame_of(Part(job_of(batch, merge.settings), batch.events, share))
     # Each of two tasks is given all of it, as when one that was given up still writes.
     answers = living_job(merge.spark, work_on).ask(
