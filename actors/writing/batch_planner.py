@@ -29,7 +29,7 @@ from replicator.pipeline.plan_list import PlanCollector
 from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError
 from replicator.pipeline.raw_events import RawEvents, joined, of_part
 from replicator.schema.column_rules import as_shards_have_it
-from replicator.schema.inspection import read_target
+from replicator.schema.inspection import read_targets
 from replicator.schema.provenance import Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -71,20 +71,36 @@ class BatchPlanner:
         plans = PlanCollector()
         sources: dict[str, int] = {}
         found: list[RawEvents] = []
-        for segment in segments:
-            for part in segment.parts.values():
-                if part.rows:
-                    source = sources.setdefault(part.source, len(sources))
-                    found.append(await self._events(plans, source, part, part.rows))
+        parts = [part for segment in segments for part in segment.parts.values()]
+        await self._know_targets(part for part in parts if part.rows)
+        for part in parts:
+            if part.rows:
+                source = sources.setdefault(part.source, len(sources))
+                found.append(self._events(plans, source, part, part.rows))
         return Batch(plans.collected(), tuple(sources), joined(found))
 
-    async def _events(
-        self, plans: PlanCollector, source: int, part: Part, rows: RowEvents
-    ) -> RawEvents:
-        if part.target not in self._tables:
-            self._tables[part.target] = await self._read_target(part)
-            name = self._registry.target_name(part.target)
-            await self._former.load(part.target, name)
+    async def _know_targets(self, parts: Iterable[Part]) -> None:
+        """Read the structures of targets that rows come for the first time."""
+        new: dict[int, Part] = {}
+        for part in parts:
+            if part.target not in self._tables:
+                new.setdefault(part.target, part)
+        if not new:
+            return
+        names = {target: self._registry.target_name(target) for target in new}
+        found = await read_targets(self._meta.connection, [*names.values()])
+        # A target that has lost a DDL is not at fault: it is executed again.
+        await self._meta.confirm()
+        for target, part in new.items():
+            name = names[target]
+            table = found.get(name)
+            if table is None:
+                raise self._missing(part, name)
+            refuse_engine(name, table)
+            await self._former.load(target, name)
+            self._tables[target] = table
+
+    def _events(self, plans: PlanCollector, source: int, part: Part, rows: RowEvents) -> RawEvents:
         numbers = np.zeros(len(rows.kinds), np.int64)
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
@@ -175,19 +191,12 @@ class BatchPlanner:
             unread=unread,
         )
 
-    async def _read_target(self, part: Part) -> Table:
-        name = self._registry.target_name(part.target)
-        table = await read_target(self._meta.connection, name)
-        # A target that has lost a DDL is not at fault: it is executed again.
-        await self._meta.confirm()
-        if table is not None:
-            refuse_engine(name, table)
-            return table
+    def _missing(self, part: Part, name: TableName) -> FatalError:
         assert part.rows is not None
         at = part.rows.first.transaction
         members = self._registry.members_of(part.target)
         known = [s for m in members if (s := self._registry.held(m, at).structure)]
-        raise FatalError(
+        return FatalError(
             "target.missing",
             f"the target table {name} does not exist",
             where=f"source {part.source}, target {name}",
