@@ -10,10 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime
 from functools import cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+
+_AS_THEY_ARE = frozenset({NoneType, str, int, float, bool})
+"""Most values are of these, and a status has thousands where there are many targets."""
 
 
 class ShapeError(Exception):
@@ -25,14 +29,17 @@ def plain(value: object) -> Any:
 
     Times are UTC in ISO 8601.
     """
-    # Most are these, and a status has thousands of values where there are many targets.
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return {name: plain(getattr(value, name)) for name in _fields(cast("Any", type(value)))}
+    names, values_of = _reading(cast("Any", type(value)))
+    return {
+        name: found if type(found) in _AS_THEY_ARE else plain(found)
+        for name, found in zip(names, values_of(value), strict=True)
+    }
 
 
 def shaped(kind: type[T], values: object, place: str = "") -> T:
@@ -54,6 +61,15 @@ def _dataclass(kind: type[Any], values: object, place: str) -> Any:
         elif field.default is MISSING:
             raise ShapeError(f"{inner}: it is missing")
     return kind(**found)
+
+
+@cache
+def _reading(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a dataclass's fields, and what gives their values."""
+    names = tuple(field.name for field in fields(kind))
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda value: tuple(getattr(value, name) for name in names)
 
 
 @cache
