@@ -148,17 +148,20 @@ class PreparedTransactions:
 class PreparedPlaces:
     """In place of these where no rows are wanted: those that are prepared ``until`` a position key.
 
-    ``found`` is where their groups begin.
+    ``found`` is where their groups begin; ``met``: whether one of the ``sought`` name was among
+    them, if only until its outcome.
     """
 
-    __slots__ = ("_until", "found")
+    __slots__ = ("_sought", "_until", "found", "met")
 
     collecting = False
     places = ()
 
-    def __init__(self, until: int | None = None) -> None:
+    def __init__(self, until: int | None = None, sought: Xid | None = None) -> None:
         self.found: dict[Xid, BinlogPosition] = {}
+        self.met = False
         self._until = until
+        self._sought = sought
 
     def begin(self) -> None:
         """The group of an XA transaction begins."""
@@ -171,7 +174,7 @@ class PreparedPlaces:
 
     def prepare(self, xid: Xid, at: BinlogPosition) -> None:
         """One was prepared, by the group that begins at this place."""
-        if self._counts(at):
+        if self._counts(xid, at):
             self.found[xid] = at
 
     def commit(self, xid: Xid, at: BinlogPosition, event: bytes) -> None:
@@ -180,11 +183,13 @@ class PreparedPlaces:
 
     def roll_back(self, xid: Xid, at: BinlogPosition) -> None:
         """One has its outcome, by the group that begins at this place."""
-        if self._counts(at):
+        if self._counts(xid, at):
             self.found.pop(xid, None)
 
-    def _counts(self, at: BinlogPosition) -> bool:
-        return self._until is None or at.key < self._until
+    def _counts(self, xid: Xid, at: BinlogPosition) -> bool:
+        counts = self._until is None or at.key < self._until
+        self.met = self.met or (counts and xid == self._sought)
+        return counts
 
 
 def _end_of(event: bytes, xid: Xid) -> bytes:

@@ -13,7 +13,7 @@ from replicator.binlog.prepared import PreparedPlaces
 from replicator.binlog.read_position import FILE_HEADER
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.stream import BinlogStream
-from replicator.binlog.xa import UnknownTransactionError, Xid
+from replicator.binlog.xa import UnknownTransactionError
 
 
 class PreparedSearch:
@@ -43,10 +43,13 @@ class PreparedSearch:
         until = end
         for name in self._files(end):
             beginning = BinlogPosition(name, FILE_HEADER)
-            found = self._read(beginning, until, end)
-            if missing.xid in found:
-                others = found.values() if name == end.file else ()
-                return tuple(dict.fromkeys((found[missing.xid], *_before(start, others))))
+            places = self._read(beginning, until, missing)
+            if missing.xid in places.found:
+                others = places.found.values() if name == end.file else ()
+                return tuple(dict.fromkeys((places.found[missing.xid], *_before(start, others))))
+            if places.met:
+                # The last one of this name has its outcome: older files have others of it.
+                break
             until = beginning
         return ()
 
@@ -70,10 +73,10 @@ class PreparedSearch:
         return self._make_stream(SourcePosition(start), route=_nowhere, places=places)
 
     def _read(
-        self, beginning: BinlogPosition, until: BinlogPosition, end: BinlogPosition
-    ) -> dict[Xid, BinlogPosition]:
+        self, beginning: BinlogPosition, until: BinlogPosition, missing: UnknownTransactionError
+    ) -> PreparedPlaces:
         self._look_in(beginning.file)
-        places = PreparedPlaces(end.key)
+        places = PreparedPlaces(missing.at.key, missing.xid)
         self._stream = stream = self._made(beginning, places)
         try:
             if self._closed:
@@ -83,7 +86,7 @@ class PreparedSearch:
                 segment = stream.read_segment()
                 passed = segment.complete and segment.end.binlog.key >= until.key
                 if passed or segment.caught_up:
-                    return {**places.found}
+                    return places
         finally:
             stream.close()
 

@@ -4,7 +4,8 @@ Where a server logs the two phases apart (MySQL 5.7+, MariaDB 10.5+), the rows s
 an XA_PREPARE event ends, and another group, any time later, is the statement XA COMMIT or XA
 ROLLBACK. Sources of the formats: MySQL's comments on XA_prepare_event (``control_events.h``);
 MariaDB's XA_prepare_log_event (``log_event.h``). Servers write the statements in one form only:
-``XA COMMIT X'78',X'',1``.
+``XA COMMIT X'78',X'',1``. A format beyond 32 bits, which MySQL takes, stands in the statements as
+it is, and cut in the event; so where a statement begins the group (MySQL), that has the name.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import NamedTuple
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.position import BinlogPosition
 
-_PREPARE = struct.Struct("<BiII")
+_PREPARE = struct.Struct("<BIII")
 """Whether it is a commit in one phase 1, format 4, lengths of both parts 4 and 4; then these."""
-_OUTCOME = re.compile(
-    r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(-?\d+)\s*\Z",
+_FORMAT_BITS = (1 << 32) - 1
+_NAMED = re.compile(
+    r"\s*XA\s+(START|COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(-?\d+)\s*\Z",
     re.IGNORECASE,
 )
 
@@ -75,15 +77,26 @@ def read_xa_prepare(body: bytes) -> tuple[Xid, bool]:
 
 def xa_prepare_body(xid: Xid, *, one_phase: bool) -> bytes:
     """What `read_xa_prepare` reads."""
-    head = _PREPARE.pack(one_phase, xid.format, len(xid.globally), len(xid.branch))
+    kind = xid.format & _FORMAT_BITS
+    head = _PREPARE.pack(one_phase, kind, len(xid.globally), len(xid.branch))
     return head + xid.globally + xid.branch
+
+
+def read_start(sql: str) -> Xid | None:
+    """The transaction that an XA START begins; None for anything else."""
+    word, xid = _read_named(sql)
+    return xid if word == "START" else None
 
 
 def read_outcome(sql: str) -> Outcome | None:
     """What an XA COMMIT or XA ROLLBACK says; None for anything else."""
-    match = _OUTCOME.match(sql)
+    word, xid = _read_named(sql)
+    return None if xid is None or word == "START" else Outcome(xid, word == "COMMIT")
+
+
+def _read_named(sql: str) -> tuple[str, Xid | None]:
+    match = _NAMED.match(sql)
     if match is None:
-        return None
+        return "", None
     word, globally, branch, kind = match.groups()
-    xid = Xid(int(kind), bytes.fromhex(globally), bytes.fromhex(branch))
-    return Outcome(xid, word.upper() == "COMMIT")
+    return word.upper(), Xid(int(kind), bytes.fromhex(globally), bytes.fromhex(branch))

@@ -14,7 +14,7 @@ from replicator.binlog.query_event import (
     transaction_control,
 )
 from replicator.binlog.reading_state import ReadingState, refuse
-from replicator.binlog.xa import read_outcome, read_xa_prepare
+from replicator.binlog.xa import Xid, read_outcome, read_start, read_xa_prepare
 
 _STATEMENTS: Final = (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED)
 _COLLECTED: Final = frozenset(
@@ -28,9 +28,11 @@ class XaHandlers:
 
     def __init__(self, state: ReadingState) -> None:
         self._state = state
+        self._named: Xid | None = None
 
-    def begin(self) -> None:
-        """The events of an XA transaction follow."""
+    def begin(self, named: Xid | None = None) -> None:
+        """The events of an XA transaction follow, which is ``named`` so by its first statement."""
+        self._named = named
         self._state.begun = True
         self._state.prepared.begin()
 
@@ -53,7 +55,7 @@ class XaHandlers:
         xid, one_phase = read_xa_prepare(state.files.content(event))
         prepared = state.prepared
         if not one_phase:
-            prepared.prepare(xid, state.files.position.boundary)
+            prepared.prepare(self._named or xid, state.files.position.boundary)
         elif isinstance(prepared, PreparedTransactions) and prepared.collecting:
             state.payloads.append(prepared.in_one_phase(as_inside(event, state.files.cut)))
             return False
@@ -66,7 +68,7 @@ class XaHandlers:
         """XA START, or an outcome, which is a group of its own."""
         state = self._state
         if control is TransactionControl.XA_START:
-            self.begin()
+            self.begin(read_start(sql))
             return False
         outcome = read_outcome(sql)
         if outcome is None:

@@ -12,11 +12,12 @@ from replicator.binlog.xa import (
     UnknownTransactionError,
     Xid,
     read_outcome,
+    read_start,
     read_xa_prepare,
     xa_prepare_body,
 )
 
-XID = Xid(-1, b"g'\x00", b"\xff")
+XID = Xid((1 << 32) - 1, b"g'\x00", b"\xff")
 AT = [BinlogPosition("bin.000001", offset) for offset in (100, 200, 300)]
 OUTCOME = bytes(range(19))
 
@@ -45,10 +46,21 @@ def test_the_name_of_a_prepared_transaction(*, one_phase: bool) -> None:
         ("XA COMMIT X'01',X'',1 ONE PHASE", None),
         ("XA COMMIT 'a'", None),
         ("XA PREPARE X'01',X'',1", None),
+        (f"XA START {XID}", None),
     ],
 )
 def test_outcomes(sql: str, expected: Outcome | None) -> None:
     assert read_outcome(sql) == expected
+
+
+def test_beginnings() -> None:
+    wide = Xid(1 << 40, b"a", b"")
+    assert read_start(f"XA START {wide}") == wide
+    assert read_start(f"XA COMMIT {wide}") is None
+
+
+def test_the_end_of_a_group_whose_name_is_too_wide_for_it() -> None:
+    assert read_xa_prepare(xa_prepare_body(Xid(1 << 40, b"a", b""), one_phase=True))[1]
 
 
 def test_what_is_kept_comes_with_the_outcome_and_is_forgotten_behind_it() -> None:
@@ -97,3 +109,13 @@ def test_places_count_up_to_a_place() -> None:
     places.roll_back(other, AT[2])
     places.prepare(XID, AT[2])
     assert places.found == {other: AT[1]}
+
+
+def test_a_name_that_was_used_before() -> None:
+    places = PreparedPlaces(AT[2].key, XID)
+    places.prepare(Xid(1, b"x", b""), AT[0])
+    assert not places.met
+    places.roll_back(XID, AT[2])
+    assert not places.met, "that is the outcome it is sought for"
+    places.roll_back(XID, AT[1])
+    assert places.met

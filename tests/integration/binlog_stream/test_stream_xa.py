@@ -22,6 +22,7 @@ from tests.support.binlog_streams import (
     row_events,
     statements,
 )
+from tests.support.row_columns import single
 
 BOTH = pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
 ALL = pytest.mark.parametrize(
@@ -79,6 +80,25 @@ def test_rows_come_where_they_are_committed(shard: DatabaseServer, database_name
     found = row_events(read(shard, start, database_name))
     assert [(table, ordinal) for table, _, _, ordinal in found] == [("u", 1), ("t", 1), ("t", 2)]
     assert len({transaction for _, _, transaction, _ in found}) == 2
+
+
+@pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
+def test_names_whose_format_the_event_has_no_room_for(
+    shard: DatabaseServer, database_name: str
+) -> None:
+    start = here(shard)
+    names = [f"'a','{kind}',{kind}" for kind in (0, (1 << 31) + 5, 1 << 32, 1 << 40)]
+    for number, name in enumerate(names):
+        insert = f"INSERT INTO t VALUES ({number}, REPEAT('x', {number * 1000}))"
+        shard.execute(*xa(name, insert), database=database_name)
+    shard.execute(*(f"XA COMMIT {name}" for name in names))
+    segments = read(shard, start, database_name)
+    sizes = [
+        len(event) for part in segments for rows in part.rows.values() for event in single(rows)
+    ]
+    assert len(sizes) == len(names)
+    assert sizes == sorted(sizes)
+    assert segments[-1].end.prepared == ()
 
 
 @ALL
