@@ -57,6 +57,7 @@ class PatientStream:
             waits = True
             self._progress.waiting = (
                 f"{source}: a transaction that writes to a table, or a lock on it, has to end"
+                " (XA RECOVER shows those that are prepared)"
             )
             log.warning("copy.waits-for-others", source=source)
             await anyio.sleep(LOCK_PAUSE)

@@ -102,7 +102,7 @@ class CopyPlanner:
     async def groups(self) -> AsyncGenerator[ChunkGroup, None]:
         """All chunks that are to be copied. Raises FatalError, DatabaseUnavailableError."""
         try:
-            self._place_is_exact |= await self._stream.run(_reports_place)
+            self._place_is_exact |= await self._stream.run(_shows_all)
             waiting: list[CopyChunk] = []
             rows = 0
             for member in self._members.values():
@@ -183,7 +183,7 @@ class CopyPlanner:
 
         A server writes a transaction to its binlog, and counts it in its position, before other
         sessions see it. MariaDB reports a position that is consistent with a snapshot; elsewhere,
-        wait for all who are writing to the table at the start.
+        and while XA transactions are committed there, wait for all who are writing to the table.
         """
         if not self._place_is_exact and copy.gone_at is None:
             await self._stream.run(lambda stream: stream.await_writers(copy.name, LOCK_SECONDS))
@@ -222,11 +222,12 @@ def _rows(query: bytes, stream: SourceStream) -> Sequence[tuple[Any, ...]]:
     return stream.rows(query)
 
 
-def _reports_place(stream: SourceStream) -> bool:
+def _shows_all(stream: SourceStream) -> bool:
+    """Whether the server tells that everything in its binlog up to a moment ago can be seen."""
     place = stream.begin_snapshot()
     # An open transaction would block changes of all tables it has read.
     stream.run(b"COMMIT")
-    return place is not None
+    return place is not None and place.exact
 
 
 async def read_sizes(

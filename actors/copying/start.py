@@ -25,7 +25,7 @@ from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
 from replicator.mysql.identify import server_identity
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.source_stream import SnapshotPlace, SourceStream
 from replicator.schema.inspection import list_tables, read_table
 from replicator.schema.provenance import Held, Provenance
 from replicator.schema.registry import MemberRecord
@@ -142,7 +142,7 @@ def _pair(name: TableName) -> tuple[str, str]:
     return name.schema, name.table
 
 
-def _snapshot_position(address: DatabaseAddress) -> tuple[str, int] | None:
+def _snapshot_place(address: DatabaseAddress) -> SnapshotPlace | None:
     stream = SourceStream(address)
     try:
         return stream.begin_snapshot()
@@ -156,10 +156,10 @@ async def _fresh(
     while True:
         members = await _members(setup, upstream)
         end = await visible_binlog_end(upstream, needed=follow)
-        place = await anyio.to_thread.run_sync(_snapshot_position, setup.address)
+        place = await anyio.to_thread.run_sync(_snapshot_place, setup.address)
         if place is not None and end is not None:
             # The GTID set is left to the reader: the server knows it for any position.
-            end = BinlogEnd(*place)
+            end = BinlogEnd(place.file, place.offset)
         found = {name for name in await list_tables(upstream) if setup.router.route(*_pair(name))}
         # A table that was made before the position, and after the members were listed, would be
         # neither copied nor found in the binlog.

@@ -54,13 +54,17 @@ async def check_engines(
 async def needs_locks(connection: Connection) -> bool:
     """Whether the server does not tell at which place of its binlog a snapshot was taken.
 
-    The copy then locks each table for a moment, to wait for those who are writing to it. Without
+    The copy then locks each table for a moment, to wait for those who are writing to it. A server
+    that tells it does not while XA transactions are committed; it has had some if it will. Without
     a binlog there is nothing to follow, and so no such place. Raises DatabaseUnavailableError or
     the server's error.
     """
     if not int((await connection.fetch("SELECT @@log_bin"))[0][0]):
         return False
-    return not await connection.fetch("SHOW STATUS LIKE 'binlog_snapshot_file'")
+    if not await connection.fetch("SHOW STATUS LIKE 'binlog_snapshot_file'"):
+        return True
+    ((_, commits),) = await connection.fetch("SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
+    return int(commits) > 0 or bool(await connection.fetch("XA RECOVER"))
 
 
 async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> list[CheckResult]:

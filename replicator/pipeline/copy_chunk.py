@@ -262,8 +262,8 @@ def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: Tab
         stream.lock(copy.name, LOCK_SECONDS)
         return _key(blocking_binlog_end(stream))
     told = stream.begin_snapshot()
-    if told:
-        return BinlogPosition(*told).key
+    if told is not None and told.exact:
+        return BinlogPosition(told.file, told.offset).key
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pymysql.err
@@ -57,6 +57,19 @@ holds up; and keys that the server gave tables itself are to be seen. (MariaDB t
 versions of MySQL from 5.7 on.)"""
 
 
+class SnapshotPlace(NamedTuple):
+    """Where in the binlog a snapshot was taken.
+
+    Not ``exact`` where XA transactions may have been committed just then: MariaDB logs an XA COMMIT
+    first and carries it out then (its ``trans_xa_commit``), so one that stands before the place may
+    not be visible yet.
+    """
+
+    file: str
+    offset: int
+    exact: bool
+
+
 class SourceStream(BlockingSession):
     """One connection to a source, for reading whole ranges of tables. For one thread.
 
@@ -79,18 +92,30 @@ class SourceStream(BlockingSession):
         (row,) = self.rows(b"SHOW CREATE TABLE " + table)
         return fingerprint_of(_text(row[1]))
 
-    def begin_snapshot(self) -> tuple[str, int] | None:
+    def begin_snapshot(self) -> SnapshotPlace | None:
         """Start a transaction that sees one state of the data; its place in the binlog, if told.
 
         MariaDB tells it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): every
         transaction before that place is visible, none behind. Elsewhere the end of the binlog does
         not do: a transaction is there before others see it. Raises the driver's error.
         """
+        tells = bool(self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_file'"))
+        commits = self._xa_commits() if tells else 0
+        # One whose commit began before that is among these until it has ended.
+        prepared = self.rows(b"XA RECOVER") if tells else ()
         self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        if not tells:
+            return None
+        exact = not prepared and self._xa_commits() == commits
         rows = self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_%'")
         found = {_text(name).lower(): _text(value) for name, value in rows}
-        file = found.get("binlog_snapshot_file", "")
-        return (file, int(found["binlog_snapshot_position"])) if file else None
+        file = found["binlog_snapshot_file"]
+        return SnapshotPlace(file, int(found["binlog_snapshot_position"]), exact) if file else None
+
+    def _xa_commits(self) -> int:
+        """How many statements XA COMMIT the server has begun."""
+        ((_, count),) = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
+        return int(_text(count))
 
     def await_writers(self, table: bytes, seconds: int) -> None:
         """Wait until the transactions that have written to a table have ended, at most so long.
