@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
-from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.server import BinlogServer, DatabaseServer
+from tests.conftest import StartServer
+from tests.support.failover import Estate, FailingOver, estate
 from tests.support.merging import Merging
+from tests.support.replication import ReplicatedPair
 
 
 @pytest.fixture
@@ -29,3 +34,23 @@ def merging_from(
 def merging(merging_from: Callable[..., Merging], source: DatabaseServer) -> Merging:
     """A merge of one source, of each kind in turn."""
     return merging_from(source)
+
+
+@pytest.fixture
+def failing_over(
+    start_server: StartServer,
+    spark: SparkContext,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> Iterator[FailingOver]:
+    """Makes a source that fails over to its replica."""
+    with ExitStack() as estates:
+
+        def make(kind: type[BinlogServer], **more: Any) -> Estate:
+            pair = ReplicatedPair(start_server, kind, **more)
+            return estates.enter_context(
+                estate(pair, target_server, database_name, tmp_path, spark)
+            )
+
+        yield make

@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import anyio
 import pytest
-from pyspark import SparkContext
 
 from actors.faults import SourceMovedError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.conftest import StartServer
-from tests.integration.test_failover import estate
-from tests.support.replication import ReplicatedPair
+from replicator.sandbox.server import BinlogServer
+from tests.support.failover import FailingOver
 from tests.support.running import PATIENCE, caught_up, generation_of, running
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
 async def test_a_replica_that_is_behind_is_waited_for(
-    kind: type[BinlogServer],
-    start_server: StartServer,
-    spark: SparkContext,
-    target_server: DatabaseServer,
-    database_name: str,
-    tmp_path: Path,
+    kind: type[BinlogServer], failing_over: FailingOver
 ) -> None:
-    pair = ReplicatedPair(start_server, kind)
-    with estate(pair, target_server, database_name, tmp_path, spark) as it:
-        pair.until_replicated()
-        with pair.replica.connect() as locking:
-            locking.cursor().execute(f"LOCK TABLES {database_name}.t1 WRITE")
-            async with running(it.task, spark) as generation:
-                it.write(pair.primary)
-                await caught_up(generation, {"a": pair.primary})
-            it.proxy.switch(pair.replica)
-            with anyio.fail_after(PATIENCE), pytest.raises(SourceMovedError, match="lacks"):
-                await generation_of(it.task, spark).run(anyio.Event(), anyio.Event())
-        pair.until_replicated()
-        pair.promote()
-        it.write(pair.replica)
-        async with running(it.task, spark) as generation:
-            await caught_up(generation, {"a": pair.replica})
-            it.assert_equal(pair.replica)
+    it = failing_over(kind)
+    pair, db = it.pair, it.database
+    pair.until_replicated()
+    with pair.replica.connect() as locking:
+        locking.cursor().execute(f"LOCK TABLES {db}.t1 WRITE")
+        async with running(it.task, it.spark) as generation:
+            it.write(pair.primary)
+            await caught_up(generation, {"a": pair.primary})
+        it.proxy.switch(pair.replica)
+        with anyio.fail_after(PATIENCE), pytest.raises(SourceMovedError, match="lacks"):
+            await generation_of(it.task, it.spark).run(anyio.Event(), anyio.Event())
+    pair.until_replicated()
+    pair.promote()
+    it.write(pair.replica)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.replica})
+        it.assert_equal(pair.replica)
 
 
 @pytest.mark.slow
@@ -60,22 +51,18 @@ async def test_a_replica_that_does_not_log_what_it_applies_is_refused(
     kind: type[BinlogServer],
     options: Mapping[str, str | None],
     event: str,
-    start_server: StartServer,
-    spark: SparkContext,
-    target_server: DatabaseServer,
-    database_name: str,
-    tmp_path: Path,
+    failing_over: FailingOver,
 ) -> None:
-    pair = ReplicatedPair(start_server, kind, replica_options=options)
-    with estate(pair, target_server, database_name, tmp_path, spark) as it:
-        async with running(it.task, spark) as generation:
-            it.write(pair.primary)
-            await caught_up(generation, {"a": pair.primary})
+    it = failing_over(kind, replica_options=options)
+    pair = it.pair
+    async with running(it.task, it.spark) as generation:
         it.write(pair.primary)
-        pair.until_applied()
-        pair.promote()
-        it.proxy.switch(pair.replica)
-        it.write(pair.replica)
-        fault = await it.until_fault()
-        assert fault.event == event
-        assert "updates" in str(fault)
+        await caught_up(generation, {"a": pair.primary})
+    it.write(pair.primary)
+    pair.until_applied()
+    pair.promote()
+    it.proxy.switch(pair.replica)
+    it.write(pair.replica)
+    fault = await it.until_fault()
+    assert fault.event == event
+    assert "updates" in str(fault)
