@@ -61,7 +61,7 @@ async def follow_moved_sources(resources: Resources) -> None:
         if not setup.use_gtid or source in resources.blocked.sources:
             continue
         checkpoint = await resources.meta.load(source)
-        if checkpoint is None or not checkpoint.file or not checkpoint.gtid:
+        if checkpoint is None or not checkpoint.file:
             continue
         upstream = Connection(setup.address)
         try:
@@ -105,6 +105,8 @@ class _Move:
         self._refuse_other_kind()
         self._refuse_other_names()
         await self._refuse_in_copy()
+        if not self._checkpoint.gtid:
+            raise self._takeover.no_gtids()
         marks = await marked_places(self._meta, self._source, saved)
         sets = self._sets(marks)
         gtids = await self._statements({mark.place for mark in marks})

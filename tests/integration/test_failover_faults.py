@@ -13,6 +13,7 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
 from tests.support.failover import FailingOver
 from tests.support.running import PATIENCE, caught_up, generation_of, running
+from tests.support.task_files import start_of
 
 
 @pytest.mark.slow
@@ -66,3 +67,30 @@ async def test_a_replica_that_does_not_log_what_it_applies_is_refused(
     fault = await it.until_fault()
     assert fault.event == event
     assert "updates" in str(fault)
+
+
+async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
+    failing_over: FailingOver,
+) -> None:
+    """They are learned on the former server, where that is back."""
+    it = failing_over(MySQLServer)
+    pair = it.pair
+    it.values["mysql-instances"][0]["meta"] = start_of(pair.primary)
+    it.values["sources"][0]["enable-gtid"] = False
+    async with running(it.task, it.spark) as generation:
+        it.write(pair.primary)
+        await caught_up(generation, {"a": pair.primary})
+    it.values["sources"][0]["enable-gtid"] = True
+    pair.until_replicated()
+    it.proxy.switch(pair.replica)
+    fault = await it.until_fault()
+    assert fault.event == "source.place-unknown"
+    assert "GTIDs" in fault.message
+    it.proxy.switch(pair.primary)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.primary})
+    new = it.fail_over()
+    it.write(new)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": new})
+        it.assert_equal(new)

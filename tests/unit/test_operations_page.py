@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
 NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.OUT_OF_STEP)
+MAKES_ONE_OF_A_SOURCE = "self._source_fault"
+"""What makes the faults of a source that another server has taken over, by their events."""
 WORDS = re.compile(r"of_target|of_source|None")
 OUTCOMES = [o.value for o in Outcome if o not in NO_FAULTS]
 
@@ -64,7 +66,13 @@ def faults() -> dict[str, set[str]]:
     """Every fault, and what it blocks."""
     found: dict[str, set[str]] = {}
     for call in (node for path in ACTORS for node in ast.walk(ast.parse(path.read_text()))):
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("FatalError"):
+        if not isinstance(call, ast.Call):
+            continue
+        made = ast.unparse(call.func)
+        if made == MAKES_ONE_OF_A_SOURCE:
+            for name in names(call.args[0]):
+                found.setdefault(name, set()).add("source")
+        elif made.endswith("FatalError") and ast.unparse(call.args[0]) != "takeover_event":
             for name in names(call.args[0]):
                 found.setdefault(name, set()).update(blocked_by(call))
     return found
