@@ -119,7 +119,11 @@ class _Move:
         self._refuse_shortfall(has)
         left = await takeovers(self._meta, self._source)
         sought = Sought(
-            self._checkpoint.gtid, frozenset(sets.values()), frozenset(gtids.values()), left
+            self._checkpoint.gtid,
+            frozenset(sets.values()),
+            frozenset(gtids.values()),
+            left,
+            has.unlogged,
         )
         found = await self._find(upstream, sought)
         moves = MovedPlaces(

@@ -28,7 +28,8 @@ class Shortfall:
     ``lacking``: GTIDs that its binlog never had. ``purged``: GTIDs behind the saved position that
     its binlog has no more. ``applied``: it has applied what it lacks, and not logged it.
     ``replicating``: it is a replica that is applying transactions. ``logged``: of a MariaDB, the
-    last GTID of each server in each domain that its binlog has had.
+    last GTID of each server in each domain that its binlog has had. ``unlogged``: of a MySQL, what
+    it has executed and has in no binlog file, in the form of ``gtid_purged``.
     """
 
     lacking: str = ""
@@ -36,6 +37,7 @@ class Shortfall:
     applied: bool = False
     replicating: bool = False
     logged: str = ""
+    unlogged: str = ""
 
 
 async def shortfall(
@@ -54,11 +56,12 @@ async def shortfall(
 
 async def _mysql(connection: Connection, executed: str, wanted: list[str]) -> Shortfall:
     rows = await connection.fetch(
-        "SELECT GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed), GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s)",
+        "SELECT GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed), GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s),"
+        " @@GLOBAL.gtid_purged",
         (",".join(wanted), executed),
     )
-    lacking, purged = (str(value).replace("\n", "") for value in rows[0])
-    return Shortfall(lacking, purged)
+    lacking, purged, unlogged = (str(value).replace("\n", "") for value in rows[0])
+    return Shortfall(lacking, purged, unlogged=unlogged)
 
 
 async def _mariadb(connection: Connection, executed: str, wanted: list[str]) -> Shortfall:

@@ -79,6 +79,11 @@ class FileState:
         if isinstance(self._gtids, MySQLGtids):
             self._gtids.add_run(source, first, end)
 
+    def executed_before(self, gtids: str) -> None:
+        """Record what a MySQL server has executed before all that this file holds."""
+        if isinstance(self._gtids, MySQLGtids):
+            self._gtids.add_set(gtids)
+
     def content(self, event: bytes) -> bytes:
         """The event without its header and its checksum."""
         return event[HEADER_SIZE : self.cut]

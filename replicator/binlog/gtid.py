@@ -121,6 +121,10 @@ class MySQLGtids:
     def __init__(self, text: str = "") -> None:
         """Parse ``uuid:1-5:7:tag:1-3,uuid:1``; raises BinlogError for anything else."""
         self._intervals: dict[tuple[bytes, str], list[tuple[int, int]]] = {}
+        self.add_set(text)
+
+    def add_set(self, text: str) -> None:
+        """Record a set, in the same form. Raises BinlogError for anything else."""
         for item in _items(text):
             name, *parts = (part.strip() for part in item.split(":"))
             try:

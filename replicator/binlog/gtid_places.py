@@ -27,12 +27,15 @@ class Sought:
 
     ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
     ``left``: of MariaDB, at each earlier takeover, what the server that took over had of each.
+    ``unlogged``: of MySQL, what this server has executed and does not have in its binlog, as after
+    it was made from a backup: none of its files need tell of that.
     """
 
     executed: str
     boundaries: Set[str] = frozenset()
     transactions: Set[str] = frozenset()
     left: Sequence[str] = ()
+    unlogged: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,14 @@ def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPl
     position: SourcePosition | None = None
     search = _Search(sought)
     sequence = _Sequence(sought.executed)
-    for heads in _walk(connect(SourcePosition(file)), file):
+    for heads in _walk(connect(SourcePosition(file)), file, sought.unlogged):
         if heads.key < first.key and not heads.waiting:
             _refuse_back_step(heads)
             continue
         boundary = heads.boundary
         if position is None:
             if boundary.gtid != sought.executed:
-                raise _misplaced(sought.executed, boundary)
+                raise _misplaced(sought.executed, heads)
             _refuse_unread(sought, heads)
             position = boundary
         search.look_at(boundary, heads)
@@ -161,11 +164,13 @@ class _Sequence:
         self._last.add(gtid)
 
 
-def _misplaced(executed: str, there: SourcePosition) -> OtherOrderError:
+def _misplaced(executed: str, heads: TransactionHeads) -> OtherOrderError:
+    there = heads.boundary
+    first = "its end" if heads.waiting else f"the first transaction that is new ({heads.gtid})"
     return OtherOrderError(
-        f"At {there.binlog}, before the first transaction that is new, its binlog holds"
-        f" {there.gtid or 'no GTIDs'}, and what was read from the server before is {executed}: one"
-        " of them has transactions that the other lacks, or has them in another order."
+        f"At {there.binlog}, before {first}, its binlog holds {there.gtid or 'no GTIDs'}, and what"
+        f" was read from the server before is {executed}: one of them has transactions that the"
+        " other lacks, or has them in another order."
     )
 
 
@@ -196,11 +201,13 @@ def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) ->
     return ""
 
 
-def _walk(connection: BinlogConnection, start: BinlogPosition | None) -> Iterator[TransactionHeads]:
+def _walk(
+    connection: BinlogConnection, start: BinlogPosition | None, unlogged: str = ""
+) -> Iterator[TransactionHeads]:
     """The heads of the transactions, at each of them, and where the source waits for more."""
     try:
         info, _ = connection.open()
-        heads = TransactionHeads(start, checksums=info.checksum == "CRC32")
+        heads = TransactionHeads(start, checksums=info.checksum == "CRC32", unlogged=unlogged)
         packets = PacketBuffer()
         while True:
             packets.received(connection.receive(packets.room(), wait=True))

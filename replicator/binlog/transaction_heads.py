@@ -22,14 +22,17 @@ class TransactionHeads:
     ``waiting``: the source has said that there is no more.
     """
 
-    def __init__(self, start: BinlogPosition | None, *, checksums: bool) -> None:
+    def __init__(
+        self, start: BinlogPosition | None, *, checksums: bool, unlogged: str = ""
+    ) -> None:
         """``start`` is the beginning of a file, which tells the GTIDs before it; None where only
-        the stream tells where it begins."""
+        the stream tells where it begins. ``unlogged``: of a MySQL, what was executed besides."""
         self.key = 0
         self.gtid: MariaDBGtid | MySQLGtid | None = None
         self.before: MariaDBGtid | None = None
         self.written: dict[tuple[int, int], int] = {}
         self.waiting = False
+        self._unlogged = unlogged
         self._newest: dict[int, MariaDBGtid] = {}
         self._files = FileState(SourcePosition(start) if start else None, None, checksums=checksums)
         self._head: bytes | None = None
@@ -62,6 +65,7 @@ class TransactionHeads:
             files.on_format_description(event)
         elif kind == EventType.PREVIOUS_GTIDS:
             files.on_previous_gtids(event)
+            files.executed_before(self._unlogged)
         elif kind == EventType.MARIADB_GTID_LIST:
             files.on_gtid_list(event)
             if not self.written and not is_artificial(event):

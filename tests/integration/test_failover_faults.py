@@ -94,3 +94,23 @@ async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": new})
         it.assert_equal(new)
+
+
+async def test_a_replica_that_was_made_from_a_backup_takes_over(failing_over: FailingOver) -> None:
+    """No file of its binlog tells of what was in the backup."""
+    it = failing_over(MySQLServer)
+    pair = it.pair
+    it.write(pair.primary)
+    pair.until_replicated()
+    replica = pair.promote()
+    backed_up = pair.executed(replica)
+    replica.execute("RESET BINARY LOGS AND GTIDS", f"SET GLOBAL gtid_purged = '{backed_up}'")
+    pair.follow(replica, pair.primary)
+    async with running(it.task, it.spark) as generation:
+        it.write(pair.primary)
+        await caught_up(generation, {"a": pair.primary})
+    new = it.fail_over()
+    it.write(new)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": new})
+        it.assert_equal(new)
