@@ -111,7 +111,7 @@ class LostCommitsError(TransientError):
 
 
 class SourceMovedError(TransientError):
-    """Another server has taken a source over, or is about to: its place there is looked for."""
+    """Another server has taken a source over: its place there is looked for."""
 
 
 class SparkFailedError(TransientError):

@@ -1,8 +1,9 @@
-"""The sources whose servers do not answer: a task goes on without them until they do."""
+"""The sources whose servers do not answer, or are replicas that are behind: a task goes on without
+them until they do, or have caught up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import anyio
 import pymysql.err
@@ -12,6 +13,10 @@ from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUna
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks whether a source answers again."""
+
+Behind = Callable[[], Awaitable[str]]
+"""Tells why a server that answers can't be gone on with yet; empty once it can. Raises
+DatabaseUnavailableError."""
 
 
 class AwaySources:
@@ -24,25 +29,32 @@ class AwaySources:
     def __init__(self, addresses: Mapping[str, DatabaseAddress]) -> None:
         self.reasons: dict[str, str] = {}
         self._addresses = dict(addresses)
+        self._behind: dict[str, Behind] = {}
         self._log = structlog.get_logger()
 
     async def look(self, sources: Iterable[str]) -> set[str]:
         """Try to log in at sources, all at the same time; those of them that let us in.
 
-        Who does not answer is away from then on, and who does is not. A login that is refused is
-        an answer.
+        Who does not answer is away from then on, and who does is not, unless it is behind. A login
+        that is refused is an answer.
         """
         admitted: set[str] = set()
 
         async def look_at(source: str) -> None:
             try:
-                if await lets_in(self._addresses[source]):
-                    admitted.add(source)
+                let_in = await lets_in(self._addresses[source])
+                behind = self._behind.get(source)
+                reason = await behind() if behind else ""
             except DatabaseUnavailableError as error:
+                let_in, reason = False, str(error)
+            if reason:
                 if source not in self.reasons:
-                    self._log.warning("source.away", source=source, reason=str(error))
-                self.reasons[source] = str(error)
+                    self._log.warning("source.away", source=source, reason=reason)
+                self.reasons[source] = reason
                 return
+            if let_in:
+                admitted.add(source)
+            self._behind.pop(source, None)
             if self.reasons.pop(source, None) is not None:
                 self._log.info("source.back", source=source)
 
@@ -50,6 +62,10 @@ class AwaySources:
             for source in sources:
                 group.start_soon(look_at, source)
         return admitted
+
+    def wait_for(self, behind: Mapping[str, Behind]) -> None:
+        """Take these sources for away from the next look on, until they are behind no more."""
+        self._behind |= behind
 
     async def one_is_back(self) -> None:
         """Wait until one of them answers."""
@@ -64,6 +80,7 @@ class AwaySources:
         """It is not known of these whether they are away."""
         for source in sources:
             self.reasons.pop(source, None)
+            self._behind.pop(source, None)
 
     def waited_for(self) -> DatabaseUnavailableError:
         """The error that nothing can be done without them."""

@@ -8,17 +8,17 @@ transaction under the lease; after that it is as if that server had always been 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import SourceMovedError
 from actors.moved_locks import Move, moved_decision, moved_group
 from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
+from actors.task.away_sources import Behind
 from actors.task.takeover_faults import Takeover
 from actors.task.wiring import Resources
 from actors.task_setup import SourceSetup
@@ -51,12 +51,14 @@ from replicator.watermark import Place
 log = structlog.get_logger()
 
 
-async def follow_moved_sources(resources: Resources) -> None:
+async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
     """Let what is saved of sources be places of the servers that answer now, where they are others.
 
-    Only of those with ``enable-gtid``. Raises FatalError where that is not certain to be exact,
-    SourceMovedError where the new server is about to have what it lacks, DatabaseUnavailableError.
+    Only of those with ``enable-gtid``. Returns the sources whose new server is about to have what
+    it lacks: nothing was done about them. Raises FatalError where that is not certain to be exact,
+    DatabaseUnavailableError.
     """
+    found: dict[str, Behind] = {}
     for source, setup in resources.setups.items():
         if not setup.use_gtid or source in resources.blocked.sources:
             continue
@@ -67,11 +69,32 @@ async def follow_moved_sources(resources: Resources) -> None:
         try:
             server = await server_identity(upstream)
             if not checkpoint.server.is_same(server):
-                await _Move(setup, resources.meta, checkpoint, server).run(upstream)
+                behind = await _Move(setup, resources.meta, checkpoint, server).run(upstream)
+                if behind is not None:
+                    found[source] = behind
         except MySQLError as error:
             raise refusal(setup.address, error, source=source) from error
         finally:
             upstream.close()
+    return found
+
+
+async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:
+    """Why a replica can't be gone on with yet."""
+    upstream = Connection(setup.address)
+    try:
+        has = await shortfall(upstream, executed, later, mariadb=mariadb)
+    except MySQLError:
+        # The next run meets it again, and tells.
+        return ""
+    finally:
+        upstream.close()
+    if not has.coming:
+        return ""
+    return (
+        f"source {setup.source}: {setup.address} is another server now, a replica that has not"
+        f" applied all yet that was read from the server before; it lacks {has.lacking}"
+    )
 
 
 class _Move:
@@ -99,8 +122,9 @@ class _Move:
             checkpoint.gtid,
         )
 
-    async def run(self, upstream: Connection) -> None:
-        """Find all places, then rewrite them."""
+    async def run(self, upstream: Connection) -> Behind | None:
+        """Find all places, then rewrite them; what tells how long to wait before that, if it has
+        not applied all yet."""
         saved = self._position.key
         self._refuse_other_kind()
         self._refuse_other_names()
@@ -110,12 +134,10 @@ class _Move:
         marks = await marked_places(self._meta, self._source, saved)
         sets = self._sets(marks)
         gtids = await self._statements({mark.place for mark in marks})
-        has = await shortfall(
-            upstream,
-            self._checkpoint.gtid,
-            (*sets.values(), *gtids.values()),
-            mariadb=not self._server.server_uuid,
-        )
+        mariadb, later = not self._server.server_uuid, (*sets.values(), *gtids.values())
+        has = await shortfall(upstream, self._checkpoint.gtid, later, mariadb=mariadb)
+        if has.coming:
+            return partial(_behind, self._setup, self._checkpoint.gtid, later, mariadb)
         self._refuse_shortfall(has)
         left = await takeovers(self._meta, self._source)
         sought = Sought(
@@ -143,6 +165,7 @@ class _Move:
             position=str(found.position.binlog),
             gtid=self._checkpoint.gtid,
         )
+        return None
 
     def _refuse_other_kind(self) -> None:
         if bool(self._server.server_uuid) != bool(self._checkpoint.server.server_uuid):
@@ -200,12 +223,6 @@ class _Move:
         return {place: known[place] for place in named if place in known}
 
     def _refuse_shortfall(self, found: Shortfall) -> None:
-        if found.lacking and found.replicating and not found.applied:
-            raise SourceMovedError(
-                f"source {self._source}: {self._setup.address} is another server now"
-                f" ({self._server}), a replica that has not applied all yet that was read from the"
-                f" server before; it lacks {found.lacking}"
-            )
         if found.lacking and found.applied:
             raise self._takeover.unlogged(found.lacking)
         if found.lacking:

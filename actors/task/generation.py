@@ -74,7 +74,7 @@ class Generation:
         self.counts = counts
         self._lease = lease
         self.blocked = blocked
-        self._away = away
+        self.away = away
         self._learned = learned
         self._log = structlog.get_logger()
 
@@ -119,7 +119,7 @@ class Generation:
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
         """Work until ``stop``; True where something is to be done that is done at a start: rows are
-        to be looked up, or shards to be copied that were postponed."""
+        to be looked up, shards to be copied that were postponed, a source to be waited for."""
         task = self._task
         await self._look_at_sources()
         async with resources_of(
@@ -127,7 +127,7 @@ class Generation:
             self.counts,
             self._lease,
             self.blocked,
-            self._away.reasons,
+            self.away.reasons,
             self._learned,
         ) as resources:
             self._log.info("task.step", step="saved state")
@@ -135,7 +135,10 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
-            await follow_moved_sources(resources)
+            behind = await follow_moved_sources(resources)
+            if behind:
+                self.away.wait_for(behind)
+                return True
             await note_rules(resources.setups, resources.meta)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
@@ -190,7 +193,7 @@ class Generation:
 
     async def _look_at_sources(self) -> None:
         """Find out who is away. Raises DatabaseUnavailableError where nobody is left to go on."""
-        away = self._away
+        away = self.away
         going = {i.source_id for i in self._task.mysql_instances} - self.blocked.sources
         away.forget(self.blocked.sources)
         # Who is known to be away is looked at while the others go on: it may take a time-out.
@@ -205,7 +208,7 @@ class Generation:
         """
         for source in resources.away:
             if await resources.meta.load(source) is None:
-                raise self._away.waited_for()
+                raise self.away.waited_for()
 
     async def _follow(
         self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event

@@ -39,6 +39,11 @@ class Shortfall:
     logged: str = ""
     unlogged: str = ""
 
+    @property
+    def coming(self) -> bool:
+        """Whether what is lacking is still to be applied, and is waited for."""
+        return bool(self.lacking) and self.replicating and not self.applied
+
 
 async def shortfall(
     connection: Connection, executed: str, later: Iterable[str], *, mariadb: bool

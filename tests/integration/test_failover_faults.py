@@ -7,21 +7,52 @@ from collections.abc import Mapping
 import anyio
 import pytest
 
-from actors.faults import SourceMovedError
+from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
-from replicator.sandbox.server import BinlogServer
-from tests.support.failover import FailingOver
+from replicator.sandbox.server import BinlogServer, DatabaseServer
+from tests.support.failover import KEYED, FailingOver
 from tests.support.running import PATIENCE, caught_up, generation_of, running
+from tests.support.tables import rows_of, union_of
 from tests.support.task_files import start_of
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
-async def test_a_replica_that_is_behind_is_waited_for(
-    kind: type[BinlogServer], failing_over: FailingOver
+async def test_a_replica_that_is_behind_is_waited_for_while_other_sources_go_on(
+    kind: type[BinlogServer], failing_over: FailingOver, mariadb_source: DatabaseServer
 ) -> None:
     it = failing_over(kind)
+    pair, db = it.pair, it.database
+    it.add_source("b", mariadb_source, f"CREATE TABLE t2 {KEYED}")
+    pair.until_replicated()
+    with pair.replica.connect() as locking:
+        locking.cursor().execute(f"LOCK TABLES {db}.t1 WRITE")
+        async with running(it.task, it.spark) as generation:
+            it.write(pair.primary)
+            await caught_up(generation, {"a": pair.primary})
+        it.proxy.switch(pair.replica)
+        async with running(it.task, it.spark) as generation:
+            assert generation.running is not None
+            assert "lacks" in generation.running.away["a"]
+            mariadb_source.execute(f"INSERT INTO {db}.t2 VALUES (-1, 1)")
+            await caught_up(generation, {"b": mariadb_source})
+            locking.cursor().execute("UNLOCK TABLES")
+            with anyio.fail_after(PATIENCE):
+                await generation.away.one_is_back()
+    pair.promote()
+    it.write(pair.replica)
+    async with running(it.task, it.spark) as generation:
+        await caught_up(generation, {"a": pair.replica})
+        shards = [(pair.replica, f"{db}.t1"), (mariadb_source, f"{db}.t2")]
+        assert rows_of(it.target, f"{db}.t") == union_of(shards)
+        assert rows_of(it.target, f"{db}.bag") == rows_of(pair.replica, f"{db}.bag")
+
+
+async def test_a_source_that_is_behind_and_the_only_one_is_waited_for(
+    failing_over: FailingOver,
+) -> None:
+    it = failing_over(MariaDBServer)
     pair, db = it.pair, it.database
     pair.until_replicated()
     with pair.replica.connect() as locking:
@@ -30,14 +61,8 @@ async def test_a_replica_that_is_behind_is_waited_for(
             it.write(pair.primary)
             await caught_up(generation, {"a": pair.primary})
         it.proxy.switch(pair.replica)
-        with anyio.fail_after(PATIENCE), pytest.raises(SourceMovedError, match="lacks"):
+        with anyio.fail_after(PATIENCE), pytest.raises(DatabaseUnavailableError, match="lacks"):
             await generation_of(it.task, it.spark).run(anyio.Event(), anyio.Event())
-    pair.until_replicated()
-    pair.promote()
-    it.write(pair.replica)
-    async with running(it.task, it.spark) as generation:
-        await caught_up(generation, {"a": pair.replica})
-        it.assert_equal(pair.replica)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tests.support.proxy import Proxy, proxied
 from tests.support.replication import ReplicatedPair
 from tests.support.running import PATIENCE, fault_of, running
 from tests.support.tables import rows_of
-from tests.support.task_files import load, task_dict
+from tests.support.task_files import endpoint, load, start_of, task_dict
 
 KEYED = "(id INT PRIMARY KEY, n INT)"
 KEYLESS = "(a INT, b INT)"
@@ -40,6 +40,16 @@ class Estate:
     @property
     def task(self) -> config.Task:
         return load(self.folder, self.values)
+
+    def add_source(self, source: str, server: DatabaseServer, *statements: str) -> None:
+        """Let the task merge a further source, with what the statements make there."""
+        server.execute(f"CREATE DATABASE {self.database}")
+        server.execute(*statements, database=self.database)
+        instance = self.values["mysql-instances"][0]
+        self.values["sources"].append({"source-id": source, "from": endpoint(server)})
+        self.values["mysql-instances"].append(
+            {**instance, "source-id": source, "meta": start_of(server)}
+        )
 
     def write(self, server: DatabaseServer, times: int = 3) -> None:
         for _ in range(times):
