@@ -59,6 +59,10 @@ def turned_away(error: BaseException) -> ClusterError | None:
     """What it means that Spark could not start, where it is the cluster that did not want it."""
     if not isinstance(error, Py4JJavaError) or "stopped SparkContext" not in str(error):
         return None
+    return _not_wanted()
+
+
+def _not_wanted() -> ClusterError:
     return ClusterError(
         "the cluster has not taken the application, or has ended it at once",
         "where the cluster has spark.authenticate, spark.conf must have the same"
@@ -131,11 +135,8 @@ def _await_executors(context: SparkContext) -> None:
     # Py4J hands no events over.
     while executor_count(context) < 1:
         if context._jsc.sc().isStopped():
-            raise ClusterError(
-                "Spark has ended the application before an executor had come",
-                "look at the logs of the executors and of the cluster's manager",
-                lasting=False,
-            )
+            # It was turned away, a moment after Spark took itself to be started.
+            raise _not_wanted()
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"the cluster gave no executor within {seconds} s",

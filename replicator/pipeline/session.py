@@ -113,16 +113,16 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
     try:
         start_jvm(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
+        # With this, what Python functions raise in executors is raised here as what it is. PySpark
+        # does so by itself where Spark SQL is used.
+        install_exception_handler()
+        spark.setLogLevel("ERROR")
+        if not is_local(master):
+            ship_package(spark, Path(folder))
     except (PySparkException, Py4JError) as error:
         told = turned_away(error) or _kept(error)
         _forget_jvm()
         raise told from None
-    # With this, what Python functions raise in executors is raised here as what it is. PySpark
-    # does so by itself where Spark SQL is used.
-    install_exception_handler()
-    spark.setLogLevel("ERROR")
-    if not is_local(master):
-        ship_package(spark, Path(folder))
     return spark
 
 
@@ -137,7 +137,7 @@ def ready(spark: SparkContext) -> SparkContext:
             examine_executors(spark)
         warm_up(spark)
     except (PySparkException, Py4JError) as error:
-        told = cut_off(error) or _kept(error)
+        told = turned_away(error) or cut_off(error) or _kept(error)
         close_spark(spark)
         raise told from None
     except BaseException:
