@@ -8,15 +8,23 @@ Source: JEP 350, "Dynamic CDS Archives".
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shlex
 from pathlib import Path
 
-import pyspark
-
 from replicator.cache_folder import cache_folder
 
-SPARK = Path(pyspark.__file__).parent
+
+def _spark() -> Path:
+    # Where it is, without loading it: Java is to start first.
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent.resolve()
+
+
+SPARK = _spark()
 """Where the classes are: an archive is of no use to a Spark at another place."""
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -28,9 +36,22 @@ def archive_of(java_home: str) -> Path:
     release = Path(java_home, "release")
     told = release.read_bytes() if release.is_file() else b""
     # A Java may be known by several names.
-    described = b"\0".join((os.fsencode(Path(java_home).resolve()), told, str(SPARK).encode()))
-    key = hashlib.sha256(described + pyspark.__version__.encode()).hexdigest()[:16]
+    described = (os.fsencode(Path(java_home).resolve()), told, classes_of(SPARK).encode())
+    key = hashlib.sha256(b"\0".join(described)).hexdigest()[:16]
     return cache_folder() / f"spark-classes-{key}.jsa"
+
+
+def classes_of(spark: Path) -> str:
+    """What the files of a Spark are known by: Java takes an archive for these very ones alone.
+
+    An installation that is made anew has others, in another order. Empty where there are none.
+    """
+    try:
+        with os.scandir(spark / "jars") as jars:
+            found = [(jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
+    except OSError:
+        return ""
+    return hashlib.sha256(repr((os.fspath(spark), found)).encode()).hexdigest()
 
 
 def sharing(java_home: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from socketserver import BaseServer
 from typing import BinaryIO
 
 import structlog
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.java_gateway import launch_gateway
@@ -22,26 +23,32 @@ _ALWAYS_SAID = ("WARNING: Using incubator modules:",)
 """What every JVM says that Spark starts, and means nothing to anybody."""
 
 
-def start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM for Spark with these settings, unless this process has one already.
+def start_jvm(launch: Callable[[int], JavaGateway]) -> None:
+    """Start the JVM for Spark, unless this process has one already.
 
-    Raises PySparkException where it ends at once.
+    ``launch`` is given the descriptor that the JVM is to write to. Raises PySparkException where it
+    ends at once, and OSError.
     """
     if SparkContext._gateway is not None:
         return
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _log_lost_worker  # type: ignore[method-assign, assignment]
-    conf = SparkConf(loadDefaults=False)
-    for name, value in settings.items():
-        conf.set(name, value)
     read, write = os.pipe()
     output = os.fdopen(read, "rb")
     try:
         threading.Thread(target=_log_lines, args=(output,), daemon=True).start()
-        gateway = launch_gateway(conf, {"stdout": write, "stderr": write})  # type: ignore[no-untyped-call]
+        gateway = launch(write)
     finally:
         os.close(write)
-    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def launch_by_spark(settings: Mapping[str, str], output: int) -> JavaGateway:
+    """Have Spark's own scripts start the JVM, with these settings. Raises as `start_jvm` does."""
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
 
 
 def _log_lost_worker(server: BaseServer, request: object, client: object) -> None:

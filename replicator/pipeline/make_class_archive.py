@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from replicator.pipeline.class_archive import SPARK, archive_of, option
+from replicator.pipeline.class_archive import SPARK, archive_of, classes_of, option
 from replicator.pipeline.session import (
     JVM_PATIENCE,
     close_spark,
@@ -18,7 +18,8 @@ DUMP_SECONDS = 300.0
 """How long Java may take to write the archive, at its end."""
 
 _OWNER = ".spark"
-"""Ends the name of the file beside an archive that says which Spark it is of."""
+"""Ends the name of the file beside an archive that says which Spark it is of: where it is, and what
+its files are known by."""
 
 
 def make_archive() -> Path:
@@ -35,7 +36,7 @@ def make_archive() -> Path:
         _start_spark(option("ArchiveClassesAtExit", unfinished), patience=DUMP_SECONDS)
         # An archive that was cut off, as by a full disk, would end each Java that uses it.
         _start_spark(option("SharedArchiveFile", unfinished), patience=JVM_PATIENCE)
-        archive.with_suffix(_OWNER).write_text(str(SPARK))
+        archive.with_suffix(_OWNER).write_text(f"{SPARK}\n{classes_of(SPARK)}")
         unfinished.rename(archive)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -43,9 +44,10 @@ def make_archive() -> Path:
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Remove archives of a Spark that is gone: each takes 70 MB."""
+    """Remove archives of a Spark that is gone, or was installed anew: each takes 70 MB."""
     for owner in folder.glob(f"*{_OWNER}"):
-        if not Path(owner.read_text()).is_dir():
+        spark, _, classes = owner.read_text().partition("\n")
+        if not classes or classes != classes_of(Path(spark)):
             owner.with_suffix(".jsa").unlink(missing_ok=True)
             owner.unlink()
 

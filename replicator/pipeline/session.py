@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -26,6 +27,7 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
+from replicator.pipeline.direct_launch import goes_directly, java_command, launch
 from replicator.pipeline.living_job import LivingJob, living_job, make_room
 from replicator.pipeline.part_work import work_on
 from replicator.pipeline.spark_folder import make_folder
@@ -40,6 +42,10 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """Java starts Python processes and watches them, and moves few bytes between them: what its second
 compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
 for jstat are sampled twenty times a second, also when nothing is to be done."""
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+"""An option that chooses how Java collects garbage. There is little of it in the driver's, so what
+counts is what a collector takes to start, and when nothing is to be done: least is one thread."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
@@ -78,22 +84,18 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     folder = make_folder()
-    logging = Path(folder, "log4j2.properties")
-    logging.write_text(_LOGGING)
-    java_options = (
-        f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
-        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
-        f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
-        f" {sharing(java_home)} {conf.get('spark.driver.extraJavaOptions', '')}"
-    )
+    java_options = _java_options(java_home, conf, folder)
+    directly = goes_directly(master, conf, os.environ)
     secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
-    # The JVM reads these when it starts, before there is a session to configure.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = (
-        f"--driver-memory {conf.get('spark.driver.memory', '1g')}"
-        f" --driver-java-options {shlex.quote(java_options)}"
-        f" {_secret_file(secret, folder) if secret else ''} pyspark-shell"
-    )
-    settings = {**_defaults(folder), **{k: v for k, v in conf.items() if k not in secret}}
+    settings = {**_defaults(folder), **conf}
+    if not directly:
+        settings = {name: value for name, value in settings.items() if name not in secret}
+        # The JVM reads these when it starts, before there is a session to configure.
+        os.environ["PYSPARK_SUBMIT_ARGS"] = (
+            f"--driver-memory {_memory(conf)}"
+            f" --driver-java-options {shlex.quote(java_options)}"
+            f" {_secret_file(secret, folder) if secret else ''} pyspark-shell"
+        )
     if not is_local(master):
         settings.update(cluster_settings(conf, _JAVA_OPTIONS))
     else:
@@ -108,10 +110,14 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
     settings |= {"spark.master": master, "spark.app.name": f"replicator {task_name}"}
     # Here, since executors import this module, too, and have not what the log needs.
-    from replicator.pipeline.jvm import start_jvm
+    from replicator.pipeline.jvm import launch_by_spark, start_jvm
 
+    if directly:
+        launched = partial(launch, java_command(java_home, _memory(conf), java_options), folder)
+    else:
+        launched = partial(launch_by_spark, settings)
     try:
-        start_jvm(settings)
+        start_jvm(launched)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
         # With this, what Python functions raise in executors is raised here as what it is. PySpark
         # does so by itself where Spark SQL is used.
@@ -230,6 +236,25 @@ def _java_folders() -> Iterator[Path]:
                 for home in (folder, folder / "Contents" / "Home"):
                     if (home / "bin" / "java").exists():
                         yield home
+
+
+def _memory(conf: Mapping[str, str]) -> str:
+    return conf.get("spark.driver.memory", "1g")
+
+
+def _java_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
+    """The options of the driver's Java, as a shell reads them."""
+    logging = Path(folder, "log4j2.properties")
+    logging.write_text(_LOGGING)
+    wanted = conf.get("spark.driver.extraJavaOptions", "")
+    return (
+        f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
+        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
+        f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
+        # Java refuses to be given two.
+        f" {'' if _COLLECTOR.search(wanted) else '-XX:+UseSerialGC'}"
+        f" {sharing(java_home)} {wanted}"
+    )
 
 
 def _secret_file(settings: Mapping[str, str], folder: str) -> str:

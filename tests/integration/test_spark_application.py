@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -46,3 +47,38 @@ def test_an_application_that_was_turned_away_late_is_told_like_one_that_was_at_o
     assert "not taken the application" in message
     assert "spark.authenticate.secret" in way
     assert lasting == "False"
+
+
+COMMANDS = """
+import json
+from pathlib import Path
+from pyspark import SparkContext
+from replicator.pipeline.session import close_spark, spark_context
+for conf in ({}, {"spark.speculation": "false"}):
+    conf |= {"spark.driver.memory": "600m", "spark.sql.secretToken": "hush"}
+    spark = spark_context("local[1]", conf, "test")
+    command = Path(f"/proc/{SparkContext._gateway.proc.pid}/cmdline").read_text()
+    secret = spark._jsc.sc().conf().get("spark.sql.secretToken")
+    print(json.dumps([command.split("\\0"), secret, spark.parallelize([1, 2]).sum()]))
+    close_spark(spark)
+"""
+
+OF_SPARK_SUBMIT_ALONE = {"--add-modules=jdk.incubator.vector", "-Dderby"}
+
+
+@pytest.mark.slow
+def test_java_is_started_like_spark_submit_does_it() -> None:
+    told = [json.loads(line) for line in python(COMMANDS) if line.startswith("[[")]
+    (direct, *found), (submitted, *found_by_submit) = told
+    assert found == found_by_submit == ["hush", 3]
+    assert "hush" not in " ".join(direct + submitted)
+    main = submitted.index("org.apache.spark.deploy.SparkSubmit")
+    missing = {
+        option
+        for option in submitted[:main]
+        # The folder of an application is its own.
+        if option not in direct and "replicator-spark-" not in option
+    }
+    assert {option.partition(".")[0] if "derby" in option else option for option in missing} == (
+        OF_SPARK_SUBMIT_ALONE
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import NoReturn
 
 import pytest
 from pyspark import SparkContext
@@ -15,13 +16,12 @@ from replicator.pipeline import jvm
 def test_a_connection_of_the_jvm_that_breaks_off_goes_into_the_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def no_gateway(*arguments: object) -> None:
+    def no_gateway(output: int) -> NoReturn:
         raise OSError("no JVM")
 
     monkeypatch.setattr(SparkContext, "_gateway", None)
-    monkeypatch.setattr(jvm, "launch_gateway", no_gateway)
     with pytest.raises(OSError, match="no JVM"):
-        jvm.start_jvm({})
+        jvm.start_jvm(no_gateway)
     with (
         AccumulatorTCPServer(("127.0.0.1", 0), None, "secret") as server,  # type: ignore[arg-type]
         capture_logs() as logs,
