@@ -21,8 +21,8 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.acceptance.test_crashes import stop
 from tests.conftest import StartServer
+from tests.support.faulty_line import FaultyLine, faulty_line
 from tests.support.processes import PATIENCE, TaskProcess, task_process
-from tests.support.proxy import Proxy, proxied
 from tests.support.replication import ReplicatedPair
 from tests.support.shards import Shards
 from tests.support.task_files import write_task
@@ -62,9 +62,9 @@ LOCK_POINTS = [
 class Failing:
     """A pair that fails over from one server to the other and back, and writes to the primary."""
 
-    def __init__(self, pair: ReplicatedPair, proxy: Proxy, shards: Shards) -> None:
+    def __init__(self, pair: ReplicatedPair, line: FaultyLine, shards: Shards) -> None:
         self.pair = pair
-        self.proxy = proxy
+        self.line = line
         self.shards = shards
         self._still = threading.Event()
         self._writer: Future[None] | None = None
@@ -113,7 +113,7 @@ class Failing:
         self.pair.until_replicated()
         former.kill()
         self.pair.promote()
-        self.proxy.switch(new)
+        self.line.switch(new.port)
         former.start()
         self.pair.follow(former, new)
         self.pair.primary, self.pair.replica = new, former
@@ -131,13 +131,13 @@ def failing(
     **more: str,
 ) -> Iterator[tuple[Failing, Path]]:
     pair = ReplicatedPair(start_server, kind)
-    with proxied(pair.primary) as proxy:
+    with faulty_line(pair.primary.port) as line:
         shards = Shards([pair.primary], target, database)
         values = shards.task(**more)
-        values["sources"][0]["from"]["port"] = proxy.port
+        values["sources"][0]["from"]["port"] = line.port
         values["sources"][0]["enable-gtid"] = True
         values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
-        yield Failing(pair, proxy, shards), write_task(folder, values)
+        yield Failing(pair, line, shards), write_task(folder, values)
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_a_part_of_a_transaction_that_was_applied_is_no_place_on_another_server(
             error = task.until_state(database_name, "paused").error
             assert error is not None
             assert error.event == "source.place-unknown"
-            it.proxy.switch(former)
+            it.line.switch(former.port)
             assert task.cli("resume", database_name).returncode == 0
             it.until_reached(task)
             it.shards.assert_equal()

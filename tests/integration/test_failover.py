@@ -75,7 +75,7 @@ async def test_another_server_is_noticed_while_the_task_runs(
     it.values["sources"][0]["enable-gtid"] = False
     pair.replica.kill()
     pair.primary.start()
-    it.proxy.switch(pair.primary)
+    it.line.switch(pair.primary.port)
     fault = await it.until_fault()
     assert fault.event == "source.changed"
     assert any("enable-gtid: true" in way for way in fault.ways_out)
@@ -94,13 +94,13 @@ async def test_transactions_that_the_new_server_lacks_are_listed(
         it.write(pair.primary, times=1)
         await caught_up(generation, {"a": pair.primary})
     lost = pair.executed(pair.primary)
-    it.proxy.switch(pair.replica)
+    it.line.switch(pair.replica.port)
     it.write(pair.replica)
     fault = await it.until_fault()
     assert fault.event == "source.lacks-transactions"
     assert lost.split("-")[-1] in fault.message
     # The former one again: nothing was changed.
-    it.proxy.switch(pair.primary)
+    it.line.switch(pair.primary.port)
     async with running(it.task, it.spark) as generation:
         it.write(pair.primary, times=1)
         await caught_up(generation, {"a": pair.primary})

@@ -31,7 +31,7 @@ async def test_a_replica_that_is_behind_is_waited_for_while_other_sources_go_on(
         async with running(it.task, it.spark) as generation:
             it.write(pair.primary)
             await caught_up(generation, {"a": pair.primary})
-        it.proxy.switch(pair.replica)
+        it.line.switch(pair.replica.port)
         async with running(it.task, it.spark) as generation:
             assert generation.running is not None
             assert "lacks" in generation.running.away["a"]
@@ -60,7 +60,7 @@ async def test_a_source_that_is_behind_and_the_only_one_is_waited_for(
         async with running(it.task, it.spark) as generation:
             it.write(pair.primary)
             await caught_up(generation, {"a": pair.primary})
-        it.proxy.switch(pair.replica)
+        it.line.switch(pair.replica.port)
         with anyio.fail_after(PATIENCE), pytest.raises(DatabaseUnavailableError, match="lacks"):
             await generation_of(it.task, it.spark).run(anyio.Event(), anyio.Event())
 
@@ -87,7 +87,7 @@ async def test_a_replica_that_does_not_log_what_it_applies_is_refused(
     it.write(pair.primary)
     pair.until_applied()
     pair.promote()
-    it.proxy.switch(pair.replica)
+    it.line.switch(pair.replica.port)
     it.write(pair.replica)
     fault = await it.until_fault()
     assert fault.event == event
@@ -107,11 +107,11 @@ async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
         await caught_up(generation, {"a": pair.primary})
     it.values["sources"][0]["enable-gtid"] = True
     pair.until_replicated()
-    it.proxy.switch(pair.replica)
+    it.line.switch(pair.replica.port)
     fault = await it.until_fault()
     assert fault.event == "source.place-unknown"
     assert "GTIDs" in fault.message
-    it.proxy.switch(pair.primary)
+    it.line.switch(pair.primary.port)
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": pair.primary})
     new = it.fail_over()

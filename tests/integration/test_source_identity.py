@@ -16,7 +16,7 @@ from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.clock import next_second
-from tests.support.proxy import proxied
+from tests.support.faulty_line import faulty_line
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, end_of, fault_of, running
 from tests.support.tables import rows_of
 from tests.support.task_files import load, task_dict
@@ -85,14 +85,14 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
     begin(one, db, rows=0)
     begin(other, db, rows=30)
     values = task_dict(db, {"a": one}, target_server, schema=db, target_schema=db)
-    with proxied(one) as proxy:
-        values["sources"][0]["from"]["port"] = proxy.port
+    with faulty_line(one.port) as line:
+        values["sources"][0]["from"]["port"] = line.port
         task = load(tmp_path, values)
 
         async def run() -> None:
             async with running(task, spark) as generation:
                 await caught_up(generation, {"a": one})
-                proxy.switch(other)
+                line.switch(other.port)
                 await anyio.sleep_forever()
 
         async def start() -> None:
@@ -107,7 +107,7 @@ async def test_a_server_that_takes_over_the_address_is_noticed(
             started = await fault_of(start())
         assert (reconnected.event, started.event) == ("source.reset", "source.reset")
         assert len(rows_of(target_server, f"{db}.t")) == 1
-        proxy.switch(one)
+        line.switch(one.port)
         insert(one, db)
         async with running(task, spark) as generation:
             await caught_up(generation, {"a": one})

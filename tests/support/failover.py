@@ -14,7 +14,7 @@ from pyspark import SparkContext
 import config
 from actors.faults import FatalError
 from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.support.proxy import Proxy, proxied
+from tests.support.faulty_line import FaultyLine, faulty_line
 from tests.support.replication import ReplicatedPair
 from tests.support.running import PATIENCE, fault_of, running
 from tests.support.tables import rows_of
@@ -29,7 +29,7 @@ class Estate:
     """A pair behind one address, with a shard of ``t`` and one of ``bag``, and a task for it."""
 
     pair: ReplicatedPair
-    proxy: Proxy
+    line: FaultyLine
     target: DatabaseServer
     database: str
     values: dict[str, Any]
@@ -69,7 +69,7 @@ class Estate:
         if kill:
             self.pair.primary.kill()
         self.pair.promote()
-        self.proxy.switch(self.pair.replica)
+        self.line.switch(self.pair.replica.port)
         return self.pair.replica
 
     def assert_equal(self, server: DatabaseServer) -> None:
@@ -102,7 +102,7 @@ def estate(
     folder: Path,
     spark: SparkContext,
 ) -> Iterator[Estate]:
-    with proxied(pair.primary) as proxy:
+    with faulty_line(pair.primary.port) as line:
         target.execute(
             f"CREATE DATABASE {database}",
             f"CREATE TABLE {database}.t {KEYED}",
@@ -119,10 +119,10 @@ def estate(
         values = task_dict(
             database, {"a": pair.primary}, target, schema=database, target_schema=database
         )
-        values["sources"][0]["from"]["port"] = proxy.port
+        values["sources"][0]["from"]["port"] = line.port
         values["sources"][0]["enable-gtid"] = True
         values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
-        yield Estate(pair, proxy, target, database, values, folder, spark)
+        yield Estate(pair, line, target, database, values, folder, spark)
 
 
 class FailingOver(Protocol):

@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks connections in the ways in which networks do.
+"""A TCP proxy that breaks connections in the ways in which networks do, or leads to another server.
 
 A connection that *stalls* is one whose other end, or something on the way, passes nothing on and
 still takes what it is sent. One that *vanishes* is answered by nobody, not even by a kernel, as
@@ -96,7 +96,10 @@ class _Pair:
 
 
 class FaultyLine:
-    """Listens on ``port`` and passes connections on to the server that listens on ``backend``."""
+    """Listens on ``port`` and passes connections on to the server that listens on ``backend``.
+
+    That may change, as behind a virtual address that moves.
+    """
 
     def __init__(self, backend: int) -> None:
         self._backend = backend
@@ -125,6 +128,12 @@ class FaultyLine:
             pair.suffer(fault, way)
         return len(pairs)
 
+    def switch(self, backend: int) -> None:
+        """Pass new connections on to another server, and end those that are open."""
+        with self._lock:
+            self._backend = backend
+        self.break_all(Fault.END)
+
     def close(self) -> None:
         """Listen no more, and close all connections."""
         with contextlib.suppress(OSError):
@@ -142,13 +151,13 @@ class FaultyLine:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            try:
-                server = socket.create_connection(("127.0.0.1", self._backend))
-            except OSError:
-                client.close()
-                continue
-            pair = _Pair(client, server)
             with self._lock:
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._backend))
+                except OSError:
+                    client.close()
+                    continue
+                pair = _Pair(client, server)
                 self._pairs.append(pair)
                 self.accepted += 1
             self._start(partial(self._serve, pair))

@@ -18,7 +18,7 @@ from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.support.binlog_streams import following, here, read_to, row_events
 from tests.support.clock import next_second
-from tests.support.proxy import proxied
+from tests.support.faulty_line import faulty_line
 
 KINDS: dict[str, type[DatabaseServer]] = {
     "mariadb": MariaDBServer,
@@ -120,14 +120,14 @@ def test_another_server_under_the_address_is_not_read(kind: str, start_server: S
     end = read_all(one, before)
     identity = identity_of(one)
     error = OtherServerError if identity.server_uuid else OtherBinlogError
-    with proxied(one) as proxy:
-        with following(one, end, "s", port=proxy.port, expected=identity):
+    with faulty_line(one.port) as line:
+        with following(one, end, "s", port=line.port, expected=identity):
             pass
-        proxy.switch(other)
+        line.switch(other.port)
         for place in starts(end):
             with (
                 pytest.raises(error),
-                following(one, place, "s", port=proxy.port, expected=identity),
+                following(one, place, "s", port=line.port, expected=identity),
             ):
                 pass
 
