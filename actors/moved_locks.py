@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from actors.lock_state import dump_decision, dump_group, load_decision, load_group
+from replicator.sharding.items import Cutover
 from replicator.watermark import Place
 
 Move = Callable[[Place], Place]
@@ -22,11 +23,21 @@ def moved_group(text: str, move: Move) -> str:
     return dump_group(replace(state, members=tuple(members)))
 
 
-def moved_decision(text: str, source: str, owner: str, move: Move) -> str:
-    """A decision with a cutover of the source, whose ``owner`` may be another one."""
+def moved_decision(text: str, source: str, owner: str, move: Move, back: Move) -> str:
+    """A decision with a cutover of the source, whose ``owner`` may be another one.
+
+    ``back`` is for a cutover at a row, of whose transaction nothing is known: it moves to the last
+    statement before it, or to the saved position. Unless it is forced, its members have had the
+    item since then: the last to get it did so by a statement. So it means the same there.
+    """
     decision = load_decision(text)
+
+    def moved(cutover: Cutover) -> Cutover:
+        at_a_row = cutover.at.ordinal > 0 and not cutover.forced
+        return replace(cutover, at=(back if at_a_row else move)(cutover.at))
+
     cutovers = {
-        name: replace(cutover, at=move(cutover.at)) if name == source else cutover
+        name: moved(cutover) if name == source else cutover
         for name, cutover in decision.cutovers.items()
     }
     event = decision.event

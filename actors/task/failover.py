@@ -34,6 +34,7 @@ from replicator.downstream.moved_places import (
     MarkedPlace,
     MovedPlaces,
     UnknownPlaceError,
+    last_before,
     marked_places,
     move_checkpoint,
     move_places,
@@ -204,6 +205,7 @@ class _Move:
     async def _statements(self, marked: set[Place]) -> dict[int, str]:
         """The GTIDs of the statements behind the saved position that something is saved of."""
         saved = self._position.key
+        known = await StatementGtidStore(self._meta).load(self._source)
         named = await named_places(self._meta, self._source, saved)
 
         def note(place: Place) -> Place:
@@ -211,8 +213,11 @@ class _Move:
                 named.add(place.transaction)
             return place
 
-        await self._texts(note)
-        known = await StatementGtidStore(self._meta).load(self._source)
+        def note_before(place: Place) -> Place:
+            named.update(last_before(place, saved, known))
+            return place
+
+        await self._texts(note, note_before)
         missing = sorted(place for place in named if place not in known and place != saved)
         if missing:
             places = ", ".join(str(self._position.with_key(place)) for place in missing)
@@ -247,7 +252,7 @@ class _Move:
         self, moves: MovedPlaces, position: SourcePosition, note: Callable[..., Awaitable[None]]
     ) -> None:
         try:
-            groups, decisions = await self._texts(moves.place)
+            groups, decisions = await self._texts(moves.place, moves.before)
             async with self._meta.saving() as transaction:
                 await move_places(transaction, self._meta, self._source, moves)
                 await move_texts(
@@ -276,7 +281,7 @@ class _Move:
             raise self._takeover.unknown(str(error)) from error
         reach(CrashPoint.FAILOVER_SAVED)
 
-    async def _texts(self, move: Move) -> tuple[list[_Text], list[_Text]]:
+    async def _texts(self, move: Move, back: Move) -> tuple[list[_Text], list[_Text]]:
         """The states of groups and the decisions that name places of the source, moved."""
         fetch = self._meta.connection.fetch
         groups = await fetch(
@@ -291,7 +296,7 @@ class _Move:
         return (
             [(tuple(key), moved_group(text, move)) for *key, text in groups],
             [
-                (tuple(key), moved_decision(text, self._source, owner, move))
+                (tuple(key), moved_decision(text, self._source, owner, move, back))
                 for *key, text, owner in decisions
             ],
         )

@@ -91,6 +91,22 @@ class MovedPlaces:
             raise UnknownPlaceError(f"row event {place.ordinal} of transaction {place.transaction}")
         return Place(self.key(place.transaction), place.ordinal)
 
+    def before(self, place: Place) -> Place:
+        """The new place of the last statement before a place that is known, or of the saved
+        position where there is none behind it."""
+        if place.transaction < self.saved:
+            return self.place(place)
+        for key in last_before(place, self.saved, self.statements):
+            return Place(self.statements[key], 0)
+        return boundary(self.now)
+
+
+def last_before(place: Place, saved: int, statements: Iterable[int]) -> tuple[int, ...]:
+    """The last of the keys of statements that stands before a place and behind the saved position;
+    none where there is none."""
+    keys = [key for key in statements if saved <= key < place.transaction]
+    return (max(keys),) if keys else ()
+
 
 async def marked_places(meta: MetaStore, source: str, saved: int) -> list[MarkedPlace]:
     """The watermarks of a source behind its saved position."""

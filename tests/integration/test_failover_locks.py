@@ -8,8 +8,8 @@ import pytest
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
-from tests.support.failover import Estate, FailingOver
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
+from tests.support.failover import KEYED, Estate, FailingOver
+from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
 from tests.support.tables import rows_of, union_of
 
 PAIRS = [MySQLServer, MariaDBServer]
@@ -50,6 +50,61 @@ async def test_a_lock_that_is_open_waits_on_the_other_server(
             while rows_of(it.target, f"{db}.t") != union_of(shards):
                 await anyio.sleep(LOOK_SECONDS)
         assert rows_of(it.target, f"{db}.bag") == rows_of(former, f"{db}.bag")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "owner"), [(MySQLServer, "a"), (MariaDBServer, "b")])
+async def test_a_lock_that_is_decided_is_executed_after_its_source_has_failed_over(
+    kind: type[BinlogServer],
+    owner: str,
+    failing_over: FailingOver,
+    mariadb_source: DatabaseServer,
+) -> None:
+    """Its cutover lies at a row, whatever source's statement it is; the target refuses it at
+    first."""
+    it = failing_over(kind)
+    pair, db, other = it.pair, it.database, mariadb_source
+    it.add_source("b", other, f"CREATE TABLE t2 {KEYED}")
+    it.values["shard-mode"] = "pessimistic"
+    shards = {"a": (pair.primary, "t1"), "b": (other, "t2")}
+    later = "b" if owner == "a" else "a"
+
+    def change(source: str, number: int) -> None:
+        server, table = shards[source]
+        server.execute(
+            f"ALTER TABLE {table} ADD c INT DEFAULT 4",
+            f"INSERT INTO {table} VALUES ({number}, 1, 1)",
+            database=db,
+        )
+
+    async def decide() -> None:
+        async with running(it.task, it.spark) as generation:
+            change(owner, -1)
+            server, table = shards[later]
+            server.execute(f"INSERT INTO {db}.{table} VALUES (-2, 1)")
+            await until_row(it, -2)
+            assert generation.running is not None
+            with anyio.fail_after(PATIENCE):
+                while not generation.running.coordination.open_locks():
+                    await anyio.sleep(LOOK_SECONDS)
+            it.target.execute(f"ALTER TABLE {db}.t ADD c VARCHAR(5)")
+            change(later, -3)
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        assert (await fault_of(decide())).event == "ddl.refused"
+    for number in (1, 2):
+        new = it.fail_over()
+        new.execute(f"INSERT INTO t1 VALUES ({number}, 1, 1)", database=db)
+        assert (await it.until_fault()).event == "ddl.refused"
+        it.rebuild()
+    it.target.execute(f"ALTER TABLE {db}.t DROP c")
+    async with running(it.task, it.spark):
+        with anyio.fail_after(PATIENCE):
+            shards["a"] = (new, "t1")
+            tables = [(server, f"{db}.{table}") for server, table in shards.values()]
+            while rows_of(it.target, f"{db}.t") != union_of(tables):
+                await anyio.sleep(LOOK_SECONDS)
 
 
 @pytest.mark.slow

@@ -62,9 +62,33 @@ def test_a_group_and_a_decision_move() -> None:
     cutovers = {"a": Cutover(1, Place(1400, 0)), "b": Cutover(1, Place(1200, 0))}
     event = ShardStatement(Statement("s", "ALTER", 1200, 7))
     text = dump_decision(Decision(ResolvedItem("x"), cutovers, 0, event))
-    own = load_decision(moved_decision(text, "a", "a", MOVES.place))
+    own = load_decision(moved_decision(text, "a", "a", MOVES.place, MOVES.before))
     assert own.cutovers == {"a": Cutover(1, Place(90, 0)), "b": Cutover(1, Place(1200, 0))}
     assert own.event.statement.transaction == 70
-    other = load_decision(moved_decision(text, "b", "a", MOVES.place))
+    other = load_decision(moved_decision(text, "b", "a", MOVES.place, MOVES.before))
     assert other.cutovers["b"] == Cutover(1, Place(70, 0))
     assert other.event.statement.transaction == 1200
+
+
+@pytest.mark.parametrize(
+    ("at", "now"),
+    [
+        (Place(1500, 3), Place(90, 0)),
+        (Place(1400, 2), Place(70, 0)),
+        (Place(1100, 1), Place(50, -1)),
+        (Place(900, 1), Place(-100, 1)),
+    ],
+)
+def test_a_cutover_at_a_row_moves_back_to_the_last_statement(at: Place, now: Place) -> None:
+    event = ShardStatement(Statement("s", "ALTER", 1200, 7))
+    text = dump_decision(Decision(ResolvedItem("x"), {"a": Cutover(1, at)}, 0, event))
+    moved = load_decision(moved_decision(text, "a", "b", MOVES.place, MOVES.before))
+    assert moved.cutovers == {"a": Cutover(1, now)}
+
+
+def test_a_forced_cutover_at_a_row_does_not() -> None:
+    event = ShardStatement(Statement("s", "ALTER", 1200, 7))
+    cutovers = {"a": Cutover(1, Place(1500, 3), forced=True)}
+    text = dump_decision(Decision(ResolvedItem("x"), cutovers, 0, event))
+    with pytest.raises(UnknownPlaceError):
+        moved_decision(text, "a", "b", MOVES.place, MOVES.before)
