@@ -22,9 +22,9 @@ from actors.control.exit_codes import FAILED, exit_code, innermost
 from replicator.terminal.consoles import err, out
 
 if TYPE_CHECKING:
-    from actors.task.spark import TaskSpark
     from config import Task
     from replicator.checks import CheckResult
+    from replicator.pipeline.direct_launch import StartedJava
 
 
 class LogLevel(StrEnum):
@@ -140,6 +140,9 @@ def remove(
 
 def _keep_from_children(task: Task) -> None:
     """Forget the variables with passwords: the JVM and its workers would get them."""
+    from replicator.pipeline.shown_words import blot_out
+
+    blot_out(task.variables)
     for name in task.variables:
         os.environ.pop(name, None)
 
@@ -150,12 +153,18 @@ def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
 
     log = structlog.get_logger()
     try:
-        spark = _begin_spark(task)
+        java = _begin_java(task)
         # While Java starts: all this takes as long.
         from replicator.compiled import are_kept
 
         if not are_kept():
             log.info("loops.compiling", reason="the first start of this version on this host")
+        if java is not None and java.workers is not None:
+            java.workers.begin()
+        from actors.task.spark import TaskSpark
+
+        spark = TaskSpark(task, java)
+        spark.begin()
         from actors.task.foreground import run_in_foreground
 
         return run_in_foreground(task, spark, err, exit_on_error=exit_on_error)
@@ -184,15 +193,13 @@ def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
         return FAILED if code is None else code
 
 
-def _begin_spark(task: Task) -> TaskSpark:
-    """Start Spark, which nobody waits for yet. Raises MissingProgramError."""
+def _begin_java(task: Task) -> StartedJava | None:
+    """Start the Java of a local Spark before anything else. Raises MissingProgramError."""
     from actors.task.programs import check_java
-    from actors.task.spark import TaskSpark
+    from replicator.pipeline.direct_launch import begin_java
 
     check_java()
-    spark = TaskSpark(task)
-    spark.begin()
-    return spark
+    return begin_java(task.spark.master, task.spark.conf)
 
 
 OfSource = Annotated[str, typer.Option(help="The source; else any.")]

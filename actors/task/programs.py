@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from replicator.pipeline import session
+from replicator.pipeline import java_home
 
 
 class MissingProgramError(Exception):
@@ -14,11 +14,11 @@ class MissingProgramError(Exception):
 def check_java() -> None:
     """See whether Spark finds its Java. Raises MissingProgramError."""
     try:
-        java_home = session.find_java_home()
-    except session.JavaMissingError as error:
+        home = java_home.find_java_home()
+    except java_home.JavaMissingError as error:
         raise MissingProgramError(str(error)) from error
-    if not Path(java_home, "bin", "java").is_file():
+    if not Path(home, "bin", "java").is_file():
         raise MissingProgramError(
-            f"JAVA_HOME is {java_home}, where no bin/java is: set it to the folder of Java 17 or "
+            f"JAVA_HOME is {home}, where no bin/java is: set it to the folder of Java 17 or "
             "21, or unset it to have an installed one found"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 
 import anyio
@@ -14,7 +15,11 @@ from actors.faults import FatalError, TransientError
 from actors.task.opening import Opening
 from config.models import Task
 from replicator.pipeline.cluster import ClusterError, is_local
+from replicator.pipeline.direct_launch import StartedJava
 from replicator.pipeline.session import begin_tasks, close_spark, ready, spark_context
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes may keep others waiting while Spark starts."""
 
 _SPARK_FAILED = (PySparkException, Py4JError, OSError)
 """What is raised where Spark does not start."""
@@ -24,8 +29,10 @@ class TaskSpark:
     """At most one application at a time. One that does not start is a fault of the settings the
     first time, and something that passes later."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, java: StartedJava | None = None) -> None:
+        """``java`` was started for it, where Spark is one of this host."""
         self._task = task
+        self._java = java
         self._context: SparkContext | None = None
         self._had_context = False
         self._begun: Opening[SparkContext] | None = None
@@ -72,11 +79,19 @@ class TaskSpark:
 
     def _open(self) -> SparkContext:
         spark = self._task.spark
-        return spark_context(spark.master, spark.conf, self._task.name)
+        java, self._java = self._java, None
+        return spark_context(spark.master, spark.conf, self._task.name, java)
 
     def _open_busy(self) -> SparkContext:
-        context = self._open()
-        begin_tasks(context)
+        # Spark is started by hundreds of questions and answers. Meanwhile others load modules: of
+        # the interpreter's lock they let go after this long only, and Java would wait as often.
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            context = self._open()
+            begin_tasks(context)
+        finally:
+            sys.setswitchinterval(usual)
         return context
 
     def _open_ready(self) -> SparkContext:

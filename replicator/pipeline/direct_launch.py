@@ -10,27 +10,27 @@ Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``Jav
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-from py4j.java_gateway import JavaGateway
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
-from pyspark.serializers import UTF8Deserializer, read_int
+from typing import BinaryIO
 
 from replicator.pipeline.class_archive import SPARK
+from replicator.pipeline.early_daemon import EarlyDaemon
+from replicator.pipeline.hand_over import VARIABLE
+from replicator.pipeline.java_home import find_java_home
+from replicator.pipeline.java_options import driver_memory, driver_options
+from replicator.pipeline.spark_folder import make_folder
 
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 """Ends at the end of its input, and so with this process."""
-
-_LOOK_SECONDS = 0.01
-"""Between two looks whether Java has written down where it listens: it takes a second or so."""
 
 _OPENED = (
     *(
@@ -95,6 +95,21 @@ _SET_BY_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 """Variables that it leaves in this process, whose Spark may be started anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartedJava:
+    """A Java that is starting, and ends with this process.
+
+    ``folder`` is the session's, ``output`` what it says, its Python workers too. Into the file
+    ``told`` it writes where it listens.
+    """
+
+    process: subprocess.Popen[bytes]
+    folder: str
+    output: BinaryIO
+    told: Path
+    workers: EarlyDaemon | None
+
+
 def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
     """Whether nothing is set that `spark-submit` alone obeys.
 
@@ -115,6 +130,19 @@ def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str
     )
 
 
+def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
+    """Start Java while all that Spark needs of Python is still to be loaded; None where
+    `spark-submit` is to do it.
+
+    The caller begins its ``workers``. Raises JavaMissingError, OSError.
+    """
+    if not goes_directly(master, conf, os.environ):
+        return None
+    python = conf.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable))
+    ours = python == sys.executable and "spark.python.daemon.module" not in conf
+    return start_java(conf, early_workers=ours)
+
+
 def java_command(java_home: str, memory: str, options: str) -> list[str]:
     """The command line of the Java that Spark runs in. ``options`` as a shell reads them."""
     first = sorted((SPARK / "jars").glob("slf4j-api-*.jar"))
@@ -131,32 +159,53 @@ def java_command(java_home: str, memory: str, options: str) -> list[str]:
     ]
 
 
-def launch(command: list[str], folder: str, output: int) -> JavaGateway:
-    """Start Java; ``output`` is the descriptor that it writes to.
+def start_java(conf: Mapping[str, str], *, early_workers: bool = False) -> StartedJava:
+    """Start the Java of a local Spark. ``conf`` as for `goes_directly`.
 
-    ``folder`` is private. Raises PySparkException where it ends at once, OSError without Java.
+    ``early_workers``: there is to be a process ready for its Python workers, which the caller
+    begins. Raises JavaMissingError, OSError.
     """
+    java_home = find_java_home()
+    folder = make_folder()
+    share_modules()
     told = Path(folder, "gateway")
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        env=_environment(told),
-        # Ctrl-C is for this process, which ends Java when it is done.
-        preexec_fn=_ignore_interrupts,
-    )
-    while not told.exists():
-        if process.poll() is not None:
-            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
-        time.sleep(_LOOK_SECONDS)
-    with told.open("rb") as written:
-        port = read_int(written)  # type: ignore[no-untyped-call]
-        secret = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]
-    told.unlink()
-    gateway = _connected(port, secret)
-    gateway.proc = process
-    return gateway
+    workers = _early_daemon(folder) if early_workers else None
+    environment = _environment(told)
+    if workers is not None:
+        environment[VARIABLE] = folder
+    read, write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            java_command(java_home, driver_memory(conf), driver_options(java_home, conf, folder)),
+            stdin=subprocess.PIPE,
+            stdout=write,
+            stderr=write,
+            env=environment,
+            pass_fds=[] if workers is None else [workers.lifeline],
+            # Ctrl-C is for this process, which ends Java when it is done.
+            preexec_fn=_ignore_interrupts,
+        )
+    finally:
+        os.close(write)
+    # Before the folder is removed: without it, a Java that is still starting would not end.
+    atexit.register(process.kill)
+    return StartedJava(process, folder, os.fdopen(read, "rb"), told, workers)
+
+
+def share_modules() -> None:
+    """Let workers on this machine find our modules where this process found them."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
+
+
+def _early_daemon(folder: str) -> EarlyDaemon | None:
+    try:
+        return EarlyDaemon(folder)
+    except OSError:
+        # Spark starts one of its own.
+        return None
 
 
 def _environment(told: Path) -> dict[str, str]:
@@ -176,14 +225,3 @@ def _environment(told: Path) -> dict[str, str]:
 
 def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _connected(port: int, secret: str) -> JavaGateway:
-    """PySpark's connection to a Java that runs: it looks for these variables."""
-    given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-    os.environ.update(given)
-    try:
-        return launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        for name in given:
-            del os.environ[name]

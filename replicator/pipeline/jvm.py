@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from socketserver import BaseServer
 from typing import BinaryIO
 
@@ -17,38 +18,75 @@ import structlog
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
+
+from replicator.pipeline.direct_launch import StartedJava
+
+LOOK_SECONDS = 0.01
+"""Between two looks whether Java has written down where it listens: it takes a second or so."""
+
+_OF_NUMPY = (NumpyArrayConverter, NumpyScalarConverter)
 
 _ALWAYS_SAID = ("WARNING: Using incubator modules:",)
 """What every JVM says that Spark starts, and means nothing to anybody."""
 
 
-def start_jvm(launch: Callable[[int], JavaGateway]) -> None:
-    """Start the JVM for Spark, unless this process has one already.
+def start_jvm(settings: Mapping[str, str]) -> None:
+    """Have Spark's own scripts start the JVM, with these settings.
 
-    ``launch`` is given the descriptor that the JVM is to write to. Raises PySparkException where it
-    ends at once, and OSError.
+    Raises PySparkException where it ends at once.
     """
-    if SparkContext._gateway is not None:
-        return
-    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
-        server.handle_error = _log_lost_worker  # type: ignore[method-assign, assignment]
-    read, write = os.pipe()
-    output = os.fdopen(read, "rb")
-    try:
-        threading.Thread(target=_log_lines, args=(output,), daemon=True).start()
-        gateway = launch(write)
-    finally:
-        os.close(write)
-    SparkContext._ensure_initialized(gateway=gateway)
-
-
-def launch_by_spark(settings: Mapping[str, str], output: int) -> JavaGateway:
-    """Have Spark's own scripts start the JVM, with these settings. Raises as `start_jvm` does."""
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)
-    return launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+    read, write = os.pipe()
+    _log_output(os.fdopen(read, "rb"))
+    try:
+        gateway = launch_gateway(conf, {"stdout": write, "stderr": write})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(write)
+    _use(gateway)
+
+
+def adopt_jvm(java: StartedJava) -> None:
+    """Wait for a JVM that was started before, and use it. Raises as `start_jvm` does."""
+    _log_output(java.output)
+    while not java.told.exists():
+        if java.process.poll() is not None:
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        time.sleep(LOOK_SECONDS)
+    with java.told.open("rb") as written:
+        port = read_int(written)  # type: ignore[no-untyped-call]
+        secret = UTF8Deserializer().loads(written)  # type: ignore[no-untyped-call]
+    java.told.unlink()
+    # PySpark connects to a Java that runs where it finds these variables.
+    given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update(given)
+    try:
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for name in given:
+            del os.environ[name]
+    gateway.proc = java.process
+    _use(gateway)
+
+
+def _use(gateway: JavaGateway) -> None:
+    # PySpark's converters of numpy's values load pandas and tools for tests with the first value
+    # that Java is given, whatever it is: half a second. It is given none of numpy's.
+    client = gateway._gateway_client
+    client.converters = [c for c in client.converters if not isinstance(c, _OF_NUMPY)]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _log_output(output: BinaryIO) -> None:
+    """Have what the JVM says logged, and what Python says of the connections to it."""
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = _log_lost_worker  # type: ignore[method-assign, assignment]
+    threading.Thread(target=_log_lines, args=(output,), daemon=True).start()
 
 
 def _log_lost_worker(server: BaseServer, request: object, client: object) -> None:

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from replicator.pipeline.class_archive import SPARK, archive_of, classes_of, option
+from replicator.pipeline.java_home import find_java_home
 from replicator.pipeline.session import (
     JVM_PATIENCE,
     close_spark,
-    find_java_home,
     ready,
     spark_context,
 )

@@ -8,8 +8,7 @@ import shlex
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -18,7 +17,6 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
-from replicator.pipeline.class_archive import sharing
 from replicator.pipeline.cluster import (
     cluster_settings,
     cut_off,
@@ -27,97 +25,55 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
-from replicator.pipeline.direct_launch import goes_directly, java_command, launch
+from replicator.pipeline.direct_launch import (
+    StartedJava,
+    goes_directly,
+    share_modules,
+    start_java,
+)
+from replicator.pipeline.java_home import find_java_home
+from replicator.pipeline.java_options import JAVA_OPTIONS, driver_memory, driver_options
 from replicator.pipeline.living_job import LivingJob, living_job, make_room
 from replicator.pipeline.part_work import work_on
 from replicator.pipeline.spark_folder import make_folder
 
-JAVA_VERSIONS = (17, 21)
-"""The Java versions that Spark 4 runs on, the preferred one first."""
-
 JVM_PATIENCE = 10.0
 """Seconds that a stopped JVM may take to end."""
-
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-"""Java starts Python processes and watches them, and moves few bytes between them: what its second
-compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
-for jstat are sampled twenty times a second, also when nothing is to be done."""
-
-_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-"""An option that chooses how Java collects garbage. There is little of it in the driver's, so what
-counts is what a collector takes to start, and when nothing is to be done: least is one thread."""
 
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
 
-_JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
-_LOGGING = """
-rootLogger.level = error
-# The level that Spark compares with the root's, to announce the difference on stderr.
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-# Of an exception the first line: whoever called Spark gets the whole.
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
-"""
 
-
-class JavaMissingError(Exception):
-    """No Java that Spark runs on was found; says which package has one."""
-
-
-def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> SparkContext:
+def spark_context(
+    master: str, conf: Mapping[str, str], task_name: str, java: StartedJava | None = None
+) -> SparkContext:
     """Start Spark, or return the application that runs already in this process.
 
-    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. On a cluster, our
-    package is shipped to the executors. Raises JavaMissingError,
-    `replicator.pipeline.cluster.ClusterError`, and what Spark raises.
+    ``master`` is Spark's master URL; ``conf`` goes over the settings made here. ``java`` was
+    started for it, where that was possible. On a cluster, our package is shipped to the executors.
+    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises.
     """
+    if SparkContext._active_spark_context is not None:
+        return SparkContext._active_spark_context
     os.environ["JAVA_HOME"] = java_home = find_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in conf:
         # Of the settings, PySpark itself looks at this one only in spark-submit.
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    folder = make_folder()
-    java_options = _java_options(java_home, conf, folder)
-    directly = goes_directly(master, conf, os.environ)
-    secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
-    settings = {**_defaults(folder), **conf}
-    if not directly:
-        settings = {name: value for name, value in settings.items() if name not in secret}
-        # The JVM reads these when it starts, before there is a session to configure.
-        os.environ["PYSPARK_SUBMIT_ARGS"] = (
-            f"--driver-memory {_memory(conf)}"
-            f" --driver-java-options {shlex.quote(java_options)}"
-            f" {_secret_file(secret, folder) if secret else ''} pyspark-shell"
-        )
-    if not is_local(master):
-        settings.update(cluster_settings(conf, _JAVA_OPTIONS))
-    else:
-        _share_modules()
-        settings.setdefault("spark.driver.host", "127.0.0.1")
-        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
-        # Here a shuffle goes through a local file: packing it costs more than it saves.
-        settings.setdefault("spark.shuffle.compress", "false")
-        # Beyond this, a failed task of a local master ends the job at once.
-        match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
-        if match:
-            master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
-    settings |= {"spark.master": master, "spark.app.name": f"replicator {task_name}"}
+    if java is None and goes_directly(master, conf, os.environ):
+        java = start_java(conf)
+    folder = make_folder() if java is None else java.folder
+    settings = _settings(master, conf, folder) | {"spark.app.name": f"replicator {task_name}"}
     # Here, since executors import this module, too, and have not what the log needs.
-    from replicator.pipeline.jvm import launch_by_spark, start_jvm
+    from replicator.pipeline.jvm import adopt_jvm, start_jvm
 
-    if directly:
-        launched = partial(launch, java_command(java_home, _memory(conf), java_options), folder)
-    else:
-        launched = partial(launch_by_spark, settings)
     try:
-        start_jvm(launched)
+        if java is not None:
+            adopt_jvm(java)
+        else:
+            settings = _submitted(settings, conf, driver_options(java_home, conf, folder), folder)
+            start_jvm(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
         # With this, what Python functions raise in executors is raised here as what it is. PySpark
         # does so by itself where Spark SQL is used.
@@ -130,6 +86,40 @@ def spark_context(master: str, conf: Mapping[str, str], task_name: str) -> Spark
         _forget_jvm()
         raise told from None
     return spark
+
+
+def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, str]:
+    """All settings of the application."""
+    settings = {**_defaults(folder), **conf}
+    if not is_local(master):
+        settings.update(cluster_settings(conf, JAVA_OPTIONS))
+    else:
+        share_modules()
+        settings.setdefault("spark.driver.host", "127.0.0.1")
+        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        # Here a shuffle goes through a local file: packing it costs more than it saves.
+        settings.setdefault("spark.shuffle.compress", "false")
+        # Beyond this, a failed task of a local master ends the job at once.
+        match = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
+        if match:
+            master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
+    return settings | {"spark.master": master}
+
+
+def _submitted(
+    settings: Mapping[str, str], conf: Mapping[str, str], java_options: str, folder: str
+) -> dict[str, str]:
+    """Tell `spark-submit` what the JVM reads when it starts, before there is a session.
+
+    The settings that are left: those with secrets are in a file.
+    """
+    secret = {name: value for name, value in conf.items() if _SECRET.search(name)}
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        f"--driver-memory {driver_memory(conf)}"
+        f" --driver-java-options {shlex.quote(java_options)}"
+        f" {_secret_file(secret, folder) if secret else ''} pyspark-shell"
+    )
+    return {name: value for name, value in settings.items() if name not in secret}
 
 
 def ready(spark: SparkContext) -> SparkContext:
@@ -210,53 +200,6 @@ def warm_up(spark: SparkContext) -> None:
     begin_tasks(spark).await_tasks()
 
 
-def find_java_home() -> str:
-    """JAVA_HOME if it is set, else the folder of an installed Java that Spark runs on.
-
-    Raises JavaMissingError.
-    """
-    given = os.environ.get("JAVA_HOME")
-    if given:
-        return given
-    for version in JAVA_VERSIONS:
-        for folder in _java_folders():
-            if re.search(rf"(^|\D){version}(\D|$)", folder.name):
-                return str(folder)
-    raise JavaMissingError(
-        "Spark needs Java 17 or 21, and none was found: install the package"
-        " openjdk-17-jre-headless (apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
-        " to the folder of one that is installed elsewhere"
-    )
-
-
-def _java_folders() -> Iterator[Path]:
-    for parent in map(Path, _JVM_FOLDERS):
-        if parent.is_dir():
-            for folder in sorted(parent.iterdir()):
-                for home in (folder, folder / "Contents" / "Home"):
-                    if (home / "bin" / "java").exists():
-                        yield home
-
-
-def _memory(conf: Mapping[str, str]) -> str:
-    return conf.get("spark.driver.memory", "1g")
-
-
-def _java_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
-    """The options of the driver's Java, as a shell reads them."""
-    logging = Path(folder, "log4j2.properties")
-    logging.write_text(_LOGGING)
-    wanted = conf.get("spark.driver.extraJavaOptions", "")
-    return (
-        f"-Dlog4j2.configurationFile={logging.as_uri()} {_JAVA_OPTIONS}"
-        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
-        f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
-        # Java refuses to be given two.
-        f" {'' if _COLLECTOR.search(wanted) else '-XX:+UseSerialGC'}"
-        f" {sharing(java_home)} {wanted}"
-    )
-
-
 def _secret_file(settings: Mapping[str, str], folder: str) -> str:
     """The arguments that name a private file with settings.
 
@@ -270,14 +213,6 @@ def _secret_file(settings: Mapping[str, str], folder: str) -> str:
     path.touch(mode=0o600)
     path.write_text("\n".join(lines), encoding="utf-8")
     return f"--properties-file {shlex.quote(str(path))} --load-spark-defaults"
-
-
-def _share_modules() -> None:
-    """Let workers on this machine find our modules where this process found them."""
-    root = str(Path(__file__).resolve().parents[2])
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if root not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
 
 
 def _spark_conf(settings: Mapping[str, str]) -> SparkConf:

@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from, with our modules loaded beforehand.
 
 Spark ends workers that were idle for a minute; a new one is then ready at once. Named by
-``spark.python.daemon.module``.
+``spark.python.daemon.module``. Where the driver has begun such a process, Spark is given that one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import contextlib
 import gc
 import os
 import sys
+
+from replicator.pipeline.hand_over import hand_over
 
 
 def without_packed(paths: list[str], spark: str) -> list[str]:
@@ -29,27 +31,37 @@ def without_packed(paths: list[str], spark: str) -> list[str]:
     ]
 
 
-if __name__ == "__main__":
-    sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
-
-from pyspark.daemon import manager  # noqa: E402  (from the right place)
-
-OLDEST_PYTHON = (3, 11)
-
-if sys.version_info >= OLDEST_PYTHON:
-    # A package that this machine lacks, or a Python that is too old, is told by a job that asks
-    # for it (`replicator.pipeline.cluster`): without this process there could be none.
-    with contextlib.suppress(ImportError):
-        # Loaded here, so that forked workers have them.
-        import replicator.pipeline.job
-        import replicator.pipeline.living_task  # noqa: F401
-
 ALLOCATIONS_BETWEEN_COLLECTIONS = 500_000
 """The rows of a batch are many small objects without cycles. Looking through them for garbage
 every 700 of them took as long as the net effect itself."""
 
-if __name__ == "__main__":
+OLDEST_PYTHON = (3, 11)
+
+
+def load() -> None:
+    """Load what forked workers are to have."""
+    import pyspark.daemon
+    import pyspark.worker  # noqa: F401
+
+    if sys.version_info >= OLDEST_PYTHON:
+        # A package that this machine lacks, or a Python that is too old, is told by a job that asks
+        # for it (`replicator.pipeline.cluster`): without this process there could be none.
+        with contextlib.suppress(ImportError):
+            import replicator.pipeline.job
+            import replicator.pipeline.living_task  # noqa: F401
+
+
+def manage() -> None:
+    """Fork workers for Spark, until it closes the standard input."""
+    from pyspark.daemon import manager
+
     # What is loaded now lives as long as the workers: never look at it for garbage again.
     gc.freeze()
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
     manager()
+
+
+if __name__ == "__main__" and not hand_over(os.environ):
+    sys.path[:] = without_packed(sys.path, os.environ.get("SPARK_HOME", ""))
+    load()
+    manage()

@@ -70,7 +70,7 @@ def test_everything_goes_away_once(shards: Shards, tmp_path: Path) -> None:
         for process in found:
             os.kill(process, signal.SIGKILL)
         until_copied(task, rows := copied(task).rows + 200)
-        (jvm,) = [p for p, command in task.descendants().items() if "SparkSubmit" in command]
+        (jvm,) = [p for p, command in task.descendants().items() if "/bin/java" in command]
         os.kill(jvm, signal.SIGKILL)
         task.until_logged("task.restart")
         until_copied(task, rows := rows + 200)

@@ -207,7 +207,7 @@ def test_a_spark_job_fails(running: LongTask) -> None:
 def test_the_jvm_of_spark_is_killed(running: LongTask) -> None:
     task = running.task
     restarts = running.logged("task.restart")
-    (jvm,) = [p for p, command in task.descendants().items() if "SparkSubmit" in command]
+    (jvm,) = [p for p, command in task.descendants().items() if "/bin/java" in command]
     with running.shards.changing():
         time.sleep(0.5)
         os.kill(jvm, signal.SIGKILL)

@@ -104,6 +104,10 @@ def test_a_start_that_is_interrupted_does_not_wait_for_spark(
         def starts_spark() -> bool:
             return any(e.get("step") == "spark" for e in task.events())
 
+        task.until(lambda: bool(java_of(task)), "Java")
+        [java] = java_of(task)
+        # So it is not there when it is waited for.
+        os.kill(java, signal.SIGSTOP)
         task.until(starts_spark, "the start of Spark")
         begun = time.monotonic()
         task.process.send_signal(signal.SIGINT)
@@ -111,8 +115,50 @@ def test_a_start_that_is_interrupted_does_not_wait_for_spark(
         took = time.monotonic() - begun
         assert "task.running" not in {e["event"] for e in events(task)}
         task.until_alone()
-        # Spark takes several seconds, and the look whether the process has ended a moment.
         assert took < 3 + LOOK_SECONDS, took
+
+
+def begun_by_the_driver(task: TaskProcess) -> list[int]:
+    """The process that Python workers are to be forked from."""
+    return [p for p, command in task.descendants().items() if "begun by the driver" in command]
+
+
+def java_of(task: TaskProcess) -> list[int]:
+    """The Java of Spark."""
+    return [p for p, command in task.descendants().items() if "/bin/java" in command]
+
+
+@pytest.mark.parametrize("whom", ["driver", "java"])
+def test_a_start_that_is_killed_leaves_no_process_behind(
+    whom: str, shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    with run(write_task(tmp_path, shards.task()), tmp_path, runtime) as task:
+        task.until(lambda: bool(begun_by_the_driver(task)), "the process for Python workers")
+        [java] = java_of(task)
+        [waiting] = begun_by_the_driver(task)
+        if whom == "java":
+            os.kill(java, signal.SIGKILL)
+            task.until(lambda: waiting not in task.descendants(), "the end of what waits for Java")
+        task.process.kill()
+        task.process.wait()
+        task.until_alone()
+
+
+def test_a_start_goes_on_where_the_process_for_python_workers_is_killed(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    shards.change(rows=60)
+    with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime) as task:
+        task.until(lambda: bool(begun_by_the_driver(task)), "the process for Python workers")
+        [waiting] = begun_by_the_driver(task)
+        os.kill(waiting, signal.SIGKILL)
+        task.until_applied(shards.database, shards.sources)
+        shards.assert_equal()
+        assert begun_by_the_driver(task) == []
+        task.process.send_signal(signal.SIGTERM)
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+        assert [e for e in events(task) if e["level"] == "error"] == []
 
 
 def test_a_start_that_fails_says_in_its_log_what_to_do(

@@ -11,7 +11,7 @@ import pytest
 
 from replicator.pipeline import class_archive
 from replicator.pipeline.class_archive import archive_of, classes_of, sharing
-from replicator.pipeline.session import find_java_home
+from replicator.pipeline.java_home import find_java_home
 
 START_SPARK = """
 from pathlib import Path

@@ -360,12 +360,12 @@ def test_check_says_that_a_task_starts_whose_shards_share_keys(
 
 
 def test_a_machine_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from replicator.pipeline import session
+    from replicator.pipeline import java_home
 
     def missing() -> str:
-        raise session.JavaMissingError("install openjdk")
+        raise java_home.JavaMissingError("install openjdk")
 
-    monkeypatch.setattr(session, "find_java_home", missing)
+    monkeypatch.setattr(java_home, "find_java_home", missing)
     code, _, err = invoke("run", task_file)
     assert code == 1
     assert "install openjdk" in err

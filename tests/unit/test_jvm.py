@@ -16,12 +16,13 @@ from replicator.pipeline import jvm
 def test_a_connection_of_the_jvm_that_breaks_off_goes_into_the_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def no_gateway(output: int) -> NoReturn:
+    def no_gateway(*arguments: object) -> NoReturn:
         raise OSError("no JVM")
 
     monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(jvm, "launch_gateway", no_gateway)
     with pytest.raises(OSError, match="no JVM"):
-        jvm.start_jvm(no_gateway)
+        jvm.start_jvm({})
     with (
         AccumulatorTCPServer(("127.0.0.1", 0), None, "secret") as server,  # type: ignore[arg-type]
         capture_logs() as logs,

@@ -45,7 +45,7 @@ def started_by(monkeypatch: pytest.MonkeyPatch, *results: SparkContext | Excepti
     """Have Spark start or fail, one time after the other; the masters that it was started for."""
     left, masters = list(results), []
 
-    def start(master: str, conf: object, name: str) -> SparkContext:
+    def start(master: str, conf: object, name: str, java: object) -> SparkContext:
         masters.append(master)
         result = left.pop(0)
         if isinstance(result, Exception):
@@ -56,23 +56,28 @@ def started_by(monkeypatch: pytest.MonkeyPatch, *results: SparkContext | Excepti
     return masters
 
 
-def test_what_starts_spark_loads_nothing_that_decodes_rows() -> None:
+def imported_by(*modules: str) -> set[str]:
+    """The packages that are loaded with these modules."""
     told = subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "importtime",
-            "-c",
-            "import actors.task.spark, actors.task.programs",
-        ],
+        [sys.executable, "-X", "importtime", "-c", f"import {', '.join(modules)}"],
         cwd=Path(cli.__file__).parent,
         capture_output=True,
         text=True,
         check=True,
     ).stderr
-    imported = set(re.findall(r"\| +(\w+)$", told, re.MULTILINE))
+    return set(re.findall(r"\| +(\w+)$", told, re.MULTILINE))
+
+
+def test_what_starts_spark_loads_nothing_that_decodes_rows() -> None:
+    imported = imported_by("actors.task.spark", "actors.task.programs")
     assert "pyspark" in imported
     assert imported & {"numba", "numpy", "pandas", "pyarrow", "aiomysql"} == set()
+
+
+def test_what_starts_java_loads_nothing_of_spark() -> None:
+    imported = imported_by("actors.task.programs", "replicator.pipeline.direct_launch")
+    assert "replicator" in imported
+    assert imported & {"pyspark", "py4j", "numba", "numpy", "pandas", "aiomysql"} == set()
 
 
 async def test_what_was_begun_is_what_is_waited_for(
