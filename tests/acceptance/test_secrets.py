@@ -74,12 +74,10 @@ def told(task: TaskProcess, name: str, file: Path) -> Iterator[tuple[str, str]]:
 
 
 def processes(task: TaskProcess) -> Iterator[tuple[str, str]]:
-    """The words and the environment of what the task has started; of itself, the words."""
-    words = Path(f"/proc/{task.process.pid}/cmdline")
-    yield str(words), words.read_text("utf-8", "replace")
+    """The words and the environment of the task and of what it has started."""
     children = task.descendants()
     assert children
-    for child in children:
+    for child in (task.process.pid, *children):
         for file in (Path(f"/proc/{child}/cmdline"), Path(f"/proc/{child}/environ")):
             try:
                 yield str(file), file.read_text("utf-8", "replace")
