@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 from actors.faults import FatalError
 from replicator.binlog.position import BinlogPosition
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import MetaStore
-from replicator.mysql.names import Member
+from replicator.mysql.names import Member, TableName
 from replicator.schema.registry import SchemaRegistry
 
 EVERYTHING = 1 << 62
@@ -23,6 +23,7 @@ async def hand_over(
     registry: SchemaRegistry,
     sources: Collection[str],
     always: Collection[str],
+    blocked: Set[TableName],
     *,
     copies_on: bool,
 ) -> dict[str, int]:
@@ -30,8 +31,9 @@ async def hand_over(
 
     A chunk is newer than the position that the binlog is read from: what lies between may be on
     the target already. Where rows are not told apart by a key, the place that the shard was read
-    at goes into the registry. ``always`` names the sources that are in safe mode for ever;
-    ``copies_on``: what is still to be copied will be. Raises FatalError where it would not.
+    at goes into the registry. ``always`` names the sources that are in safe mode for ever,
+    ``blocked`` the targets that nothing is written to; ``copies_on``: what is still to be copied
+    will be. Raises FatalError where it would not.
     """
     store = CopyStore(meta)
     found = await store.copies()
@@ -52,7 +54,7 @@ async def hand_over(
                     " again: the copy goes on where it was ended",
                 ),
             )
-        if postponed:
+        if postponed - blocked:
             until.setdefault(source, UNTIL_COPIED)
         elif copy.end is not None:
             until.setdefault(source, BinlogPosition(*copy.end).key)

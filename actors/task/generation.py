@@ -166,7 +166,12 @@ class Generation:
             safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
             copies_on = task.task_mode != "incremental"
             safe_until = await hand_over(
-                resources.meta, resources.registry, starts, safe, copies_on=copies_on
+                resources.meta,
+                resources.registry,
+                starts,
+                safe,
+                resources.blocked.targets,
+                copies_on=copies_on,
             )
             moved = MovedRows(resources, starts, safe_until)
             await moved.look_up()

@@ -175,13 +175,14 @@ class SchemaRegistry:
         found = CopyState.COPIED if since is None else noted[since]
         return self.copying(found.member, found.at) if isinstance(found, _Inherited) else found
 
-    def postponed_in(self, source: str) -> bool:
-        """Whether members that a source had at the start are still to be copied."""
-        return any(
-            noted.get(0, CopyState.COPIED) is not CopyState.COPIED
+    def postponed_in(self, source: str) -> set[TableName]:
+        """The targets of members that a source had at the start and that are still to be copied."""
+        return {
+            self._targets[self._target_of[member]]
             for member, noted in self._copying.items()
             if self._members[member].source == source
-        )
+            and noted.get(0, CopyState.COPIED) is not CopyState.COPIED
+        }
 
     @property
     def leaves_out(self) -> bool:

@@ -256,7 +256,7 @@ async def copied_but(merging: Merging, keyless: bool) -> None:
     """Three targets, the first of which can't be copied: it is blocked now."""
     merging.mode = "all"
     merging.create("x", "(id INT, v VARCHAR(9))" if keyless else COLUMNS, shards=2)
-    merging.create("y", COLUMNS)
+    merging.create("y", COLUMNS, shards=2)
     merging.create("z", "(n INT)")
     merging.do("INSERT INTO x_1 VALUES (1, 'a')", "INSERT INTO x_2 VALUES (1, 'b'), (2, 'c')")
     merging.do("INSERT INTO y_1 VALUES (1, 'a')", "INSERT INTO z_1 VALUES (1), (1)")
@@ -323,6 +323,18 @@ async def test_what_a_target_misses_of_its_copy_may_change_its_structure_meanwhi
         with anyio.fail_after(PATIENCE):
             while generation.copy is None or generation.copy.progress.figures().state != "finished":
                 await anyio.sleep(LOOK_SECONDS)
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_others_are_strict_while_the_copy_of_a_blocked_target_waits(merging: Merging) -> None:
+    await copied_but(merging, keyless=False)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("INSERT INTO y_1 VALUES (2, 'b')")
+        await until_only(merging, "x")
+    merging.do("INSERT INTO y_1 VALUES (70, 'a')", "INSERT INTO y_2 VALUES (70, 'b')")
+    found = await fault(merging)
+    assert (found.event, found.scope) == ("rows.duplicate", target(merging, "y"))
 
 
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
