@@ -57,6 +57,7 @@ def manage() -> None:
 
     # What is loaded now lives as long as the workers: never look at it for garbage again.
     gc.freeze()
+    gc.enable()
     gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
     manager()
 
