@@ -18,7 +18,10 @@ COLUMNS = "(id INT PRIMARY KEY, a INT)"
 
 
 class ManyTargets:
-    """Table `t` of every source goes to target `t`, whatever its name; all are in one schema."""
+    """Table `t` of every source goes to target `t`, whatever its name; all are in one schema.
+
+    ``columns``: of all tables, or of each.
+    """
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class ManyTargets:
         *,
         tables: Iterable[str],
         mode: str,
-        columns: str = COLUMNS,
+        columns: str | Mapping[str, str] = COLUMNS,
         **more: Any,
     ) -> None:
         self.sources = dict(sources)
@@ -37,7 +40,10 @@ class ManyTargets:
         self.name = database
         self.folder = folder
         self.tables = tuple(tables)
-        create = [f"CREATE TABLE {quote(table)} {columns}" for table in self.tables]
+        create = [
+            f"CREATE TABLE {quote(table)} {columns if isinstance(columns, str) else columns[table]}"
+            for table in self.tables
+        ]
         for server in (*self.sources.values(), target):
             server.execute(f"CREATE DATABASE {database}")
             server.execute(*create, database=database)
