@@ -299,16 +299,29 @@ class SourceReader(Actor[Never]):
             if segment.rows:
                 # Apart from the statement: when that is refused, they are applied all the same.
                 await self._deal_step(NOTHING, segment, segment.rows, complete=False)
-            steps = self._steps(segment, statement, doubt)
-            named = self._statements.online.unsaved or any(step.effects for step in steps)
-            if named and statement.gtid:
-                source = self.settings.source
-                await self._statement_gtids.put(source, statement.transaction, statement.gtid)
+            steps = await self._named_steps(segment, statement, doubt)
             await self._statements.online.save()
             for step in steps:
                 last = step is steps[-1]
                 await self._deal_step(step, segment, {}, complete=segment.complete and last)
         self._note(segment)
+
+    async def _named_steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
+        """The steps; whatever is saved of the statement from here on, its GTID is saved before."""
+        try:
+            steps = self._steps(segment, statement, doubt)
+        except FatalError:
+            # The operator may answer it.
+            await self._save_gtid(statement)
+            raise
+        if self._statements.online.unsaved or any(step.effects for step in steps):
+            await self._save_gtid(statement)
+        return steps
+
+    async def _save_gtid(self, statement: Statement) -> None:
+        if statement.gtid:
+            places = statement.transaction, statement.position.key
+            await self._statement_gtids.put(self.settings.source, places, statement.gtid)
 
     def _steps(self, segment: Segment, statement: Statement, doubt: str) -> list[Step]:
         try:

@@ -9,6 +9,7 @@ transaction under the lease; after that it is as if that server had always been 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -28,6 +29,7 @@ from replicator.binlog.gtid_places import GtidPlaces, Sought, find_places
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import CopyStore
+from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.meta import GROUP_TABLE, Checkpoint, MetaStore
 from replicator.downstream.moved_places import (
@@ -134,7 +136,8 @@ class _Move:
             raise self._takeover.no_gtids()
         marks = await marked_places(self._meta, self._source, saved)
         sets = self._sets(marks)
-        gtids = await self._statements({mark.place for mark in marks})
+        answers = await self._answers()
+        gtids = await self._statements({mark.place for mark in marks}, answers)
         mariadb, later = not self._server.server_uuid, (*sets.values(), *gtids.values())
         has = await shortfall(upstream, self._checkpoint.gtid, later, mariadb=mariadb)
         if has.coming:
@@ -156,7 +159,7 @@ class _Move:
             {place: found.boundaries[gtid] for place, gtid in sets.items()},
         )
         note = partial(note_takeover, number=len(left) + 1, logged=has.logged)
-        await self._save(moves, found.position, note)
+        await self._save(moves, found.position, answers, note)
         log.info(
             "source.failed-over",
             source=self._source,
@@ -202,11 +205,18 @@ class _Move:
                 )
         return sets
 
-    async def _statements(self, marked: set[Place]) -> dict[int, str]:
+    async def _answers(self) -> list[DdlOverride]:
+        """What the operator has answered to statements behind the saved position."""
+        answers = await DdlOverrideStore(self._meta).load()
+        saved = self._position.key
+        return [a for a in answers if a.source == self._source and a.key >= saved]
+
+    async def _statements(self, marked: set[Place], answers: list[DdlOverride]) -> dict[int, str]:
         """The GTIDs of the statements behind the saved position that something is saved of."""
         saved = self._position.key
         known = await StatementGtidStore(self._meta).load(self._source)
         named = await named_places(self._meta, self._source, saved)
+        named.update(answer.key for answer in answers if answer.key in known)
 
         def note(place: Place) -> Place:
             if place not in marked and place.transaction >= saved:
@@ -249,12 +259,20 @@ class _Move:
         return found
 
     async def _save(
-        self, moves: MovedPlaces, position: SourcePosition, note: Callable[..., Awaitable[None]]
+        self,
+        moves: MovedPlaces,
+        position: SourcePosition,
+        answers: list[DdlOverride],
+        note: Callable[..., Awaitable[None]],
     ) -> None:
+        moved = [_moved(answer, moves, position.binlog) for answer in answers]
         try:
             groups, decisions = await self._texts(moves.place, moves.before)
             async with self._meta.saving() as transaction:
                 await move_places(transaction, self._meta, self._source, moves)
+                await DdlOverrideStore(self._meta).replace(
+                    transaction, self._source, filter(None, moved)
+                )
                 await move_texts(
                     transaction,
                     self._meta.table(GROUP_TABLE),
@@ -280,6 +298,15 @@ class _Move:
         except UnknownPlaceError as error:
             raise self._takeover.unknown(str(error)) from error
         reach(CrashPoint.FAILOVER_SAVED)
+        for answer, now in zip(answers, moved, strict=True):
+            if now is None:
+                log.warning(
+                    "ddl.override-forgotten",
+                    source=self._source,
+                    position=f"{answer.file}:{answer.offset}",
+                    action=answer.action.value,
+                    given=answer.statements,
+                )
 
     async def _texts(self, move: Move, back: Move) -> tuple[list[_Text], list[_Text]]:
         """The states of groups and the decisions that name places of the source, moved."""
@@ -300,6 +327,17 @@ class _Move:
                 for *key, text, owner in decisions
             ],
         )
+
+
+def _moved(override: DdlOverride, moves: MovedPlaces, now: BinlogPosition) -> DdlOverride | None:
+    """An override where its statement stands in the new binlog, in which the saved position is
+    ``now``; None where that is not known."""
+    try:
+        key = moves.key(override.key)
+    except UnknownPlaceError:
+        return None
+    at = now.with_key(key)
+    return replace(override, file=at.file, offset=at.offset, key=key)
 
 
 _Text = tuple[tuple[object, ...], str]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.connection import Transaction
 from replicator.schema.overridden_effects import OverrideAction
 
 DDL_OVERRIDE_TABLE = MetaTable(
@@ -55,18 +57,29 @@ class DdlOverrideStore:
     async def put(self, override: DdlOverride) -> None:
         """Save an override, in place of another one for the same position."""
         async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, binlog_file, binlog_offset, position_key,"
-                " action, statements) VALUES (%s, %s, %s, %s, %s, %s)",
-                (
-                    override.source,
-                    override.file,
-                    override.offset,
-                    override.key,
-                    override.action.value,
-                    json.dumps(override.statements, ensure_ascii=False),
-                ),
-            )
+            await self._put(transaction, override)
+
+    async def replace(
+        self, transaction: Transaction, source: str, overrides: Iterable[DdlOverride]
+    ) -> None:
+        """Save these in place of all overrides of a source."""
+        await transaction.fetch(f"DELETE FROM {self._table} WHERE source = %s", (source,))
+        for override in overrides:
+            await self._put(transaction, override)
+
+    async def _put(self, transaction: Transaction, override: DdlOverride) -> None:
+        await transaction.fetch(
+            f"REPLACE INTO {self._table} (source, binlog_file, binlog_offset, position_key,"
+            " action, statements) VALUES (%s, %s, %s, %s, %s, %s)",
+            (
+                override.source,
+                override.file,
+                override.offset,
+                override.key,
+                override.action.value,
+                json.dumps(override.statements, ensure_ascii=False),
+            ),
+        )
 
     async def forget(self, source: str, before: int) -> None:
         """Remove the overrides of a source for positions before this key: they will not be read."""

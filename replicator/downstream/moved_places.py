@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.chunks import COPY_TABLE
-from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, MEMBER_TABLE, MetaStore
 from replicator.downstream.meta_table import MetaTable
@@ -140,17 +139,15 @@ async def move_places(
 ) -> None:
     """Rewrite the columns of a source; texts that hold places are the caller's.
 
-    What the operator has answered to statements behind the saved position is forgotten, and so are
-    structures told for what stands there: both are asked for again.
+    Structures that were told for what stands behind the saved position are forgotten: they are
+    asked for again.
     """
-    await transaction.fetch(
-        f"DELETE FROM {meta.table(DDL_OVERRIDE_TABLE)} WHERE source = %s", (source,)
-    )
     await transaction.fetch(
         f"DELETE FROM {meta.table(TOLD_STRUCTURE_TABLE)} WHERE source = %s AND since >= %s",
         (source, moves.saved),
     )
-    kept = (*moves.statements, 0)
+    # Of a statement one place is left, where its event group begins.
+    kept = (*{now: former for former, now in moves.statements.items()}.values(), 0)
     await transaction.fetch(
         f"DELETE FROM {meta.table(STATEMENT_GTID_TABLE)} WHERE source = %s"
         f" AND place NOT IN ({', '.join(['%s'] * len(kept))})",

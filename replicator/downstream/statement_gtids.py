@@ -1,11 +1,14 @@
 """The GTIDs of the statements behind the saved position, in a meta table.
 
 Decisions, records of DDL and what is known of online schema changes name statements by their places
-in the binlog. When another server takes over, its binlog is asked by these GTIDs where they stand
-there. So each is saved before anything that names its statement.
+in the binlog, the operator's answers also by those of their own events. When another server takes
+over, its binlog is asked by these GTIDs where they stand there. So each is saved before anything
+that names its statement.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_table import MetaTable
@@ -18,7 +21,8 @@ STATEMENT_GTID_TABLE = MetaTable(
 
 
 class StatementGtidStore:
-    """Reads and writes them; places are keys of where the statements' event groups begin."""
+    """Reads and writes them; places are keys of where the statements' event groups begin, and of
+    where their own events do."""
 
     def __init__(self, meta: MetaStore) -> None:
         self._meta = meta
@@ -31,13 +35,14 @@ class StatementGtidStore:
         )
         return {int(place): gtid for place, gtid in rows}
 
-    async def put(self, source: str, place: int, gtid: str) -> None:
-        """Save one, again where the statement is read again."""
+    async def put(self, source: str, places: Iterable[int], gtid: str) -> None:
+        """Save one under several places, again where the statement is read again."""
         async with self._meta.saving() as transaction:
-            await transaction.fetch(
-                f"REPLACE INTO {self._table} (source, place, gtid) VALUES (%s, %s, %s)",
-                (source, place, gtid),
-            )
+            for place in places:
+                await transaction.fetch(
+                    f"REPLACE INTO {self._table} (source, place, gtid) VALUES (%s, %s, %s)",
+                    (source, place, gtid),
+                )
 
     async def forget(self, source: str, place: int) -> None:
         """Remove those of statements before a place."""

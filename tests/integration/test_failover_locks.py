@@ -5,6 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.task.operator_commands import give_override
+from actors.task_setup import address_of
+from replicator.downstream.holder import this_process
+from replicator.downstream.lease import Lease
+from replicator.mysql.connection import Connection
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
@@ -105,6 +110,42 @@ async def test_a_lock_that_is_decided_is_executed_after_its_source_has_failed_ov
             tables = [(server, f"{db}.{table}") for server, table in shards.values()]
             while rows_of(it.target, f"{db}.t") != union_of(tables):
                 await anyio.sleep(LOOK_SECONDS)
+
+
+@pytest.mark.slow
+async def test_what_the_operator_has_answered_holds_on_the_other_server(
+    failing_over: FailingOver,
+) -> None:
+    """For a statement of an open lock, which is read again there."""
+    it = failing_over(MariaDBServer)
+    pair, db = it.pair, it.database
+    pair.primary.execute(f"CREATE TABLE {db}.t2 {KEYED}")
+    it.values["mysql-instances"][0]["meta"] = {"binlog-gtid": pair.executed(pair.primary)}
+    it.values["shard-mode"] = "pessimistic"
+    cascade = "FOREIGN KEY (n) REFERENCES t1 (id) ON DELETE CASCADE"
+
+    async def ask() -> None:
+        async with running(it.task, it.spark):
+            pair.primary.execute(f"ALTER TABLE t1 ADD INDEX i (n), ADD {cascade}", database=db)
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        fault = await fault_of(ask())
+    assert fault.ddl_event is not None
+    lease = Lease(it.task.meta_schema, it.task.name, this_process())
+    target = Connection(address_of(it.task.target_database))
+    await lease.begin(target)
+    target.close()
+    arguments = {"action": "replace", "statements": [f"ALTER TABLE {db}.t1 ADD INDEX i (n)"]}
+    reply = await give_override(it.task, lease, [fault.ddl_event], lambda: None, arguments)
+    assert reply.ok, reply.error
+    for number in (-1, -2):
+        new = it.fail_over()
+        new.execute(f"INSERT INTO t2 VALUES ({number}, 1)", database=db)
+        async with running(it.task, it.spark):
+            await until_row(it, number)
+        it.rebuild()
+    assert it.target.execute(f"SELECT COUNT(*) FROM {db}_meta.{db}_ddl_override") == ((1,),)
 
 
 @pytest.mark.slow
