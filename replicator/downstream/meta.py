@@ -245,7 +245,7 @@ class MetaStore:
             gtid=gtid,
             server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
             landmark=Landmark(*landmark) if landmark[0] is not None else None,
-            prepared=tuple(prepared.split()),
+            prepared=tuple(prepared.split("\n")) if prepared else (),
             members=tuple(_member(source, row) for row in members),
             low_watermarks=tuple(low_watermarks.items()),
             high_watermarks=tuple(high_watermarks.items()),
@@ -344,7 +344,7 @@ class MetaStore:
                 self.shard_mode,
                 checkpoint.open_items,
                 *(astuple(checkpoint.landmark) if checkpoint.landmark else (None,) * 4),
-                " ".join(checkpoint.prepared),
+                "\n".join(checkpoint.prepared),
             ),
         )
         now = checkpoint.state

@@ -63,7 +63,7 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         low_watermarks=((TARGET, watermark),),
         groups=((TARGET, "a group"),),
         landmark=Landmark("bin.000001", offset - 50, 1_700_000_000, 2**32 - 1),
-        prepared=("bin.000001:4", "bin.000001:70"),
+        prepared=("a bin.000001:4", "a bin.000001:70"),
         high_watermarks=((TARGET, watermark),),
     )
 

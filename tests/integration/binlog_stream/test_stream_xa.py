@@ -11,7 +11,9 @@ from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.xa import UnknownTransactionError
+from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
 from tests.support.binlog_streams import (
     EVERY_ROW,
     INSERTS,
@@ -236,3 +238,26 @@ def test_compressed_transactions(shard: DatabaseServer, database_name: str, tag:
     assert tables_of(read(shard, start, database_name)) == expected
     at = replace(middle, prepared=(start.binlog,))
     assert tables_of(read(shard, at, database_name)) == expected
+
+
+def test_compressed_events_and_a_name_of_full_length(
+    start_server: StartServer, database_name: str
+) -> None:
+    shortest = {"log_bin_compress": "1", "log_bin_compress_min_len": "10"}
+    server = start_server(MariaDBServer, {**shortest, "log_bin": "a log"})
+    server.execute(
+        f"CREATE DATABASE {database_name}",
+        f"CREATE TABLE {database_name}.t (id INT PRIMARY KEY, v TEXT)",
+    )
+    start = here(server)
+    names = [f"X'{'fe' * 64}',X'{'00' * 64}',5", f"X'{'27' * 64}',X'{'00' * 63}01',0"]
+    for number, name in enumerate(names):
+        insert = f"INSERT INTO t VALUES ({number}, REPEAT('x', 1000))"
+        server.execute(*xa(name, insert), database=database_name)
+    middle = here(server)
+    server.execute(f"XA COMMIT {names[0]}", f"XA ROLLBACK {names[1]}")
+    segments = read(server, start, database_name)
+    assert tables_of(segments) == ["t"]
+    assert segments[-1].end.prepared == ()
+    at = replace(middle, prepared=(start.binlog,))
+    assert tables_of(read(server, at, database_name)) == ["t"]
