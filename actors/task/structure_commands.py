@@ -207,7 +207,8 @@ def _entry(saved: _Saved, member: Member, since: int) -> dict[str, object]:
         "target": str(registry.target_name(registry.target_of(number))),
         "provenance": held.provenance.value,
         "doubt": held.doubt,
-        "since": str(position.with_key(since)) if position and since else "",
+        # Of a server that another one took over from, places are below zero.
+        "since": str(position.with_key(since)) if position and since > 0 else "",
         "create": held.structure.create_sql if held.structure else None,
     }
 

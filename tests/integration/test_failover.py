@@ -5,6 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from actors.task.structure_commands import list_structures
+from replicator.downstream.holder import this_process
+from replicator.downstream.lease import Lease
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
@@ -37,6 +40,12 @@ async def test_a_task_goes_on_with_the_replica_and_back_again(
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": new})
         it.assert_equal(new)
+        assert generation.running is not None
+        lease = Lease(it.task.meta_schema, it.task.name, this_process())
+        told = await list_structures(it.task, lease, generation.running.registry, None, {})
+        places = [entry["since"] for entry in told.body["structures"]]
+        assert "" in places, "a place of the former server's binlog is none any more"
+        assert "-" not in "".join(places)
         new.execute(f"ALTER TABLE {db}.bag ADD c INT DEFAULT 4")
         await caught_up(generation, {"a": new})
         it.assert_equal(new)
