@@ -64,7 +64,7 @@ async def needs_locks(connection: Connection) -> bool:
     if not await connection.fetch("SHOW STATUS LIKE 'binlog_snapshot_file'"):
         return True
     ((_, commits),) = await connection.fetch("SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
-    return int(commits) > 0 or bool(await connection.fetch("XA RECOVER"))
+    return int(commits) > 0
 
 
 async def check_locking(source: SourceToCheck, names: Sequence[TableName]) -> list[CheckResult]:

@@ -102,7 +102,7 @@ class SourceStream(BlockingSession):
         tells = bool(self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_file'"))
         commits = self._xa_commits() if tells else 0
         # One whose commit began before that is among these until it has ended.
-        prepared = self.rows(b"XA RECOVER") if tells else ()
+        prepared = self.rows(b"XA RECOVER") if commits else ()
         self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
         if not tells:
             return None
@@ -113,7 +113,7 @@ class SourceStream(BlockingSession):
         return SnapshotPlace(file, int(found["binlog_snapshot_position"]), exact) if file else None
 
     def _xa_commits(self) -> int:
-        """How many statements XA COMMIT the server has begun."""
+        """How many statements XA COMMIT the server has begun since it was started."""
         ((_, count),) = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
         return int(_text(count))
 
