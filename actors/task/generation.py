@@ -5,7 +5,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import anyio
@@ -24,7 +24,7 @@ from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
 from actors.task.postponed import copy_due
-from actors.task.source_start import load_start, load_stopped
+from actors.task.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
@@ -163,17 +163,7 @@ class Generation:
                 source: await load_stopped(source, resources.registry, resources.meta)
                 for source in sorted(resources.blocked.sources)
             }
-            safe = {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode}
-            copies_on = task.task_mode != "incremental"
-            safe_until = await hand_over(
-                resources.meta,
-                resources.registry,
-                starts,
-                safe,
-                resources.blocked.targets,
-                copies_on=copies_on,
-            )
-            moved = MovedRows(resources, starts, safe_until)
+            moved = MovedRows(resources, starts, await _safe_until(resources, starts))
             await moved.look_up()
             if (spark := await self._spark_unless(stop)) is None:
                 return False
@@ -290,3 +280,15 @@ def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:
         return probe_load_data(session, schema)
     finally:
         session.close()
+
+
+async def _safe_until(resources: Resources, starts: Mapping[str, SourceStart]) -> dict[str, int]:
+    task = resources.task
+    return await hand_over(
+        resources.meta,
+        resources.registry,
+        starts,
+        {i.source_id for i in task.mysql_instances if task.syncer_of(i).safe_mode},
+        resources.blocked.targets,
+        copies_on=task.task_mode != "incremental",
+    )
