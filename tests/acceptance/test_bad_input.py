@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import cli
 from actors.task.spark import TaskSpark
+from replicator.pipeline import direct_launch
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -47,8 +48,10 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_spark_before_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A process has one Spark. What is refused here would end that of the tests which follow.
+    # A process has one Spark. What is refused here would end that of the tests which follow. And
+    # where workers begin as a fork of the process, that would be one of these tests.
     monkeypatch.setattr(TaskSpark, "begin", lambda _: None)
+    monkeypatch.setattr(direct_launch, "begin_java", lambda *_: None)
 
 
 def run(path: Path, *options: str) -> tuple[int, str]:
