@@ -43,6 +43,8 @@ _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _SEND_ANNOTATE_ROWS: Final = 2
 _REPORTED_NAME: Final = b"replicator"
+_PACKET_HEADER: Final = 4
+_ERROR_PACKET: Final = b"\xff"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _ZERO_POSITIONS_SINCE = (11, 4)
 """From this MariaDB version on, events inside transactions may carry no end position."""
@@ -216,10 +218,14 @@ class BinlogConnection:
         self._check_identity(info)
         gtid = self._start.gtid or ("" if self._bare else self._ask_gtid(info))
         self._negotiate(info)
-        self._register()
+        # A MySQL forgets who registered when the dump ends. Where none is asked for, that one stays
+        # for ever, as a replica whose session is gone: 5.6 looks into it for SHOW SLAVE HOSTS, and
+        # crashes. So both are on their way at once.
+        requests = _packet(*self._registration()) + _packet(*self._dump_request(info))
         with self._asking:
             self._refuse_closed()
-            self._request_dump(info)
+            self._connection._write_bytes(requests)
+        self._read_answer()
         self._socket = self._connection._sock
         self._socket.setblocking(False)
         return info, gtid
@@ -286,15 +292,13 @@ class BinlogConnection:
             self._query("SET @slave_gtid_strict_mode = 0")
             self._query("SET @slave_gtid_ignore_duplicates = 0")
 
-    def _register(self) -> None:
-        """Show up in SHOW REPLICA HOSTS."""
+    def _registration(self) -> tuple[int, bytes]:
+        """The command with which we show up in SHOW REPLICA HOSTS."""
         body = struct.pack("<IB", self._server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
         # No user, no password, port 0; rank and the id of the source are not used by servers.
-        body += struct.pack("<BBHII", 0, 0, 0, 0, 0)
-        self._connection._execute_command(_COM_REGISTER_SLAVE, body)
-        self._connection._read_packet()
+        return _COM_REGISTER_SLAVE, body + struct.pack("<BBHII", 0, 0, 0, 0, 0)
 
-    def _request_dump(self, info: ServerInfo) -> None:
+    def _dump_request(self, info: ServerInfo) -> tuple[int, bytes]:
         if isinstance(self._start, SourcePosition):
             file, offset = self._start.binlog.file.encode(), self._start.binlog.offset
         else:
@@ -303,9 +307,7 @@ class BinlogConnection:
             gtids = MySQLGtids(self._start.gtid).encode()
             # No flags: 4, which old manuals name, is what replicas send now that know no tags.
             head = struct.pack("<HIIQ", 0, self._server_id, 0, offset)
-            body = head + struct.pack("<I", len(gtids)) + gtids
-            self._connection._execute_command(_COM_BINLOG_DUMP_GTID, body)
-            return
+            return _COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids
         if offset >= 1 << 32:
             raise BinlogError(
                 f"{self._request.start} lies beyond 4 GiB, which the protocol can't ask for. "
@@ -314,8 +316,24 @@ class BinlogConnection:
         zero_positions = info.flavor is Flavor.MARIADB and info.version >= _ZERO_POSITIONS_SINCE
         # Without end positions the sizes of all events are summed up, so none may be left out.
         flags = _SEND_ANNOTATE_ROWS if zero_positions else 0
-        body = struct.pack("<IHI", offset, flags, self._server_id) + file
-        self._connection._execute_command(_COM_BINLOG_DUMP, body)
+        return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._server_id) + file
+
+    def _read_answer(self) -> None:
+        """Read what the server says to the registration, and nothing of the stream behind it."""
+        stream = self._connection._sock
+        stream.settimeout(self._timeout)
+        body = self._read(stream, int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little"))
+        if body.startswith(_ERROR_PACKET):
+            pymysql.err.raise_mysql_exception(body)
+
+    def _read(self, stream: socket.socket, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            more = stream.recv(size - len(found))
+            if not more:
+                raise StreamLostError(f"{self._address} closed the connection.")
+            found += more
+        return found
 
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> tuple[tuple[Any, ...], ...]:
         with self._connection.cursor() as cursor:
@@ -349,3 +367,8 @@ class BinlogConnection:
         if not files:
             return "It has no binlogs."
         return f"It has {files[0][0]} to {files[-1][0]} (up to position {files[-1][1]})."
+
+
+def _packet(command: int, body: bytes) -> bytes:
+    """A command as it is sent: three bytes for its size, the number of the packet, then these."""
+    return (len(body) + 1).to_bytes(3, "little") + bytes((0, command)) + body

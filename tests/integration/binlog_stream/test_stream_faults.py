@@ -7,6 +7,7 @@ import threading
 from itertools import pairwise
 from typing import Any
 
+import pymysql
 import pytest
 
 from replicator.binlog.connection import SourceAddress
@@ -17,6 +18,7 @@ from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
 from tests.conftest import StartServer
@@ -108,7 +110,7 @@ def test_a_stream_closed_while_it_opens_leaves_its_successor_alone(
             limits=SegmentLimits(),
         )
         # As if it was closed, and the successor opened, just before this one asks.
-        monkeypatch.setattr(late._connection, "_register", late.close)
+        monkeypatch.setattr(late._connection, "_negotiate", lambda _: late.close())
         with pytest.raises(StreamLostError, match="closed"):
             late.open()
         source.execute(f"CREATE TABLE {database_name}.t (a INT)")
@@ -171,6 +173,36 @@ def test_a_start_beyond_the_end_is_refused(source: DatabaseServer, database_name
         pytest.raises(PurgedError, match="position"),
     ):
         stream.read_segment()
+
+
+def test_a_stream_that_is_not_asked_for_is_no_replica_at_the_source(
+    start_server: StartServer,
+) -> None:
+    # MySQL 5.6 would look for its session, which is gone, in SHOW SLAVE HOSTS, and may crash.
+    server = start_server(MySQL56Server)
+    start = here(server)
+    beyond = SourcePosition(BinlogPosition(start.binlog.file, 1 << 32))
+    with pytest.raises(BinlogError, match="beyond 4 GiB"), following(server, beyond, "any"):
+        pass
+    assert server.execute("SHOW SLAVE HOSTS") == ()
+
+
+def test_a_source_gets_the_request_for_the_binlog_with_the_registration(
+    source: DatabaseServer, database_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+    write = pymysql.Connection._write_bytes
+
+    def noting(connection: Any, data: bytes) -> None:
+        sent.append(data)
+        write(connection, data)
+
+    monkeypatch.setattr(pymysql.Connection, "_write_bytes", noting)
+    with following(source, here(source), database_name):
+        pass
+    [registering] = [data for data in sent if data[4] == 0x15]
+    behind = int.from_bytes(registering[:3], "little") + 4
+    assert registering[behind + 4] in (0x12, 0x1E)
 
 
 def test_another_replica_with_the_same_server_id(
