@@ -191,13 +191,14 @@ def test_a_source_gets_the_request_for_the_binlog_with_the_registration(
     source: DatabaseServer, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[bytes] = []
-    write = pymysql.Connection._write_bytes
+    kind: Any = pymysql.Connection
+    write = kind._write_bytes
 
     def noting(connection: Any, data: bytes) -> None:
         sent.append(data)
         write(connection, data)
 
-    monkeypatch.setattr(pymysql.Connection, "_write_bytes", noting)
+    monkeypatch.setattr(kind, "_write_bytes", noting)
     with following(source, here(source), database_name):
         pass
     [registering] = [data for data in sent if data[4] == 0x15]
