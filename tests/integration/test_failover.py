@@ -13,7 +13,6 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
 from tests.support.failover import FailingOver
 from tests.support.running import PATIENCE, caught_up, fault_of, running
-from tests.support.task_files import start_of
 
 PAIRS = [MySQLServer, MariaDBServer]
 KEYED = "(id INT PRIMARY KEY, n INT)"
@@ -152,12 +151,7 @@ async def test_a_task_that_began_at_a_file_and_position_fails_over(
     """And a task that was not to be followed by GTID when it began."""
     it = failing_over(kind)
     pair = it.pair
-    it.values["mysql-instances"][0]["meta"] = start_of(pair.primary)
-    it.values["sources"][0]["enable-gtid"] = False
-    async with running(it.task, it.spark) as generation:
-        it.write(pair.primary)
-        await caught_up(generation, {"a": pair.primary})
-    it.values["sources"][0]["enable-gtid"] = True
+    await it.follow_by_position()
     async with running(it.task, it.spark) as generation:
         await caught_up(generation, {"a": pair.primary})
     it.write(pair.primary)

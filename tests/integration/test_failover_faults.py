@@ -14,7 +14,6 @@ from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.failover import KEYED, FailingOver
 from tests.support.running import PATIENCE, caught_up, generation_of, running
 from tests.support.tables import rows_of, union_of
-from tests.support.task_files import start_of
 
 
 @pytest.mark.slow
@@ -25,21 +24,17 @@ async def test_a_replica_that_is_behind_is_waited_for_while_other_sources_go_on(
     it = failing_over(kind)
     pair, db = it.pair, it.database
     it.add_source("b", mariadb_source, f"CREATE TABLE t2 {KEYED}")
-    pair.until_replicated()
-    with pair.replica.connect() as locking:
-        locking.cursor().execute(f"LOCK TABLES {db}.t1 WRITE")
-        async with running(it.task, it.spark) as generation:
-            it.write(pair.primary)
-            await caught_up(generation, {"a": pair.primary})
-        it.line.switch(pair.replica.port)
-        async with running(it.task, it.spark) as generation:
-            assert generation.running is not None
-            assert "lacks" in generation.running.away["a"]
-            mariadb_source.execute(f"INSERT INTO {db}.t2 VALUES (-1, 1)")
-            await caught_up(generation, {"b": mariadb_source})
-            locking.cursor().execute("UNLOCK TABLES")
-            with anyio.fail_after(PATIENCE):
-                await generation.away.one_is_back()
+    async with (
+        it.taken_over_by_one_behind() as locking,
+        running(it.task, it.spark) as generation,
+    ):
+        assert generation.running is not None
+        assert "lacks" in generation.running.away["a"]
+        mariadb_source.execute(f"INSERT INTO {db}.t2 VALUES (-1, 1)")
+        await caught_up(generation, {"b": mariadb_source})
+        locking.execute("UNLOCK TABLES")
+        with anyio.fail_after(PATIENCE):
+            await generation.away.one_is_back()
     pair.promote()
     it.write(pair.replica)
     async with running(it.task, it.spark) as generation:
@@ -53,14 +48,7 @@ async def test_a_source_that_is_behind_and_the_only_one_is_waited_for(
     failing_over: FailingOver,
 ) -> None:
     it = failing_over(MariaDBServer)
-    pair, db = it.pair, it.database
-    pair.until_replicated()
-    with pair.replica.connect() as locking:
-        locking.cursor().execute(f"LOCK TABLES {db}.t1 WRITE")
-        async with running(it.task, it.spark) as generation:
-            it.write(pair.primary)
-            await caught_up(generation, {"a": pair.primary})
-        it.line.switch(pair.replica.port)
+    async with it.taken_over_by_one_behind():
         with anyio.fail_after(PATIENCE), pytest.raises(DatabaseUnavailableError, match="lacks"):
             await generation_of(it.task, it.spark).run(anyio.Event(), anyio.Event())
 
@@ -100,12 +88,7 @@ async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
     """They are learned on the former server, where that is back."""
     it = failing_over(MySQLServer)
     pair = it.pair
-    it.values["mysql-instances"][0]["meta"] = start_of(pair.primary)
-    it.values["sources"][0]["enable-gtid"] = False
-    async with running(it.task, it.spark) as generation:
-        it.write(pair.primary)
-        await caught_up(generation, {"a": pair.primary})
-    it.values["sources"][0]["enable-gtid"] = True
+    await it.follow_by_position()
     pair.until_replicated()
     it.line.switch(pair.replica.port)
     fault = await it.until_fault()

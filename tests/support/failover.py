@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
+from pymysql.cursors import Cursor
 from pyspark import SparkContext
 
 import config
@@ -16,7 +17,7 @@ from actors.faults import FatalError
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.support.faulty_line import FaultyLine, faulty_line
 from tests.support.replication import ReplicatedPair
-from tests.support.running import PATIENCE, fault_of, running
+from tests.support.running import PATIENCE, caught_up, fault_of, running
 from tests.support.tables import rows_of
 from tests.support.task_files import endpoint, load, start_of, task_dict
 
@@ -84,6 +85,27 @@ class Estate:
         pair.primary.start()
         pair.follow(pair.primary, pair.replica)
         pair.primary, pair.replica = pair.replica, pair.primary
+
+    async def follow_by_position(self) -> None:
+        """Follow the primary by file and position, with GTIDs wanted only from then on."""
+        self.values["mysql-instances"][0]["meta"] = start_of(self.pair.primary)
+        self.values["sources"][0]["enable-gtid"] = False
+        async with running(self.task, self.spark) as generation:
+            self.write(self.pair.primary)
+            await caught_up(generation, {"a": self.pair.primary})
+        self.values["sources"][0]["enable-gtid"] = True
+
+    @asynccontextmanager
+    async def taken_over_by_one_behind(self) -> AsyncIterator[Cursor]:
+        """The replica has the address, and not what the task has read: UNLOCK TABLES lets it."""
+        self.pair.until_replicated()
+        with self.pair.replica.connect() as locking, locking.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {self.database}.t1 WRITE")
+            async with running(self.task, self.spark) as generation:
+                self.write(self.pair.primary)
+                await caught_up(generation, {"a": self.pair.primary})
+            self.line.switch(self.pair.replica.port)
+            yield cursor
 
     async def until_fault(self) -> FatalError:
         async def run() -> None:
