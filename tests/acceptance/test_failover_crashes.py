@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 
 import pymysql.err
@@ -28,7 +29,8 @@ from tests.support.shards import Shards
 from tests.support.task_files import write_task
 
 ROUNDS = int(os.environ.get("REPLICATOR_TEST_FAILOVERS", "2"))
-"""How often each pair fails over, forth and back; the task is killed at as many of the steps."""
+"""How often each pair fails over, forth and back; the task is killed at one step after the other,
+from the first one again where there are fewer."""
 
 POINTS = [
     CrashPoint.BUCKET_COMMITTED,
@@ -176,12 +178,12 @@ def test_while_the_task_is_killed(
     tmp_path: Path,
 ) -> None:
     with failing(kind, start_server, target_server, database_name, tmp_path) as (it, path):
-        for point in POINTS[:ROUNDS]:
+        for number, point in enumerate(islice(cycle(POINTS), ROUNDS)):
             taking_over = point in (CrashPoint.FAILOVER_OPEN, CrashPoint.FAILOVER_SAVED)
             count = 1 if taking_over or point.value.startswith("ddl") else 3
             env = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
             with task_process(path, tmp_path, env=env) as task:
-                if point is POINTS[0]:
+                if number == 0:
                     # A new task takes the structures that it finds: none may change meanwhile.
                     task.until_logged("task.running")
                 it.shards.alter()
@@ -217,7 +219,7 @@ def test_while_a_lock_is_resolved(
             it.shards.change()
             it.until_reached(task)
             stop(task, database_name)
-        for number, point in enumerate(LOCK_POINTS[:ROUNDS]):
+        for number, point in enumerate(islice(cycle(LOCK_POINTS), ROUNDS)):
             column = f"ADD x{number} INT DEFAULT {number}"
             with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": point.value}) as task:
                 add_row(it, 0, number)
