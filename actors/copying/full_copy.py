@@ -43,6 +43,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.connection import Connection
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import CopySettings
 from replicator.pipeline.copy_plan import Rival
@@ -174,7 +175,8 @@ class FullCopy:
         targets = await make_targets(
             self._task, self._setups, self._registry, members, begun, copied
         )
-        jobs = self._jobs(rivals, targets, frozenset(positions))
+        servers = {s: start.server for s, start in starts.items() if start.server}
+        jobs = self._jobs(rivals, targets, frozenset(positions), servers)
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
             if self._follow:
@@ -208,10 +210,11 @@ class FullCopy:
         rivals: Mapping[TableName, Sequence[Rival]],
         targets: Mapping[TableName, tuple[int, Table]],
         followed: frozenset[str],
+        servers: Mapping[str, ServerIdentity],
     ) -> CopyJobs:
         return CopyJobs(
             self._spark,
-            replace(self._settings, followed=followed),
+            replace(self._settings, followed=followed, servers=servers),
             self._meta,
             {name: table for name, (_, table) in targets.items()},
             rivals,
@@ -295,7 +298,7 @@ class FullCopy:
         if start.position and start.server and self._task.task_mode == "all":
             ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
             statements = CopyStatements(setup, start.server, start.position, ghosts)
-        stream = PatientStream(source, setup.address, self.progress)
+        stream = PatientStream(source, setup.address, start.server, self.progress)
         strict = self._settings.on_duplicate[source] is OnDuplicate.ERROR
         plans = ShardPlans(setup, targets, statements, stream, (rivals if strict else None) or {})
         followed = start.position is not None

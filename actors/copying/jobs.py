@@ -13,7 +13,7 @@ from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import MOST_KEYS
@@ -96,6 +96,8 @@ class CopyJobs:
                     now = [await replanned(c) if c.copy.member == of else c for c in left]
                     left = [chunk for chunk in now if chunk is not None]
                     continue
+                if failed.outcome is CopyOutcome.OTHER_SERVER:
+                    raise other_server_in_copy(failed.chunk.copy.source, failed.message)
                 if failed.outcome is not CopyOutcome.UNREACHABLE:
                     raise await self._fault(failed)
                 trouble = failed.message
@@ -189,6 +191,22 @@ class CopyJobs:
             )
         except (MySQLError, OSError):
             return []
+
+
+def other_server_in_copy(source: str, message: str) -> FatalError:
+    """The fault that another server answers while a source is copied."""
+    return FatalError(
+        "source.failover-in-copy",
+        f"source {source}: {message}",
+        where=f"source {source}",
+        scope=of_source(source),
+        ways_out=(
+            f"point source {source} at the former server again, then `replicator resume`: the copy"
+            " goes on where it was",
+            "to go on with another server: copy the tables anew (`replicator stop`, empty the"
+            " targets, `replicator run --remove-meta`)",
+        ),
+    )
 
 
 def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:

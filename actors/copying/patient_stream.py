@@ -10,9 +10,12 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
+from actors.copying.jobs import other_server_in_copy
 from actors.copying.progress import CopyProgress
+from replicator.binlog.errors import OtherServerError
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode, error_code, is_unavailable
+from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.source_stream import SourceStream
 
 Result = TypeVar("Result")
@@ -24,11 +27,21 @@ log = structlog.get_logger()
 
 
 class PatientStream:
-    """One connection to a source, for one question at a time; opened when it is needed."""
+    """One connection to a source, for one question at a time; opened when it is needed.
 
-    def __init__(self, source: str, address: DatabaseAddress, progress: CopyProgress) -> None:
+    ``server``: the one that must answer, where it is known.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        address: DatabaseAddress,
+        server: ServerIdentity | None,
+        progress: CopyProgress,
+    ) -> None:
         self._source = source
         self._address = address
+        self._server = server
         self._progress = progress
         self._stream: SourceStream | None = None
         self._lock = anyio.Lock()
@@ -40,7 +53,10 @@ class PatientStream:
             self._stream = None
 
     async def run(self, work: Callable[[SourceStream], Result]) -> Result:
-        """Query the source, even if a table stays locked for long. Raises the server's error."""
+        """Query the source, even if a table stays locked for long.
+
+        Raises the server's error; FatalError where another one answers.
+        """
         waits = False
         while True:
             try:
@@ -49,6 +65,8 @@ class PatientStream:
             except MySQLError as error:
                 if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
                     raise
+            except OtherServerError as error:
+                raise other_server_in_copy(self._source, str(error)) from error
             else:
                 if waits:
                     self._progress.waiting = ""
@@ -67,7 +85,7 @@ class PatientStream:
             fresh = self._stream is None
             while True:
                 if self._stream is None:
-                    self._stream = SourceStream(self._address)
+                    self._stream = SourceStream(self._address, self._server)
                 try:
                     return work(self._stream)
                 except MySQLError as error:

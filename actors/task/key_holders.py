@@ -12,6 +12,7 @@ from actors.refusals import refusal
 from actors.task.wiring import Resources
 from replicator.downstream.columns import TargetColumn
 from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName, folded
 from replicator.pipeline.changed_shard import ChangedTooMuchError
 from replicator.pipeline.copy_plan import plan_copy
@@ -50,9 +51,15 @@ def key_columns(target: Table) -> list[TargetColumn]:
 
 
 async def holder_of(
-    resources: Resources, member: Member, target: Table, upstream: Connection, applied: int
+    resources: Resources,
+    member: Member,
+    target: Table,
+    upstream: Connection,
+    server: ServerIdentity,
+    applied: int,
 ) -> Holder:
-    """How a shard is read now; ``applied``: the place of its binlog that must be visible.
+    """How a shard is read now; ``applied``: the place of the binlog of ``server`` that must be
+    visible.
 
     Raises NotYetError, FatalError, TransientError or DatabaseUnavailableError.
     """
@@ -75,7 +82,7 @@ async def holder_of(
     except (ExpressionError, PlanError, ChangedTooMuchError) as error:
         raise NotYetError(str(error)) from error
     extracted = tuple((folded(column.name), escape(value)) for column, value in made)
-    return Holder(copy, setup.address, applied, extracted)
+    return Holder(copy, setup.address, server, applied, extracted)
 
 
 def _fingerprint(address: DatabaseAddress, name: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -14,10 +15,12 @@ from actors.faults import FatalError, TransientError, of_target
 from actors.task.key_holders import NotYetError, holder_of, key_columns, shards_of
 from actors.task.wiring import Resources, RunningTask
 from actors.task_setup import address_of
+from replicator.binlog.errors import OtherServerError
 from replicator.downstream.key_lookup import keys_there
 from replicator.downstream.noted_keys import noted_targets
 from replicator.downstream.session import Session
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_holders import Holder, TooOldError
 from replicator.pipeline.moved_rows import OtherKeyError
@@ -31,6 +34,8 @@ then, the next look at the keys settles them."""
 TELL_SECONDS = 60.0
 """Between two records of the log that say the same of a target."""
 
+_PASSING = (MySQLError, OSError, OtherServerError, TransientError, DatabaseUnavailableError)
+
 log = structlog.get_logger()
 
 
@@ -43,12 +48,22 @@ class Noted:
 
 
 class KeySurveys:
-    """Looks at the keys in ``table`` (its quoted name), for one generation of a task."""
+    """Looks at the keys in ``table`` (its quoted name), for one generation of a task.
 
-    def __init__(self, resources: Resources, table: str, running: RunningTask) -> None:
+    ``servers``: by source, the one whose binlog is followed.
+    """
+
+    def __init__(
+        self,
+        resources: Resources,
+        table: str,
+        running: RunningTask,
+        servers: Mapping[str, ServerIdentity],
+    ) -> None:
         self._resources = resources
         self._table = table
         self._running = running
+        self._servers = servers
         self._address = address_of(resources.task.target_database)
         self._told: dict[TableName, tuple[object, float]] = {}
 
@@ -81,7 +96,7 @@ class KeySurveys:
                     missing |= await self._survey(connection, target)
                 except (NotYetError, TooOldError) as error:
                     self._tell_later(target, str(error))
-                except (MySQLError, OSError, TransientError, DatabaseUnavailableError) as error:
+                except _PASSING as error:
                     self._tell_later(target, f"a server says: {error}")
             return Noted(sum((await noted_targets(connection, self._table)).values()), missing)
         finally:
@@ -122,7 +137,8 @@ class KeySurveys:
         upstream = Connection(setup.address)
         try:
             place = read.binlog.key if read else self.saved()[member.source]
-            return await holder_of(self._resources, member, target, upstream, place)
+            server = self._servers[member.source]
+            return await holder_of(self._resources, member, target, upstream, server, place)
         finally:
             upstream.close()
 

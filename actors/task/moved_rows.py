@@ -25,6 +25,7 @@ from actors.task.past_statements import changes_between
 from actors.task.source_start import SourceStart
 from actors.task.wiring import Resources, RunningTask
 from actors.task_setup import address_of
+from replicator.binlog.errors import OtherServerError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import COPY_TABLE
@@ -112,7 +113,9 @@ class MovedRows:
 
         Raises FatalError, OutOfStepError or DatabaseUnavailableError.
         """
-        surveys = KeySurveys(self._resources, self._table, running)
+        surveys = KeySurveys(
+            self._resources, self._table, running, {s: v.server for s, v in self._starts.items()}
+        )
         began, was_behind = time.monotonic(), False
         again = began + REPEAT_SECONDS if self._has_put_back else began
         next_survey = began + SURVEY_SECONDS
@@ -194,7 +197,9 @@ class MovedRows:
             raise NotYetError(f"{member} is changed by a statement that is not executed yet")
         newest = max((w.transaction for w in start.high_watermarks.values()), default=-1)
         applied = max(_applied(start), newest + 1)
-        return await holder_of(self._resources, member, target, seen.upstream, applied)
+        return await holder_of(
+            self._resources, member, target, seen.upstream, start.server, applied
+        )
 
     def _put_back(
         self,
@@ -221,6 +226,8 @@ class MovedRows:
             raise NotYetError(str(error)) from error
         except TooOldError as error:
             raise TransientError(f"{error} shows no row that is as new as its binlog") from error
+        except OtherServerError as error:
+            raise TransientError(str(error)) from error
         except OtherKeyError as error:
             raise unknown_keys(name, error) from error
         except RowRefusedError as error:

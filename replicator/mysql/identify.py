@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from replicator.mysql.connection import Connection
-from replicator.mysql.identity import ServerIdentity
-
-_SQL: Final = (
-    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
-    " ('server_id', 'server_uuid', 'lower_case_table_names')"
-)
+from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
 
 
 async def server_identity(connection: Connection) -> ServerIdentity:
     """Ask a server who it is. Raises DatabaseUnavailableError or the server's own error."""
-    found = {str(name).lower(): str(value) for name, value in await connection.fetch(_SQL)}
-    return ServerIdentity(
-        int(found["server_id"]),
-        found.get("server_uuid", ""),
-        int(found["lower_case_table_names"]) != 0,
-    )
+    return ServerIdentity.told(await connection.fetch(IDENTITY_SQL))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Final
+
+IDENTITY_SQL: Final = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+    " ('server_id', 'server_uuid', 'lower_case_table_names')"
+)
+"""Asks a server who it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,16 @@ class ServerIdentity:
     server_id: int
     server_uuid: str
     folds_names: bool | None = None
+
+    @staticmethod
+    def told(rows: Iterable[tuple[Any, ...]]) -> ServerIdentity:
+        """That of a server that gave these answers, texts, to `IDENTITY_SQL`."""
+        found = {str(name).lower(): str(value) for name, value in rows}
+        return ServerIdentity(
+            int(found["server_id"]),
+            found.get("server_uuid", ""),
+            int(found["lower_case_table_names"]) != 0,
+        )
 
     def is_same(self, other: ServerIdentity) -> bool:
         """Whether both may be of one server: an empty UUID is one that is not known."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
 from pymysql.err import MySQLError
 
-from replicator.binlog.errors import BinlogError
+from replicator.binlog.errors import BinlogError, OtherServerError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunk_records import ReadChunk, lock_chunk, record_chunk
@@ -23,6 +23,7 @@ from replicator.downstream.transaction import OutOfPatienceError, transaction, u
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
+from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.copy_again import OwnRows
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
 from replicator.pipeline.copy_writing import Block, Counter, OnDuplicate, Writing, write_blocks
@@ -58,6 +59,8 @@ class CopyOutcome(StrEnum):
     """A server was away, or other transactions stood in the way, for too long."""
     NO_ROOM = "no-room"
     """A value of a mapped column has no room for the shard's number."""
+    OTHER_SERVER = "other-server"
+    """Another server answers under the source's address than the one that the copy began on."""
     OUT_OF_STEP = "out-of-step"
     """The target does not hold what this run left there: another has taken the task over, or
     commits were lost."""
@@ -69,7 +72,8 @@ class CopySettings:
 
     ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name, ``fence``
     what tells writers of this run from all others. ``followed`` names the sources whose binlog can
-    be followed after the copy.
+    be followed after the copy. ``servers``: by source, the one that rows are read of, as far as it
+    is known.
     ``patience``: seconds for which an executor tries to reach a server that is away.
     ``noted_table``: the quoted name of the table where keys are noted that rows were there of
     (`replicator.downstream.noted_keys`), empty where none need be.
@@ -84,6 +88,7 @@ class CopySettings:
     load_data: bool
     patience: float
     noted_table: str = ""
+    servers: Mapping[str, ServerIdentity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,8 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return ChunkOutcome(
             chunk, CopyOutcome.OUT_OF_STEP, message=str(error), mismatch=error.mismatch
         )
+    except OtherServerError as error:
+        return ChunkOutcome(chunk, CopyOutcome.OTHER_SERVER, message=str(error))
     except BinlogError as error:
         return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
     except OutOfPatienceError as out:
@@ -184,7 +191,8 @@ def _copy(
             session.run(b"COMMIT")
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
-        with source_snapshot(settings.sources[copy.source], copy, positioned) as (stream, read_at):
+        address, server = settings.sources[copy.source], settings.servers.get(copy.source)
+        with source_snapshot(address, copy, positioned, server) as (stream, read_at):
             counter = Counter()
             blocks = counter.counted(converted(copy, _read(stream, chunk)))
             try:
@@ -226,23 +234,27 @@ def _copy(
     )
 
 
-_streams: dict[DatabaseAddress, SourceStream] = {}
+_streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
 
 
 @contextmanager
 def source_snapshot(
-    address: DatabaseAddress, copy: TableCopy, positioned: bool
+    address: DatabaseAddress,
+    copy: TableCopy,
+    positioned: bool,
+    server: ServerIdentity | None = None,
 ) -> Iterator[tuple[SourceStream, int]]:
     """A connection that sees one state of the source, and the position of that state.
 
     The position is 0 unless ``positioned``: only a table whose rows can't be told apart must be
     copied at a known one. There, writers are kept out of the table while the snapshot is taken,
-    or while it is read, where its engine has no snapshots.
+    or while it is read, where its engine has no snapshots. ``server``: the one that must answer.
+    Raises the driver's error and OtherServerError.
     """
-    stream = _streams.pop(address, None) or SourceStream(address)
+    stream = _streams.pop((address, server), None) or SourceStream(address, server)
     try:
         if positioned:
-            read_at = _begin_at_position(stream, address, copy)
+            read_at = _begin_at_position(stream, partial(SourceStream, address, server), copy)
         else:
             stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
             read_at = 0
@@ -253,10 +265,12 @@ def source_snapshot(
     except BaseException:
         stream.close()
         raise
-    _streams[address] = stream
+    _streams[address, server] = stream
 
 
-def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: TableCopy) -> int:
+def _begin_at_position(
+    stream: SourceStream, connect: Callable[[], SourceStream], copy: TableCopy
+) -> int:
     if not copy.transactional:
         # There are no snapshots of it: what is read is what is there by then.
         stream.lock(copy.name, LOCK_SECONDS)
@@ -267,7 +281,7 @@ def _begin_at_position(stream: SourceStream, address: DatabaseAddress, copy: Tab
     stream.run(b"ROLLBACK")
     # Starting a transaction releases a session's own table locks, hence a second one
     # (MySQL manual, "Interaction of Table Locking and Transactions").
-    holder = SourceStream(address)
+    holder = connect()
     try:
         holder.lock(copy.name, LOCK_SECONDS)
         stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")

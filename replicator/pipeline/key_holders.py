@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from replicator.downstream.columns import TargetColumn
 from replicator.downstream.key_lookup import KeyQuery, key_queries
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import folded
 from replicator.pipeline.copy_chunk import check_structure, converted, source_snapshot
 from replicator.pipeline.copy_plan import TableCopy
@@ -26,12 +27,13 @@ class TooOldError(Exception):
 class Holder:
     """A shard to look in: how it is read, and the place (key) of its binlog that was applied.
 
-    ``extracted``: by their folded names, the fields that its rows have in columns of the target
-    which the shard does not have.
+    ``server``: the one that wrote that binlog. ``extracted``: by their folded names, the fields
+    that its rows have in columns of the target which the shard does not have.
     """
 
     copy: TableCopy
     address: DatabaseAddress
+    server: ServerIdentity
     applied: int
     extracted: tuple[tuple[str, bytes], ...] = ()
 
@@ -57,11 +59,11 @@ def rows_held(
 ) -> HeldRows:
     """The rows of a shard with these keys (key lines of the target), which are numbered from 0.
 
-    Raises ShardChangedError, TooOldError or the driver's error.
+    Raises ShardChangedError, TooOldError, OtherServerError or the driver's error.
     """
     copy, queries = holder.copy, _queries(holder, key_columns, lines)
     for _ in range(LOOKS):
-        with source_snapshot(holder.address, copy, True) as (stream, read_at):
+        with source_snapshot(holder.address, copy, True, holder.server) as (stream, read_at):
             if read_at >= holder.applied:
                 found: dict[int, bytes] = {}
                 for query in queries:
@@ -85,7 +87,7 @@ def keys_held(
     """
     copy, queries = holder.copy, _queries(holder, key_columns, lines)
     for _ in range(LOOKS):
-        with source_snapshot(holder.address, copy, True) as (stream, read_at):
+        with source_snapshot(holder.address, copy, True, holder.server) as (stream, read_at):
             if read_at >= holder.applied:
                 found: set[int] = set()
                 for query in queries:

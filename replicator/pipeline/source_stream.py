@@ -13,8 +13,10 @@ import numpy as np
 import pymysql.err
 from pymysql.protocol import MysqlPacket
 
+from replicator.binlog.errors import OtherServerError
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
+from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
 from replicator.mysql.session import BlockingSession
 from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
 from replicator.pipeline.text_rows import (
@@ -77,12 +79,27 @@ class SourceStream(BlockingSession):
     and in transactions that see one state of the data.
     """
 
-    def __init__(self, address: DatabaseAddress) -> None:
-        """Connect. Raises the driver's error when the server can't be reached or refuses."""
+    def __init__(self, address: DatabaseAddress, server: ServerIdentity | None = None) -> None:
+        """Connect, where ``server`` is given, to that one only.
+
+        Raises the driver's error when the server can't be reached or refuses, and
+        replicator.binlog.errors.OtherServerError where another one answers.
+        """
+        self._address = address
+        self._server = server
         super().__init__(address, settings=_SETTINGS, timeout=READ_TIMEOUT)
 
     def _prepare(self) -> None:
         self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        if self._server is None:
+            return
+        rows = self.rows(IDENTITY_SQL.encode())
+        found = ServerIdentity.told((_text(name), _text(value)) for name, value in rows)
+        if not self._server.is_same(found):
+            raise OtherServerError(
+                f"{self._address} is another server now, with {found}; what was read before is of"
+                f" the one with {self._server}, which may be ahead of it, or behind"
+            )
 
     def fingerprint(self, table: bytes) -> str:
         """The digest of a table's structure; ``table`` is its quoted name.

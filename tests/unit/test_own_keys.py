@@ -6,6 +6,7 @@ import pytest
 
 from replicator.downstream.columns import Literal, TargetColumn
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.copy_plan import plan_copy
 from replicator.pipeline.key_holders import Holder, own_key
 from replicator.routing.column_mapping import MappedColumn
@@ -27,7 +28,7 @@ UPPER = 5 << 44
 def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> Holder:
     rules = MemberColumns(mapped=None if upper is None else MappedColumn("ID", upper))
     copy = plan_copy("a", SHARD, "", SHARD, 0, rules)
-    return Holder(copy, DatabaseAddress("h", 1, "u", ""), 0, extracted)
+    return Holder(copy, DatabaseAddress("h", 1, "u", ""), ServerIdentity(1, ""), 0, extracted)
 
 
 @pytest.mark.parametrize(
