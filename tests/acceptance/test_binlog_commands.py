@@ -13,6 +13,7 @@ import pytest
 from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
+from replicator.status import Fault
 from tests.support.processes import TaskProcess, task_process
 from tests.support.shard_ddl import ShardedEstate
 from tests.support.tables import union_of
@@ -33,11 +34,20 @@ class Operated:
         self.name = estate.db
 
     def paused_by(self, event: str) -> tuple[str, ...]:
-        """Wait for the fault; its ways out."""
-        fault = self.task.until_state(self.name, "paused").error
-        assert fault is not None
-        assert fault.event == event, fault
-        return fault.ways_out
+        """Wait for the fault, of the task or of a part of it; its ways out."""
+        found: list[Fault] = []
+
+        def came() -> bool:
+            status = self.task.status(self.name)
+            if status is not None:
+                whole = status.error if status.state == "paused" else None
+                faults = (whole, *(part.error for part in status.blocked))
+                found.extend(fault for fault in faults if fault is not None)
+            return bool(found)
+
+        self.task.until(came, f"fault {event}")
+        assert found[0].event == event, found
+        return found[0].ways_out
 
     def answer(self, action: str, event: str, *statements: str) -> None:
         """Type the command that the fault tells for this action, and resume."""
