@@ -35,7 +35,8 @@ class Security(Section):
     """
 
     ssl_ca: str = ""
-    """File of the certificate authority that signed the server's certificate."""
+    """File of the certificate authority that signed the server's certificate, or of one above it;
+    there may be several in it."""
     ssl_cert: str = ""
     """File of the client's certificate, with those that lead to its authority behind it; together
     with `ssl-key`."""

@@ -30,8 +30,12 @@ _UNDER_WAY = (
 
 _EXPIRED, _NOT_YET_VALID = 10, 9
 _OTHER_HOST = frozenset({62, 64})
-_STRANGERS = frozenset({2, 18, 19, 20, 21})
-"""OpenSSL's X509_V_ERR_… (its manual, "X509_STORE_CTX_get_error"): times, names, authorities."""
+_STRANGERS = frozenset({2, 7, 18, 19, 20, 21, 30})
+"""OpenSSL's X509_V_ERR_… (its manual, "X509_STORE_CTX_get_error"): times, names, authorities. 7 and
+30: of two authorities of one name, it was signed by the other one."""
+
+_OTHER_VERSION = ("UNSUPPORTED_PROTOCOL", "WRONG_VERSION_NUMBER", "ALERT_PROTOCOL_VERSION")
+"""What OpenSSL says where the two sides have no version in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +55,26 @@ class Pem:
         return self.path or "the text in the task file"
 
     def read(self) -> str:
-        """The text. Raises OSError, PemError among them."""
+        """The text, in ASCII. Raises PemError."""
+        # Between its parts anything may stand, names in any script above all.
+        text = self._content().removeprefix("\ufeff").encode("ascii", "replace").decode()
+        if "-----BEGIN" not in text:
+            raise PemError(f"{self} is not in PEM format: it holds no certificate and no key")
+        return text
+
+    def _content(self) -> str:
         if self.text:
             return self.text
         try:
-            return Path(self.path).read_bytes().decode("ascii")
-        except UnicodeDecodeError:
-            raise PemError(f"{self.path} is not in PEM format") from None
+            return Path(self.path).read_bytes().decode("utf-8", "replace")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise PemError(f"{self.path} cannot be read: {reason}") from error
 
     def __reduce__(self) -> tuple[type[Pem], tuple[str, str]]:
         try:
             text = self.read() if self else ""
-        except OSError:
+        except PemError:
             # Whoever connects there tells what is wrong with it, as whoever does so here.
             text = ""
         return Pem, (self.path, text)
@@ -135,7 +147,7 @@ _Context.sslobject_class = _Object
 def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
     """A context for connections; ``listening`` for as many seconds once they are encrypted.
 
-    Raises OSError, PemError among them.
+    Raises PemError.
     """
     context = _Context(ssl.PROTOCOL_TLS_CLIENT)
     context.listening = listening
@@ -145,6 +157,8 @@ def context_for(tls: Tls | None, *, listening: float = 0) -> ssl.SSLContext:
     else:
         context.check_hostname = not tls.names
         context.names = frozenset(tls.names)
+        # Whoever is named is trusted, also one who has another authority above.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _load_authority(context, tls.ca)
     if tls is not None and tls.cert:
         _load_own(context, tls.cert, tls.key)
@@ -178,16 +192,9 @@ def tls_error(tls: Tls | None, host: str, port: int, error: BaseException) -> Tl
         if isinstance(cause, PemError):
             return TlsError.of(
                 f"'security:' of {host}:{port} can't be used: {cause}",
-                "Look at what it names: openssl x509 -noout -text -in FILE (certificates),"
-                " openssl pkey -noout -in FILE (a key)",
+                f"Look at what it names, on this host: {_look_at_files(tls or Tls())}openssl x509"
+                " -noout -text -in FILE (certificates), openssl pkey -noout -in FILE (a key)",
             )
-        if tls is not None and isinstance(cause, OSError) and cause.filename is not None:
-            files = [str(pem) for pem in (tls.ca, tls.cert, tls.key) if pem]
-            if cause.filename in files:
-                return TlsError.of(
-                    f"a file of 'security:' cannot be read: {cause}",
-                    f"Make these readable on this host: ls -l {' '.join(files)}",
-                )
         if _is_without_tls(cause):
             return TlsError.of(
                 f"{host}:{port} does not offer TLS, and 'security:' asks for it",
@@ -204,6 +211,11 @@ def refuse_plain() -> pymysql.err.OperationalError:
     )
 
 
+def _look_at_files(tls: Tls) -> str:
+    files = [pem.path for pem in (tls.ca, tls.cert, tls.key) if pem.path and not pem.text]
+    return f"ls -l {' '.join(files)}; " if files else ""
+
+
 def _is_without_tls(cause: BaseException) -> bool:
     return (
         isinstance(cause, pymysql.err.OperationalError)
@@ -216,7 +228,7 @@ def _of_certificate(
     tls: Tls, host: str, port: int, error: ssl.SSLCertVerificationError
 ) -> tuple[str, str]:
     code = getattr(error, "verify_code", 0)
-    said = getattr(error, "verify_message", "") or str(error)
+    said = (getattr(error, "verify_message", "") or str(error)).removesuffix(".")
     look = f"openssl s_client -starttls mysql -connect {host}:{port} | openssl x509 -noout -text"
     if code in (_EXPIRED, _NOT_YET_VALID):
         which = "has expired" if code == _EXPIRED else "is not valid yet"
@@ -235,8 +247,9 @@ def _of_certificate(
         return (
             f"the certificate of {host}:{port} was not signed by the authority in"
             f" security.ssl-ca ({tls.ca}): {said}",
-            "Put the certificate of the authority that signed the server's into security.ssl-ca:"
-            f" {look}",
+            "Put the certificate of the authority that signed the server's into security.ssl-ca;"
+            " of several, also those between it and the server's, unless the server shows them"
+            f" (its ssl_cert): {look}",
         )
     return (
         f"the certificate of {host}:{port} does not hold: {said}",
@@ -246,6 +259,19 @@ def _of_certificate(
 
 def _of_handshake(tls: Tls | None, host: str, port: int, error: ssl.SSLError) -> tuple[str, str]:
     said = str(error)
+    if any(version in said for version in _OTHER_VERSION):
+        without = "" if tls else ", or turn its TLS off (skip_ssl)"
+        return (
+            f"{host}:{port} speaks no version of TLS that is spoken here, 1.2 or newer: {said}",
+            f"Let the server speak TLS 1.2 or newer (tls_version){without}; look with: openssl"
+            f" s_client -starttls mysql -connect {host}:{port}",
+        )
+    if "ALERT_CERTIFICATE_EXPIRED" in said and tls is not None and tls.cert:
+        return (
+            f"{host}:{port} says that the certificate that it is shown has expired: {said}",
+            f"Renew security.ssl-cert ({tls.cert}) and its key, and look at the server's clock:"
+            " openssl x509 -noout -dates -in FILE",
+        )
     if "ALERT" in said and tls is not None and tls.cert:
         return (
             f"{host}:{port} does not take the certificate that it is shown: {said}",

@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pymysql.err
 import pytest
+from pymysql.connections import Connection as Connected
+from pymysql.cursors import Cursor
 
 from replicator.binlog.errors import BinlogError
 from replicator.checks.connecting import check_login
@@ -22,9 +25,10 @@ from replicator.mysql.tls import Pem, Tls, TlsError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
+from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer, give_to_server
 from tests.conftest import StartServer
-from tests.support.certificates import Authority, Pair, make_authority
+from tests.support.certificates import Authority, Pair, make_authority, make_old_pair
 from tests.support.connection_kinds import KINDS, look_up, write
 
 ACCOUNT = "CREATE USER tls@'127.0.0.1' IDENTIFIED BY 'pa' REQUIRE SSL"
@@ -53,6 +57,13 @@ class TlsServer:
 
     def vouched(self) -> Tls:
         return Tls(Pem(text=self.authority.certificate))
+
+
+class OldMySQL(MySQL56Server):
+    """One whose TLS is of no use to anybody here: its root comes without."""
+
+    def connect(self, **overrides: Any) -> Connected[Cursor]:
+        return super().connect(**{"ssl_disabled": True, **overrides})
 
 
 def write_pair(folder: Path, pair: Pair) -> None:
@@ -111,10 +122,13 @@ async def test_all_connections_are_encrypted_and_look_at_the_server(encrypted: T
         (authority.sign("server", addresses=("10.0.0.1",)), good, "is for another host"),
         (authority.sign("127.0.0.1"), good, "is for another host"),
         (encrypted.fit(), replace(good, names=("db1", "db2")), "allows db1, db2"),
+        # An authority that was made anew has the name of the one before.
+        (make_authority().sign("s", addresses=("127.0.0.1",)), good, "was not signed by"),
+        (authority.sign("s", addresses=("127.0.0.1",), early=True), good, "is not valid yet"),
         (authority.sign("s", addresses=("127.0.0.1",), expired=True), good, "has expired"),
     ]
     if isinstance(server, MySQLServer):
-        faults.pop()  # It refuses to show one that has expired.
+        del faults[-3:]  # It refuses to show one that is not valid.
     for certificate, tls, says in faults:
         encrypted.shows(certificate)
         for text in await refusals(encrypted.address(tls), server):
@@ -144,6 +158,35 @@ async def test_a_client_must_have_the_certificate_that_its_account_asks_for(
                 await kind(address, server)
             assert not is_unavailable(caught.value)
             assert says in f"{caught.value} {getattr(caught.value, 'way_out', '')}"
+
+
+async def test_an_authority_may_have_others_between_it_and_the_server(
+    encrypted: TlsServer,
+) -> None:
+    server, authority = encrypted.server, encrypted.authority
+    deputy = authority.deputy("deputy")
+    own = deputy.sign("server", addresses=("127.0.0.1",))
+    alone, chain = own, Pair(own.certificate + deputy.certificate, own.key)
+    both = f"# Autorité\n{authority.certificate}\n# tanúsítvány\n{deputy.certificate}"
+    cases: list[tuple[Pair, tuple[str, ...], tuple[str, ...]]] = [
+        (chain, (authority.certificate, deputy.certificate, both), ()),
+        (alone, (deputy.certificate, both), (authority.certificate,)),
+    ]
+    if isinstance(server, MySQLServer):
+        # It refuses to show one that it does not trust itself, and else adds the deputy.
+        (encrypted.folder / "ca.pem").write_text(authority.certificate + deputy.certificate)
+        cases.pop()
+    for shown, taken, refused in cases:
+        encrypted.shows(shown)
+        for text in taken:
+            file = encrypted.folder / "taken.pem"
+            file.write_text(f"\ufeff{text}")
+            for ca in (Pem(text=text), Pem(str(file))):
+                for kind in KINDS:
+                    assert await kind(encrypted.address(Tls(ca)), server)
+        for text in refused:
+            for said in await refusals(encrypted.address(Tls(Pem(text=text))), server):
+                assert "those between it and the server's" in said
 
 
 async def test_a_server_without_tls_is_not_talked_to_in_the_clear(
@@ -181,6 +224,7 @@ def of_a_file(change: Callable[[Path, Authority], object], folder: Path) -> Tls:
         (lambda folder, _: (folder / "ca.pem").unlink(), "cannot be read"),
         (lambda folder, _: (folder / "key.pem").unlink(), "cannot be read"),
         (lambda folder, _: (folder / "ca.pem").write_text("nothing"), "holds no certificate"),
+        (lambda folder, _: cut_short(folder / "ca.pem"), "holds no certificate"),
         (lambda folder, _: (folder / "ca.pem").write_bytes(b"\xff\x00"), "not in PEM format"),
         (
             lambda folder, other: (folder / "key.pem").write_text(other.sign("x").key),
@@ -188,7 +232,7 @@ def of_a_file(change: Callable[[Path, Authority], object], folder: Path) -> Tls:
         ),
         (lambda folder, _: encrypt_key(folder / "key.pem"), "openssl pkey"),
     ],
-    ids=["no-ca", "no-key", "empty-ca", "der", "other-key", "encrypted-key"],
+    ids=["no-ca", "no-key", "empty-ca", "short-ca", "der", "other-key", "encrypted-key"],
 )
 async def test_files_that_are_of_no_use_are_named(
     mariadb_target: DatabaseServer,
@@ -201,6 +245,49 @@ async def test_files_that_are_of_no_use_are_named(
     for text in await refusals(DatabaseAddress(server.host, server.port, "root", "", tls), server):
         assert says in text
         assert str(tmp_path) in text
+
+
+@pytest.mark.parametrize("name", ["./gone.pem", "gone//ca.pem", "."])
+async def test_files_are_named_as_the_task_file_has_them(
+    mariadb_target: DatabaseServer, name: str
+) -> None:
+    server = mariadb_target
+    for tls in (Tls(Pem(name)), Tls(cert=Pem(name), key=Pem(name))):
+        address = DatabaseAddress(server.host, server.port, "root", "", tls)
+        for text in await refusals(address, server):
+            assert f"{name} cannot be read" in text
+
+
+async def test_a_certificate_of_ours_that_has_expired_is_told(encrypted: TlsServer) -> None:
+    pair = encrypted.authority.sign("client", expired=True)
+    tls = Tls(encrypted.vouched().ca, Pem(text=pair.certificate), Pem(text=pair.key))
+    for text in await refusals(encrypted.address(tls), encrypted.server):
+        assert "Renew security.ssl-cert" in text
+
+
+async def test_a_server_that_knows_old_versions_of_tls_alone_is_told(
+    start_server: StartServer,
+) -> None:
+    authority, client = make_authority(), make_authority().sign("client")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_pair(folder, make_old_pair("server"))
+        give_to_server(folder)
+        files = {f"ssl_{kind}": str(folder / f"{kind}.pem") for kind in ("cert", "key")}
+        server = start_server(OldMySQL, {**files, "ssl_ca": files["ssl_cert"]})
+        ca = Pem(text=authority.certificate)
+        for tls in (
+            None,
+            Tls(ca),
+            Tls(ca, Pem(text=client.certificate), Pem(text=client.key)),
+        ):
+            address = DatabaseAddress(server.host, server.port, "root", "", tls)
+            for text in await refusals(address, server):
+                assert "TLS 1.2" in text
+
+
+def cut_short(path: Path) -> None:
+    path.write_text(f"{path.read_text()}-----BEGIN CERTIFICATE-----\nMIIB\n")
 
 
 def encrypt_key(path: Path) -> None:
