@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
-from replicator.mysql.errors import ErrorCode
+from replicator.mysql.errors import ACCOUNT_LOCKED, PASSWORD_EXPIRED, ErrorCode
 
 _TRANSIENT = frozenset(
     {
@@ -47,6 +47,11 @@ _ADVICE: dict[int, str] = {
     " ON *.* to the user (MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
     ErrorCode.ER_NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
     ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "Check user and password of the source.",
+    **dict.fromkeys(
+        PASSWORD_EXPIRED,
+        "The password has expired: ALTER USER … IDENTIFIED BY, and the new one into the task file.",
+    ),
+    **dict.fromkeys(ACCOUNT_LOCKED, "Unlock it: ALTER USER … ACCOUNT UNLOCK."),
     ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
     " this client.",
 }

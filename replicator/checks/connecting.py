@@ -10,16 +10,16 @@ import pymysql.err
 from replicator.checks.items import CONNECTION
 from replicator.checks.result import CheckResult, Place
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
-from replicator.mysql.errors import ACCESS_DENIED, HOST_REFUSED, ErrorCode
+from replicator.mysql.errors import (
+    ACCESS_DENIED,
+    ACCOUNT_LOCKED,
+    HOST_REFUSED,
+    PASSWORD_EXPIRED,
+    ErrorCode,
+)
 from replicator.mysql.tls import tls_error
 
-_TOO_MANY = frozenset(
-    {
-        ErrorCode.ER_CON_COUNT_ERROR,
-        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
-        ErrorCode.ER_USER_LIMIT_REACHED,
-    }
-)
+_OWN_LIMIT = frozenset({ErrorCode.ER_TOO_MANY_USER_CONNECTIONS, ErrorCode.ER_USER_LIMIT_REACHED})
 _SESSION_SETTING = frozenset(
     {
         ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
@@ -81,37 +81,70 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
     )
     if found is None:
         return None
-    account = f"'{address.user}'@'%'"
     code = found.args[0]
-    text = str(found.args[1]) if len(found.args) > 1 else str(found)
+    said = f"{found.args[1] if len(found.args) > 1 else found} ({code})"
+    return _of_account(address, code, said) or _of_state(address, code, said)
+
+
+def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
+    """What is to be put right at the account."""
+    account = f"'{address.user}'@'%'"
     if code in ACCESS_DENIED:
         return (
-            f"{address} refuses the login: {text} ({code})",
+            f"{address} refuses the login: {said}",
             "Correct user and password in the task file, or at the server: "
-            f"ALTER USER '{address.user}'@'%' IDENTIFIED BY '…'; try with: {_client(address)}",
+            f"ALTER USER {account} IDENTIFIED BY '…'; try with: {_client(address)}. An account that"
+            " asks for more (REQUIRE: SHOW CREATE USER) refuses who comes without TLS or without"
+            " that certificate in the same words: look at security.ssl-cert, too",
+        )
+    if code in PASSWORD_EXPIRED:
+        return (
+            f"{address} refuses the login, the password has expired: {said}",
+            f"At the server: ALTER USER {account} IDENTIFIED BY '…'; and that it doesn't expire"
+            f" again: ALTER USER {account} PASSWORD EXPIRE NEVER; the new one into the task file",
+        )
+    if code in ACCOUNT_LOCKED:
+        return (
+            f"{address} refuses the login, the account is locked: {said}",
+            f"At the server: ALTER USER {account} ACCOUNT UNLOCK; after too many wrong passwords on"
+            " MariaDB: FLUSH PRIVILEGES; look who else uses the account, with which password",
         )
     if code == ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD:
         return (
-            f"{address} wants the password to be proved in a way that is not known here: {text}",
+            f"{address} wants the password to be proved in a way that is not known here: "
+            f"{said.removesuffix(f' ({code})')}",
             f"{_OTHER_PLUGIN} (MySQL: ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY"
             f" '…'; MariaDB: ALTER USER {account} IDENTIFIED VIA mysql_native_password USING"
             " PASSWORD('…');)",
         )
     if code in HOST_REFUSED:
         return (
-            f"{address} does not let this host in: {text} ({code})",
+            f"{address} does not let this host in: {said}",
             f"At the server: CREATE USER '{address.user}'@'<this host>' IDENTIFIED BY '…'; "
             "if the host is blocked: FLUSH HOSTS;",
         )
-    if code in _TOO_MANY:
+    if code in _OWN_LIMIT:
         return (
-            f"{address} has no connection left: {text} ({code})",
+            f"{address} has used up what this account may: {said}",
+            f"At the server, what the error names: ALTER USER {account} WITH MAX_USER_CONNECTIONS"
+            " 0; (or MAX_QUERIES_PER_HOUR, MAX_UPDATES_PER_HOUR, MAX_CONNECTIONS_PER_HOUR; MySQL"
+            f" 5.6: GRANT USAGE ON *.* TO {account} WITH …;), or, for all accounts, SET GLOBAL"
+            " max_user_connections = 0;",
+        )
+    return None
+
+
+def _of_state(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
+    """What is to be put right at the server, or in the task file."""
+    if code == ErrorCode.ER_CON_COUNT_ERROR:
+        return (
+            f"{address} has no connection left: {said}",
             "At the server: SET GLOBAL max_connections = 500; or end idle clients",
         )
     if code in _SESSION_SETTING:
         names = ", ".join(name for name, _ in address.session) or "time_zone, sql_mode"
         return (
-            f"{address} refuses a session setting: {text} ({code})",
+            f"{address} refuses a session setting: {said}",
             f"Correct or remove it under 'session:' in the task file (there: {names})",
         )
     return None

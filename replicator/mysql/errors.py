@@ -91,9 +91,17 @@ class ErrorCode(IntEnum):
 
     ER_CONNECTION_KILLED = 1927
     """MariaDB only."""
+    ER_USER_IS_BLOCKED = 4150
+    """MariaDB only: after too many wrong passwords (max_password_errors)."""
+    ER_ACCOUNT_HAS_BEEN_LOCKED_MARIADB = 4151
+    """MariaDB's number of what MySQL numbers 3118."""
     ER_SLAVE_SAME_ID = 4052
     """MariaDB only."""
 
+    ER_ACCOUNT_HAS_BEEN_LOCKED = 3118
+    """MySQL and TiDB."""
+    ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955
+    """MySQL and TiDB: after too many wrong passwords (FAILED_LOGIN_ATTEMPTS)."""
     ER_RUN_HOOK_ERROR = 3100
     """MySQL only: a plug-in, such as group replication, has refused the transaction."""
     ER_SESSION_WAS_KILLED = 3169
@@ -144,6 +152,7 @@ UNAVAILABLE = frozenset(
         ErrorCode.ER_NET_ERROR_ON_WRITE,
         ErrorCode.ER_NET_WRITE_INTERRUPTED,
         ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
+        ErrorCode.ER_USER_LIMIT_REACHED,
         ErrorCode.ER_CONNECTION_KILLED,
         ErrorCode.ER_SESSION_WAS_KILLED,
         ErrorCode.ER_CLIENT_INTERACTION_TIMEOUT,
@@ -168,9 +177,10 @@ UNAVAILABLE = frozenset(
         ErrorCode.TIDB_TIKV_STALE_COMMAND,
     }
 )
-"""Codes that say nothing about the statement: the server is away, full or shutting down, or
-somebody has killed the connection. Those of TiDB: its store is away or busy, or the transaction
-ended for the sake of another one or of a schema change, and is to be tried again."""
+"""Codes that say nothing about the statement: the server is away, full or shutting down, somebody
+has killed the connection, or the account has used up what it may. Those of TiDB: its store is away
+or busy, or the transaction ended for the sake of another one or of a schema change, and is to be
+tried again."""
 
 CONTENTION = frozenset(
     {
@@ -198,20 +208,32 @@ NOT_UNDERSTOOD = frozenset(
 """A schema change that the server would refuse at any moment, for a table of this structure."""
 
 ACCESS_DENIED = frozenset(
-    {
-        ErrorCode.ER_ACCESS_DENIED_ERROR,
-        ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR,
-        ErrorCode.ER_MUST_CHANGE_PASSWORD,
-        ErrorCode.ER_MUST_CHANGE_PASSWORD_LOGIN,
-    }
+    {ErrorCode.ER_ACCESS_DENIED_ERROR, ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR}
 )
 """The login is refused."""
+
+PASSWORD_EXPIRED = frozenset(
+    {ErrorCode.ER_MUST_CHANGE_PASSWORD, ErrorCode.ER_MUST_CHANGE_PASSWORD_LOGIN}
+)
+"""The password is right, and too old."""
+
+ACCOUNT_LOCKED = frozenset(
+    {
+        ErrorCode.ER_ACCOUNT_HAS_BEEN_LOCKED,
+        ErrorCode.ER_ACCOUNT_HAS_BEEN_LOCKED_MARIADB,
+        ErrorCode.ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK,
+        ErrorCode.ER_USER_IS_BLOCKED,
+    }
+)
+"""Nobody gets in under this account, by whoever's will."""
 
 HOST_REFUSED = frozenset({ErrorCode.ER_HOST_IS_BLOCKED, ErrorCode.ER_HOST_NOT_PRIVILEGED})
 """The server does not let this host in."""
 
 LOGIN_REFUSED = (
     ACCESS_DENIED
+    | PASSWORD_EXPIRED
+    | ACCOUNT_LOCKED
     | HOST_REFUSED
     | {ErrorCode.CR_SSL_CONNECTION_ERROR, ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD}
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pymysql.err
 import pytest
 
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.errors import StreamLostError as Lost
 from replicator.checks.connecting import check_login
 from replicator.checks.result import Place
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
+from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
@@ -89,3 +93,65 @@ async def test_no_server_gets_a_password_in_the_clear_for_the_asking(
     for kind in KINDS:
         with pytest.raises((pymysql.err.OperationalError, BinlogError), match=says):
             await kind(address, server)
+
+
+REFUSALS = (pymysql.err.OperationalError, DatabaseUnavailableError, BinlogError, Lost)
+LOCKED, EXPIRED, LIMITED = "ACCOUNT UNLOCK", "IDENTIFIED BY", "MAX_USER_CONNECTIONS"
+STATES = [
+    ("mysql56_source", "ALTER USER {} PASSWORD EXPIRE", EXPIRED),
+    ("mysql56_source", "GRANT USAGE ON *.* TO {} WITH MAX_USER_CONNECTIONS 1", LIMITED),
+    ("mysql_source", "ALTER USER {} PASSWORD EXPIRE", EXPIRED),
+    ("mysql_source", "ALTER USER {} ACCOUNT LOCK", LOCKED),
+    ("mysql_source", "ALTER USER {} FAILED_LOGIN_ATTEMPTS 1 PASSWORD_LOCK_TIME 1", LOCKED),
+    ("mysql_source", "ALTER USER {} WITH MAX_USER_CONNECTIONS 1", LIMITED),
+    ("mariadb11_source", "ALTER USER {} PASSWORD EXPIRE", EXPIRED),
+    ("mariadb11_source", "ALTER USER {} ACCOUNT LOCK", LOCKED),
+    ("mariadb11_source", "GRANT USAGE ON *.* TO {} WITH MAX_USER_CONNECTIONS 1", LIMITED),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "says"), STATES)
+async def test_an_account_that_is_locked_expired_or_used_up_is_told_as_that(
+    request: pytest.FixtureRequest, database_name: str, kind: str, change: str, says: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(kind)
+    account = f"'{database_name}'@'%'"
+    server.execute(
+        f"CREATE USER {account} IDENTIFIED BY 'pa'",
+        f"GRANT ALL ON *.* TO {account}",
+        change.format(account),
+    )
+    address = DatabaseAddress(server.host, server.port, database_name, "pa")
+    if "FAILED" in change:
+        with pytest.raises(pymysql.err.OperationalError):
+            await KINDS[0](replace(address, password="wrong"), server)
+    user, password = (database_name, "pa") if says == LIMITED else (server.user, server.password)
+    try:
+        with server.connect(user=user, password=password):
+            for each in KINDS:
+                with pytest.raises(REFUSALS) as caught:
+                    await each(address, server)
+                # Where one more connection is too much, there will be fewer soon.
+                lost = isinstance(caught.value, Lost) or is_unavailable(caught.value)
+                assert lost is (says == LIMITED)
+                assert "until this is resolved" not in str(caught.value)
+            connection = Connection(address)
+            result = await check_login(Place("a"), connection)
+            connection.close()
+            assert result.state == "failed"
+            assert says in result.ways_out[0]
+            assert account in result.ways_out[0]
+    finally:
+        server.execute(f"DROP USER {account}")
+
+
+async def test_an_account_that_asks_for_a_certificate_is_told_as_that(
+    mysql_source: DatabaseServer, database_name: str
+) -> None:
+    mysql_source.execute(f"CREATE USER {database_name} IDENTIFIED BY 'pa' REQUIRE X509")
+    connection = Connection(
+        DatabaseAddress(mysql_source.host, mysql_source.port, database_name, "pa")
+    )
+    result = await check_login(Place("a"), connection)
+    connection.close()
+    assert "security.ssl-cert" in result.ways_out[0]
