@@ -78,13 +78,15 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _from_file(path: FilePath) -> str:
-    """The content, without the line's end that editors add."""
+    """The content, without the line's end that editors add, and the mark before the text."""
     try:
-        content = path.read_bytes().decode()
+        content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise WrongPasswordError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise WrongPasswordError(f"{path} is not text in UTF-8") from None
+    except ValueError as error:  # no name of a file
+        raise WrongPasswordError(f"{path} can't be read: {error}") from error
     password = content.removesuffix("\n").removesuffix("\r")
     if not password:
         raise WrongPasswordError(f"{path} is empty; write the password into it")

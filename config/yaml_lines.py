@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,6 +12,12 @@ from config.paths import Path, dotted
 from config.problems import Problem
 
 _T = TypeVar("_T")
+
+_NAMED = re.compile(
+    r"(found undefined alias|.*found undefined tag handle|could not determine a constructor for the"
+    r" tag|found duplicate anchor) "
+)
+"""What PyYAML says before it quotes a name out of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,8 @@ class _Reader:
     def _scalar(self, node: yaml.Node, path: Path) -> object:
         try:
             value: object = self._loader.construct_object(node)
-        except ValueError:  # looks like a date or a number and is none: it is text
+        except (ValueError, KeyError, AttributeError):
+            # It looks like a date or a number, or is called one, and is none: it is text.
             value = node.value
         if value is not None:
             self._document.texts[path] = node.value
@@ -154,6 +162,9 @@ def _syntax_problem(file: str, error: yaml.YAMLError) -> Problem:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         said = " ".join(part for part in (error.context, error.problem) if part)
+        # What follows is a word of the file, and may be a password.
+        if named := _NAMED.match(said):
+            said = f"{named[1]}; put a value that begins with `*`, `&` or `!` in quotes"
         column = f" (column {mark.column + 1})" if mark else ""
         return Problem(file, mark.line + 1 if mark else 0, "", f"not valid YAML: {said}{column}")
     said = " ".join(str(error).split())

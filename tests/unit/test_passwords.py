@@ -51,7 +51,7 @@ def asked(*arguments: object, given: str | bytes = "") -> str:
 
 
 def test_a_password_in_a_file_of_its_own(tmp_path: Path) -> None:
-    for content in (ODD, f"{ODD}\n", f"{ODD}\r\n"):
+    for content in (ODD, f"{ODD}\n", f"{ODD}\r\n", f"\ufeff{ODD}\r\n"):
         (tmp_path / "secret").write_bytes(content.encode())
         for name in ("secret", tmp_path / "secret"):
             assert passwords(tmp_path, f"password-file: {name}, password: ''") == [ODD, ODD]
@@ -70,7 +70,9 @@ def test_a_file_may_hold_what_looks_like_something_else(tmp_path: Path) -> None:
         (b"\n", "password-file: secret", "is empty"),
         (b"a\nb\n", "password-file: secret", "several lines"),
         (b"\xff", "password-file: secret", "not text in UTF-8"),
+        (b"\xef\xbb\xbf\r\n", "password-file: secret", "is empty"),
         (b"a", "password-file: missing", "can't be read: No such file"),
+        (b"a", 'password-file: "secret\\0"', "can't be read: embedded null byte"),
         (b"a", "password-file: secret, password: hidden", "keep one of the two"),
     ],
 )
@@ -79,6 +81,25 @@ def test_files_that_hold_no_password(tmp_path: Path, content: bytes, lines: str,
     message = refused(tmp_path, lines)
     assert says in message
     assert "hidden" not in message
+
+
+@pytest.mark.parametrize(
+    "written", ["*hidden", "!hidden", "!hidden x", "!!hidden x", "!hidden!x y", "&hidden"]
+)
+def test_what_yaml_takes_for_something_else_is_not_shown(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(TASK.replace("}", f",\n    password: {written} }}"))
+    with pytest.raises(TaskFileError) as caught:
+        load_task(path)
+    (problem,) = caught.value.problems
+    assert problem.line in (4, 8)
+    assert "hidden" not in str(caught.value)
+    assert "in quotes" in problem.message
+
+
+@pytest.mark.parametrize("kind", ["bool", "timestamp", "int", "float"])
+def test_a_tag_that_does_not_fit_leaves_text(tmp_path: Path, kind: str) -> None:
+    assert passwords(tmp_path, f"password: !!{kind} hidden") == ["hidden", "hidden"]
 
 
 def test_an_encrypted_password_is_what_was_encrypted(
