@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pymysql.constants import CLIENT
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
@@ -35,9 +36,10 @@ def connect(
 ) -> WatchedConnection:
     """A new connection, with the server's own settings, which nobody watches yet.
 
-    ``timeout``: seconds to wait for the server to answer, or to take more, before the connection
-    counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises the driver's error
-    when the server can't be reached or refuses, TlsError among them.
+    ``local_infile``: the server is told that it may ask for a file, and gets none for a query,
+    whatever it names. ``timeout``: seconds to wait for the server to answer, or to take more,
+    before the connection counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises
+    the driver's error when the server can't be reached or refuses, TlsError among them.
     """
     try:
         with telling(address):
@@ -47,7 +49,9 @@ def connect(
                 ssl=context_for(address.tls) if address.tls else None,
                 read_timeout=min(timeout, CONNECT_TIMEOUT),
                 write_timeout=min(timeout, CONNECT_TIMEOUT),
-                local_infile=local_infile,
+                # The server may then ask for a file, and no answer of ours holds one: the driver
+                # would send any that it names, in place of whatever it was asked.
+                client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
                 auth_plugin_map=refused_plugins(address),
             )
         own = cast(Any, connection)
