@@ -39,11 +39,17 @@ class Watermark(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A transaction boundary up to which rows are applied: its key, and the GTID set executed there
-    in its text form, empty where it is not known."""
+    """A transaction boundary up to which rows are applied: its key, the GTID set executed there in
+    its text form, and an event that the binlog had by then, as the text of a
+    `replicator.mysql.identity.Landmark`. Both texts are empty where that is not known."""
 
     key: int
     gtid: str
+    landmark: str = ""
+
+    def mark(self, watermark: Watermark) -> Mark:
+        """What is saved with a watermark that was moved by then."""
+        return Mark(self.gtid_of(watermark), self.landmark)
 
     def gtid_of(self, watermark: Watermark) -> str:
         """The set by which another server tells where a watermark stands that was moved by then.
@@ -51,6 +57,16 @@ class Reached(NamedTuple):
         Empty where it stands inside the transaction behind the boundary: that has no such place.
         """
         return self.gtid if watermark.transaction < self.key else ""
+
+
+class Mark(NamedTuple):
+    """By what the place of a watermark is known: a `Reached` without its key.
+
+    ``gtid`` is empty where the watermark stands inside a transaction.
+    """
+
+    gtid: str = ""
+    landmark: str = ""
 
 
 NOTHING_APPLIED = Watermark(0, 0, 0)

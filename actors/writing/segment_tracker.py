@@ -55,7 +55,9 @@ class PendingSegment:
     def reached(self) -> Reached:
         """The boundary that all of its rows stand before, or that it was cut behind."""
         assert self.end is not None
-        return Reached(self.end.end.binlog.key, self.end.end.gtid)
+        position = self.end.end
+        mark = position.landmark
+        return Reached(position.binlog.key, position.gtid, mark.dump() if mark else "")
 
     @property
     def ends(self) -> dict[int, Watermark]:

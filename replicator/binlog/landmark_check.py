@@ -59,9 +59,9 @@ class LandmarkCheck:
 
     def _gone(self, reason: str) -> OtherBinlogError:
         return OtherBinlogError(
-            f"The event that was read at {self._landmark}, before the position to go on from, is no"
-            f" longer there: {reason} The binlog was begun anew (RESET MASTER, RESET BINARY LOGS"
-            " AND GTIDS), or lost its end in a crash, or another server answers."
+            f"The event that was read at {self._landmark} is no longer there:"
+            f" {reason} The binlog was begun anew (RESET MASTER, RESET BINARY LOGS AND GTIDS), or"
+            " lost its end in a crash, or another server answers."
         )
 
 

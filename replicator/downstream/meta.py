@@ -22,6 +22,7 @@ from replicator.downstream.saved_members import (
     write_low_watermarks,
     write_members,
 )
+from replicator.downstream.saved_watermarks import last_landmark, saved_watermarks
 from replicator.downstream.watermarks import (
     LOW_WATERMARK_BUCKET,
     WATERMARK_TABLE,
@@ -79,7 +80,8 @@ class Checkpoint:
     buckets say of themselves: by target, the highest of their watermarks.
 
     ``server`` is the one that wrote the binlog: positions of another server do not compare with
-    these. ``landmark``: an event at or before the position, by which its binlog is known.
+    these. ``landmark``: an event by which its binlog is known, at or before the position; as it is
+    read, of the last event group that anything on the target is of, which may stand behind it.
     ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
     ``low_gtids``, written and never read: by target, the GTID sets executed where low watermarks
     stand that have moved.
@@ -229,7 +231,7 @@ class MetaStore:
             " WHERE source = %s ORDER BY 1, 2",
             (source,),
         )
-        low_watermarks, high_watermarks = await self._watermarks(source)
+        marks = await saved_watermarks(self.connection, self.table(WATERMARK_TABLE), source)
         groups = await self.connection.fetch(
             f"SELECT target_schema, target_table, state FROM {self.table(GROUP_TABLE)}"
             " WHERE source = %s ORDER BY 1, 2",
@@ -244,32 +246,14 @@ class MetaStore:
             offset=offset,
             gtid=gtid,
             server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
-            landmark=Landmark(*landmark) if landmark[0] is not None else None,
+            landmark=last_landmark(
+                Landmark(*landmark) if landmark[0] is not None else None, marks.landmark
+            ),
             prepared=tuple(prepared.split("\n")) if prepared else (),
             members=tuple(_member(source, row) for row in members),
-            low_watermarks=tuple(low_watermarks.items()),
-            high_watermarks=tuple(high_watermarks.items()),
+            low_watermarks=tuple(marks.low.items()),
+            high_watermarks=tuple(marks.high.items()),
         )
-
-    async def _watermarks(
-        self, source: str
-    ) -> tuple[dict[TableName, Watermark], dict[TableName, Watermark]]:
-        """By target: the low watermark of a source, and the highest of the buckets."""
-        rows = await self.connection.fetch(
-            "SELECT target_schema, target_table, bucket, version, transaction_key, ordinal"
-            f" FROM {self.table(WATERMARK_TABLE)} WHERE source = %s",
-            (source,),
-        )
-        low: dict[TableName, Watermark] = {}
-        high: dict[TableName, Watermark] = {}
-        for schema, table, bucket, *watermark in rows:
-            name, applied = TableName(schema, table), Watermark(*watermark)
-            if applied == NOTHING_APPLIED:
-                continue
-            high[name] = max(applied, high.get(name, applied))
-            if bucket == LOW_WATERMARK_BUCKET:
-                low[name] = applied
-        return low, high
 
     async def save(
         self,

@@ -206,6 +206,8 @@ async def _move_watermarks(
         " WHERE source = %s AND transaction_key >= %s",
         (_ASIDE, source, moves.saved),
     )
+    # Those are events of the server before; the position has one of the new binlog.
+    await transaction.fetch(f"UPDATE {table} SET landmark = NULL WHERE source = %s", (source,))
     for place, key in moves.marks.items():
         now = boundary(key)
         await transaction.fetch(

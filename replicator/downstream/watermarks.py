@@ -4,7 +4,8 @@ A bucket's watermarks are written in the transaction that writes its rows, so af
 bucket knows exactly what it has.
 
 Each is saved with the GTIDs executed where it stands, by which its place is found again when
-another server takes over (`replicator.watermark.Reached`).
+another server takes over, and with an event of the binlog that its place is one of
+(`replicator.watermark.Reached`).
 
 The driver makes the rows of a bucket before the first rows for it, with the token of its run
 (`replicator.downstream.fence`); executors only move them.
@@ -20,7 +21,7 @@ from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
 from replicator.downstream.meta_table import MetaTable
 from replicator.downstream.session import Session
 from replicator.mysql.names import TableName
-from replicator.watermark import NOTHING_APPLIED, Watermark
+from replicator.watermark import NOTHING_APPLIED, Mark, Watermark
 
 LOW_WATERMARK_BUCKET = -1
 """The bucket number of the watermark that all buckets of a target are known to have reached."""
@@ -30,7 +31,7 @@ WATERMARK_TABLE = MetaTable(
     "source VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
     " target_table VARCHAR(64) NOT NULL, bucket SMALLINT NOT NULL,"
     " version INT NOT NULL, transaction_key BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
-    " token BIGINT NOT NULL DEFAULT 0, gtid LONGTEXT,"
+    " token BIGINT NOT NULL DEFAULT 0, gtid LONGTEXT, landmark TEXT,"
     " PRIMARY KEY (source, target_schema, target_table, bucket)",
 )
 
@@ -124,23 +125,23 @@ def save_watermarks(
     table: str,
     target: TableName,
     watermarks: BucketMarks,
-    gtids: Mapping[str, str],
+    marks: Mapping[str, Mark],
 ) -> None:
     """Move watermarks of a target. The caller holds their lock and never moves one back.
 
-    ``gtids``: by source, the sets executed where they stand; empty where that is not known.
+    ``marks``: by source, what their places are known by.
     """
     name = _text(target.schema) + b"," + _text(target.table)
     values = b",".join(
         b"(%s,%s,%d,%d,%d,%d,%s)"
-        % (_text(source), name, bucket, *watermark, _text(gtids.get(source, "")))
+        % (_text(source), name, bucket, *watermark, _known_by(marks.get(source, Mark())))
         for (source, bucket), watermark in sorted(watermarks.items())
     )
     # They are there: this is one statement for all of them.
     sql = b"INSERT INTO %s (source,target_schema,target_table,bucket,version,transaction_key,"
-    sql += b"ordinal,gtid) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
+    sql += b"ordinal,gtid,landmark) VALUES %s ON DUPLICATE KEY UPDATE version=VALUES(version),"
     sql += b"transaction_key=VALUES(transaction_key),ordinal=VALUES(ordinal),"
-    sql += b"gtid=VALUES(gtid)"
+    sql += b"gtid=VALUES(gtid),landmark=VALUES(landmark)"
     session.run(sql % (table.encode(), values))
 
 
@@ -163,6 +164,10 @@ def _read(
         (_source(_ascii(name)), int(bucket)): (Watermark(*map(int, mark)), int(of))
         for name, bucket, *mark, of in session.rows(sql % (token, table.encode(), names, *place))
     }
+
+
+def _known_by(mark: Mark) -> bytes:
+    return b",".join(map(_text, mark))
 
 
 def _source(name: str) -> str:

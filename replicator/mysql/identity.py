@@ -72,3 +72,13 @@ class Landmark:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
+
+    def dump(self) -> str:
+        """All of it as a text."""
+        return f"{self.offset}:{self.created}:{self.fingerprint}:{self.file}"
+
+    @staticmethod
+    def load(text: str) -> Landmark:
+        """What `dump` has made a text of."""
+        offset, created, print_, file = text.split(":", 3)
+        return Landmark(file, int(offset), int(created), int(print_))

@@ -32,7 +32,7 @@ from replicator.pipeline.entries import Entries
 from replicator.pipeline.net_columns import PlanNumbers, net_changes
 from replicator.pipeline.net_effect import DuplicateKeyError
 from replicator.pipeline.raw_events import EventHeads
-from replicator.watermark import Watermark
+from replicator.watermark import Mark, Watermark
 
 _SHOWN_BYTES = 400
 
@@ -54,9 +54,9 @@ class TargetWork:
 
     ``events`` are the heads of those that ``entries`` name by their indexes, ``sources`` the names
     of their sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the
-    batch brings the target to, ``gtids`` the sets executed there; ``expected`` what the buckets
-    must have before that, of the sources and buckets that have entries. ``shared``: the target has
-    several members.
+    batch brings the target to, ``marks`` what their places are known by; ``expected`` what the
+    buckets must have before that, of the sources and buckets that have entries. ``shared``: the
+    target has several members.
     """
 
     target: TargetTable
@@ -65,7 +65,7 @@ class TargetWork:
     sources: Sequence[str]
     plans: PlanNumbers
     ends: Mapping[str, Watermark]
-    gtids: Mapping[str, str]
+    marks: Mapping[str, Mark]
     expected: Expected
     shared: bool = False
 
@@ -129,7 +129,7 @@ def _write(
         if work.ends[source] > watermarks[source, bucket]
     }
     if moved:
-        save_watermarks(session, settings.watermark_table, name, moved, work.gtids)
+        save_watermarks(session, settings.watermark_table, name, moved, work.marks)
     reach(CrashPoint.WATERMARKS_WRITTEN)
     session.run(b"COMMIT")
     reach(CrashPoint.BUCKET_COMMITTED)

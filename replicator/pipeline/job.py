@@ -248,7 +248,7 @@ def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers)
         job.sources,
         plans,
         ends,
-        {name: job.reached[name].gtid_of(ends[name]) for name in ends if name in job.reached},
+        {name: job.reached[name].mark(ends[name]) for name in ends if name in job.reached},
         Expected(job.revision, left),
         target.number in job.shared,
     )
