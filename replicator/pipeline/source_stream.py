@@ -51,8 +51,7 @@ _SETTINGS = (
             "lock_wait_timeout": str(LOCK_TIMEOUT),
         }
     )
-    + "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
-    " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
+    + " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
 )
 """Limits that a server may have for others would cut a table off, or end a read that a slow target
 holds up; and keys that the server gave tables itself are to be seen. (MariaDB takes no comments for

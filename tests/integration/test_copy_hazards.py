@@ -15,6 +15,7 @@ from replicator.downstream.session import Session
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.pipeline.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.integration.test_copy_rules import begun
@@ -83,20 +84,28 @@ async def test_a_target_with_a_key_that_the_shards_lack(merging: Merging) -> Non
         stop.set()
 
 
-async def test_limits_that_a_server_has_for_others(start_server: StartServer) -> None:
-    server = start_server(MariaDBServer)
-    server.execute("SET GLOBAL sql_select_limit = 3, GLOBAL max_statement_time = 1")
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [(MariaDBServer, "max_statement_time = 1"), (MySQLServer, "max_execution_time = 1000")],
+)
+async def test_limits_that_a_server_has_for_others(
+    kind: type[DatabaseServer], limit: str, start_server: StartServer
+) -> None:
+    server = start_server(kind)
+    server.execute(f"SET GLOBAL sql_select_limit = 3, GLOBAL {limit}")
+    four, slow = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4", "SLEEP(1.1)"
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
     stream = SourceStream(address)
-    blocks = stream.blocks(b"SELECT seq FROM mysql.seq_1_to_20")
-    assert sum(rows for _, rows in blocks) == 20
-    assert list(stream.rows(b"SELECT SLEEP(1.1)")) == [(0,)]
+    assert sum(rows for _, rows in stream.blocks(four.encode())) == 4
+    assert list(stream.rows(f"SELECT {slow}".encode())) == [(0,)]
     stream.close()
     session = Session(address)
-    assert len(session.rows(b"SELECT seq FROM mysql.seq_1_to_20")) == 20
+    assert len(session.rows(four.encode())) == 4
+    assert [int(str(row[0])) for row in session.rows(f"SELECT {slow}".encode())] == [0]
     session.close()
     connection = Connection(address)
-    assert len(await connection.fetch("SELECT seq FROM mysql.seq_1_to_20")) == 20
+    assert len(await connection.fetch(four)) == 4
+    assert await connection.fetch(f"SELECT {slow}") == [(0,)]
     connection.close()
 
 
