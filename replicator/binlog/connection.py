@@ -274,11 +274,13 @@ class BinlogConnection:
     def _negotiate(self, info: ServerInfo) -> None:
         """Session variables that the dump thread reads.
 
-        The checksum variable has an old and a new name; setting both is harmless.
+        The checksum variable has an old and a new name; setting both is harmless. It decides
+        whether the first events, which name the file, have checksums; the server's own setting
+        may have changed since it was asked for.
         """
         period = int(self._heartbeat * 1_000_000_000)
-        self._query("SET @master_binlog_checksum = @@global.binlog_checksum")
-        self._query("SET @source_binlog_checksum = @@global.binlog_checksum")
+        self._query("SET @master_binlog_checksum = %s", (info.checksum,))
+        self._query("SET @source_binlog_checksum = %s", (info.checksum,))
         self._query("SET @master_heartbeat_period = %s", (period,))
         self._query("SET @source_heartbeat_period = %s", (period,))
         if info.flavor is Flavor.MYSQL:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from replicator.binlog.errors import UnsupportedEventError
 from replicator.binlog.events import EventType
+from replicator.binlog.server import ServerInfo, server_info
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import following, here, read_to, row_events, statements
 from tests.support.row_columns import single
@@ -59,6 +62,30 @@ def test_checksums_are_switched_while_reading(source: DatabaseServer, database_n
     finally:
         source.execute("SET GLOBAL binlog_checksum = CRC32")
     assert len(sizes) == 1, "no checksum is left in an event, nothing else is cut off"
+
+
+@pytest.mark.parametrize("algorithm", ["NONE", "CRC32"])
+def test_checksums_are_switched_while_a_stream_is_opened(
+    source: DatabaseServer, database_name: str, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
+    former = "CRC32" if algorithm == "NONE" else "NONE"
+    source.execute(f"SET GLOBAL binlog_checksum = {former}")
+    start = here(source)
+
+    def ask_and_switch(asked: Any) -> ServerInfo:
+        info = server_info(asked)
+        source.execute(f"SET GLOBAL binlog_checksum = {algorithm}")
+        return info
+
+    monkeypatch.setattr("replicator.binlog.connection.server_info", ask_and_switch)
+    try:
+        with following(source, start, database_name) as stream:
+            source.execute("INSERT INTO t VALUES (1)", database=database_name)
+            segments = read_to(stream, here(source))
+    finally:
+        source.execute("SET GLOBAL binlog_checksum = CRC32")
+    assert len(row_events(segments)) == 1
 
 
 def test_tables_without_transactions(source: DatabaseServer, database_name: str) -> None:
