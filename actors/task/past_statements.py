@@ -88,7 +88,7 @@ def _changes(statement: Statement, recognised: Recognised) -> tuple[PastChange, 
 
 
 def _created(statement: Statement, recognised: Recognised) -> tuple[TableName, ...]:
-    made = [new for _, new in recognised.renames]
+    made = [*(new for _, new in recognised.renames), *recognised.split_off]
     if recognised.kind is StatementKind.CREATE_TABLE and not recognised.temporary:
         made += recognised.named(TableRole.SUBJECT)
     return tuple(TableName(table.schema, table.table) for table in made)

@@ -148,6 +148,17 @@ class Recognised:
         return tuple(zip(self.named(TableRole.SUBJECT), news, strict=True)) if news else ()
 
     @property
+    def split_off(self) -> tuple[TableReference, ...]:
+        """The tables that partitions become: of CONVERT PARTITION … TO TABLE, which makes them."""
+        return tuple(
+            table for table in self.named(TableRole.EXCHANGED) if self._word_before(table) == "TO"
+        )
+
+    def _word_before(self, table: TableReference) -> str:
+        before = [token for token in self.tokens if token.end <= table.span.start]
+        return before[-2].keyword if before[-1].keyword == "TABLE" else ""
+
+    @property
     def only_if_missing(self) -> bool:
         """Whether it is a CREATE TABLE IF NOT EXISTS."""
         return self.kind is StatementKind.CREATE_TABLE and self.guard is None

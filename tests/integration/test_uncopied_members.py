@@ -116,3 +116,20 @@ async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode:
         await merging.copied(generation)
         await merging.caught_up(generation)
     assert rows(merging) == [1, 2, 3, 4, 10]
+
+
+@ON_MARIADB
+async def test_a_partition_that_becomes_a_table_is_met_at_its_statement(merging: Merging) -> None:
+    merging.mode = "all"
+    merging.create(
+        "x",
+        "(id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id)"
+        " (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN MAXVALUE)",
+    )
+    async with merging.running() as generation:
+        await merging.copied(generation)
+    merging.do(
+        "INSERT INTO x_1 VALUES (1, 1), (20, 2)", "ALTER TABLE x_1 CONVERT PARTITION p TO TABLE x_2"
+    )
+    found = await fault(merging)
+    assert (found.event, rows(merging)) == ("ddl.not-supported", [1, 20])

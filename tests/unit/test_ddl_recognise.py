@@ -314,6 +314,20 @@ def test_each_table_of_a_statement_has_its_role() -> None:
     assert other.table == "u"
 
 
+@pytest.mark.parametrize(
+    ("sql", "made"),
+    [
+        ("ALTER TABLE t ADD a INT, CONVERT PARTITION `to` TO TABLE x.`table`", ["table"]),
+        ("ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", []),
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", []),
+        ("ALTER TABLE t ADD a INT", []),
+    ],
+)
+def test_a_partition_can_become_a_table(sql: str, made: list[str]) -> None:
+    found = recognise(sql, default_schema="s")
+    assert [table.table for table in found.split_off] == made
+
+
 def test_the_sql_mode_decides_on_quotes() -> None:
     sql = 'ALTER TABLE "x"."t" ADD "a" INT'
     (table,) = of(sql, ansi_quotes=True).tables
