@@ -11,6 +11,7 @@ from replicator.mysql.errors import (
     LOGIN_REFUSED,
     MISSING_PRIVILEGE,
     DatabaseUnavailableError,
+    ErrorCode,
     error_code,
     is_unavailable,
 )
@@ -39,6 +40,27 @@ def refusal(
         where="target" if source is None else f"source {source}",
         scope=None if source is None else of_source(source),
         ways_out=(f"{way}; then `replicator resume`",),
+    )
+
+
+def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> FatalError:
+    """The fault that the target lets nobody in who comes from an executor.
+
+    ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
+    """
+    if code == ErrorCode.CR_SSL_CONNECTION_ERROR:
+        finding, way = message, "mend what the message says (`replicator check` has the way out)"
+    else:
+        finding, way = explain(address, pymysql.err.OperationalError(code, message))
+    return FatalError(
+        "server.refused",
+        f"a Spark executor can't log in: {finding}",
+        where="target",
+        ways_out=(
+            f"{way}; then `replicator resume`",
+            "if `replicator check` logs in from this host: let the account come from the hosts of"
+            " the executors, too, and look at their clocks; then `replicator resume`",
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from actors.faults import FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import MOST_KEYS
-from replicator.mysql.errors import ErrorCode
+from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
 from replicator.pipeline.copy_plan import CopyChunk, Rival
@@ -75,6 +75,7 @@ class CopyJobs:
         """
         left = list(chunks)
         attempts = JobAttempts()
+        refused = False
         while left and not stop.is_set():
             job = partial(copy_chunks, self._spark, tuple(left), self._settings)
             try:
@@ -98,8 +99,11 @@ class CopyJobs:
                     continue
                 if failed.outcome is CopyOutcome.OTHER_SERVER:
                     raise other_server_in_copy(failed.chunk.copy.source, failed.message)
-                if failed.outcome is not CopyOutcome.UNREACHABLE:
+                # A certificate that was renewed after the job had begun reaches it now.
+                again = failed.code in LOGIN_REFUSED and not refused
+                if failed.outcome is not CopyOutcome.UNREACHABLE and not again:
                     raise await self._fault(failed)
+                refused |= again
                 trouble = failed.message
             self._progress.waiting = trouble
             self._log.warning("copy.retry", reason=trouble, seconds=round(attempts.next, 1))
@@ -210,6 +214,13 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
 
 
 def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
+    if failed.code in LOGIN_REFUSED:
+        return (
+            "`replicator check` tells which server lets the account in no more, and the way out;"
+            " then `replicator resume`",
+            "if it logs in everywhere from this host: let the accounts come from the hosts of"
+            " Spark's executors, too, and look at their clocks; then `replicator resume`",
+        )
     limit = _LIMITS.get(failed.code, "")
     if not limit or (failed.code == ErrorCode.ER_UNKNOWN_ERROR and _MEMORY not in failed.message):
         return (

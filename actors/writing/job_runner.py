@@ -9,9 +9,10 @@ import structlog
 from pyspark import SparkContext
 
 from actors.faults import FatalError, of_target
+from actors.refusals import refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
-from replicator.mysql.errors import MISSING_PRIVILEGE
+from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome, TargetOutcome
 from replicator.schema.registry import SchemaRegistry
@@ -54,6 +55,7 @@ class JobRunner:
         keeps failing, OutOfStepError where the target does not hold what it should.
         """
         attempts = JobAttempts()
+        refused = False
         job = partial(apply_batch, self._spark, batch, self._settings)
         self.state = "applying"
         while True:
@@ -71,9 +73,13 @@ class JobRunner:
                 for failed in result.failures:
                     if failed.mismatch is not None:
                         await self._meta.out_of_step(failed.mismatch)
+                kept_out = any(failed.code in LOGIN_REFUSED for failed in result.failures)
                 for failed in result.failures:
-                    if failed.outcome is not Outcome.UNREACHABLE:
+                    # A certificate that was renewed after the job had begun reaches it now.
+                    again = failed.code in LOGIN_REFUSED and not refused
+                    if failed.outcome is not Outcome.UNREACHABLE and not again:
                         raise self._fault(failed)
+                refused |= kept_out
                 trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
             self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
@@ -89,6 +95,8 @@ class JobRunner:
             self.state = self._before
 
     def _fault(self, failed: TargetOutcome) -> FatalError:
+        if failed.code in LOGIN_REFUSED:
+            return refused_in_executor(self._settings.address, failed.code, failed.message)
         target = self._registry.target_name(failed.target)
         if failed.code in MISSING_PRIVILEGE:
             refused: tuple[str, ...] = (
