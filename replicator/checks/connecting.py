@@ -95,7 +95,8 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
             "Correct user and password in the task file, or at the server: "
             f"ALTER USER {account} IDENTIFIED BY '…'; try with: {_client(address)}. An account that"
             " asks for more (REQUIRE: SHOW CREATE USER) refuses who comes without TLS or without"
-            " that certificate in the same words: look at security.ssl-cert, too",
+            " that certificate in the same words, and so does TiDB without TLS where the account"
+            " has caching_sha2_password: look at security.ssl-cert, too",
         )
     if code in PASSWORD_EXPIRED:
         return (
@@ -114,8 +115,8 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
             f"{address} wants the password to be proved in a way that is not known here: "
             f"{said.removesuffix(f' ({code})')}",
             f"{_OTHER_PLUGIN} (MySQL: ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY"
-            f" '…'; MariaDB: ALTER USER {account} IDENTIFIED VIA mysql_native_password USING"
-            " PASSWORD('…');)",
+            " '…'; TiDB: the same with mysql_native_password; MariaDB: ALTER USER"
+            f" {account} IDENTIFIED VIA mysql_native_password USING PASSWORD('…');)",
         )
     if code in HOST_REFUSED:
         return (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -18,10 +20,11 @@ from tests.support.task_files import write_task
 pytestmark = pytest.mark.slow
 
 VARIABLE = "REPLICATOR_TEST_TARGET_PASSWORD"
+ODD = "ä'\"\\ %@:/#?&;$`{}日😀"
 SECRETS = {
-    "target": "xyzzy-of-the-target",
-    "source a": "xyzzy-of-the-source",
-    "source b": "xyzzy-encrypted",
+    "target": f"xyzzy-of-the-target{ODD}",
+    "source a": f"xyzzy-of-the-source{ODD}",
+    "source b": f"xyzzy-encrypted{ODD}",
     "Spark": "xyzzy-between-executors",
 }
 
@@ -33,8 +36,9 @@ def accounts(shards: Shards) -> None:
         (shards.servers[1], SECRETS["source b"]),
     ):
         account = f"'{shards.database}'@'127.0.0.1'"
+        quoted = secret.replace("\\", "\\\\").replace("'", "\\'")
         server.execute(
-            f"CREATE USER {account} IDENTIFIED BY '{secret}'", f"GRANT ALL ON *.* TO {account}"
+            f"CREATE USER {account} IDENTIFIED BY '{quoted}'", f"GRANT ALL ON *.* TO {account}"
         )
 
 
@@ -107,10 +111,31 @@ def saved(shards: Shards) -> Iterator[tuple[str, str]]:
         yield str(table), str(shards.target.execute(f"SELECT * FROM {schema}.{table}"))
 
 
+def forms(secret: str) -> frozenset[str]:
+    """How it may stand somewhere: as it is, in code, JSON, an address, base64, another charset."""
+    return frozenset(
+        {
+            secret,
+            repr(secret)[1:-1],
+            ascii(secret)[1:-1],
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            quote(secret),
+            quote(secret, safe=""),
+            quote_plus(secret),
+            base64.b64encode(secret.encode()).decode(),
+            secret.encode().decode("latin-1"),
+            # The beginning alone, which no form changes.
+            secret.removesuffix(ODD),
+        }
+    )
+
+
 def assert_hidden(places: Iterator[tuple[str, str]], secrets: Mapping[str, str]) -> None:
     for place, content in places:
         for whose, secret in secrets.items():
-            assert secret not in content, f"the secret of {whose} stands in {place}"
+            found = [form for form in forms(secret) if form in content]
+            assert not found, f"the secret of {whose} stands in {place}"
 
 
 def test_no_secret_is_shown_by_a_task_that_runs_fails_and_ends(
