@@ -72,6 +72,7 @@ class Connection:
         self._connection: aiomysql.Connection | None = None
         self._lock = anyio.Lock()
         self._short_lived = False
+        self._thread: Thread | None = None
         self._used_at = 0.0
 
     async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -96,24 +97,28 @@ class Connection:
             if patience is None:
                 _, affected = await self._run(sql, args, self._patience)
                 return affected
-            return await self._run_watched(sql, args, patience, await self._ask_thread())
+            thread = await self._ask_thread()
+            return (await self._run_watched(sql, args, patience, thread))[1]
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """One transaction: committed at the end of the block, rolled back on an exception."""
+        """One transaction: committed at the end of the block, rolled back on an exception.
+
+        What it locks is free soon after its connection is half open: others wait for that.
+        """
         async with self._held():
             await self._begin()
             try:
                 yield Transaction(self)
-                await self._run("COMMIT", (), self._patience)
+                await self.run_unlocked("COMMIT", ())
             except BaseException:
                 # Closing rolls back, whatever state the connection is in.
                 self.close()
                 raise
 
     async def run_unlocked(self, sql: str, args: Sequence[object]) -> list[tuple[Any, ...]]:
-        """For `Transaction`, which holds the lock."""
-        rows, _ = await self._run(sql, args, self._patience)
+        """For a transaction, which holds the lock."""
+        rows, _ = await self._run_watched(sql, args, self._patience, self._thread)
         return rows
 
     def close(self) -> None:
@@ -122,6 +127,7 @@ class Connection:
             self._connection.close()
             self._connection = None
         self._short_lived = False
+        self._thread = None
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
@@ -134,8 +140,9 @@ class Connection:
     async def _begin(self) -> None:
         if self._connection is None or not self._short_lived:
             await self._run(f"SET SESSION wait_timeout = {ABANDONED_SECONDS}", (), self._patience)
+            self._thread = await self._ask_thread()
             self._short_lived = True
-        await self._run("BEGIN", (), self._patience)
+        await self.run_unlocked("BEGIN", ())
 
     async def _ask_thread(self) -> Thread | None:
         """Who serves the connection; None where the server does not tell."""
@@ -147,14 +154,14 @@ class Connection:
 
     async def _run_watched(
         self, sql: str, args: Sequence[object], patience: float, thread: Thread | None
-    ) -> int:
+    ) -> tuple[list[tuple[Any, ...]], int]:
         """Run a statement while another connection looks at what ``thread``, its own, is doing."""
-        outcome: int | BaseException | None = None
+        outcome: tuple[list[tuple[Any, ...]], int] | BaseException | None = None
         async with anyio.create_task_group() as group:
             if thread is not None:
                 group.start_soon(self._until_lost, thread, group.cancel_scope)
             try:
-                _, outcome = await self._run(sql, args, patience)
+                outcome = await self._run(sql, args, patience)
             except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
                 # Else it would come out of the group as one of several.
                 outcome = error

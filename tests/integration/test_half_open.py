@@ -254,6 +254,32 @@ async def test_a_long_statement_of_the_driver(
     connection.close()
 
 
+@pytest.mark.parametrize("server", ["mariadb_target", SLOW_TIDB], indirect=True)
+async def test_a_transaction_of_the_driver_lets_go_of_what_it_locks(
+    server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, table: str
+) -> None:
+    connection = Connection(address)
+    for number in range(2):
+        async with connection.transaction() as transaction:
+            await transaction.fetch(f"INSERT INTO {table} VALUES (%s)", (number,))
+    began = time.monotonic()
+    with pytest.raises(DatabaseUnavailableError):
+        await _stalled(connection, line, table)
+    assert time.monotonic() - began < NOTICED
+    async with connection.transaction() as transaction:
+        await transaction.fetch(f"UPDATE {table} SET id = id + 10")
+    assert time.monotonic() - began < FREED
+    assert await connection.fetch(f"SELECT id FROM {table} ORDER BY id") == [(10,), (11,)]
+    connection.close()
+
+
+async def _stalled(connection: Connection, line: FaultyLine, table: str) -> None:
+    async with connection.transaction() as transaction:
+        await transaction.fetch(f"DELETE FROM {table} WHERE id = 1")
+        line.break_all(Fault.STALL)
+        await transaction.fetch(f"INSERT INTO {table} VALUES (2)")
+
+
 async def _break_soon(line: FaultyLine, fault: Fault) -> None:
     await anyio.sleep(1)
     line.break_all(fault)
