@@ -46,7 +46,7 @@ def _password() -> str:
     if sys.stdin.isatty():
         return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
     password = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    password = password.removesuffix("\n").removesuffix("\r")
+    password = password.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
     if not password or "\n" in password:
         raise typer.BadParameter("the standard input must hold one line, the password")
     return password

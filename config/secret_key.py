@@ -74,8 +74,9 @@ def _read_key(path: FilePath) -> bytes:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             key = file.read(1000).strip()
-    except OSError as error:
-        raise SecretKeyError(f"the key file {path} can't be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SecretKeyError(f"the key file {path} can't be read: {reason}") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise SecretKeyError(
             f"the key file {path} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600"

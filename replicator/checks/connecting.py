@@ -89,6 +89,13 @@ def _of_server(address: DatabaseAddress, causes: list[BaseException]) -> tuple[s
 def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, str] | None:
     """What is to be put right at the account."""
     account = f"'{address.user}'@'%'"
+    shows_certificate = address.tls is not None and bool(address.tls.cert)
+    if code in ACCESS_DENIED and not address.password and not shows_certificate:
+        return (
+            f"{address} refuses the login, for which the task file has no password: {said}",
+            "Write it into the task file; in quotes, since YAML takes what begins with # or & for"
+            f" something else. Or at the server: ALTER USER {account} IDENTIFIED BY '';",
+        )
     if code in ACCESS_DENIED:
         return (
             f"{address} refuses the login: {said}",

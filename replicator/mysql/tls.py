@@ -323,7 +323,8 @@ def _check_names(connection: ssl.SSLSocket | ssl.SSLObject) -> None:
     certificate = cast(dict[str, Any], connection.getpeercert() or {})
     subject = (pair for parts in certificate.get("subject", ()) for pair in parts)
     found = {value for name, value in subject if name == "commonName"}
-    found |= {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+    others = certificate.get("subjectAltName", ())
+    found |= {value for kind, value in others if kind in ("DNS", "IP Address")}
     if not found & wanted:
         raise ssl.SSLCertVerificationError(
             ssl.SSL_ERROR_SSL,

@@ -111,6 +111,7 @@ async def test_all_connections_are_encrypted_and_look_at_the_server(encrypted: T
         good,
         shown,
         replace(good, names=("server",)),
+        replace(good, names=("db1", "127.0.0.1")),
         Tls(cert=shown.cert, key=shown.key),
     ):
         for kind in KINDS:

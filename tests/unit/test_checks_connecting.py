@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
 
 import pymysql.err
 import pytest
@@ -33,3 +34,10 @@ def test_each_kind_of_failure_has_its_way_out(error: Exception, finding: str, wa
         assert finding in found[0]
         assert way_out in found[1]
         assert "hidden" not in "".join(found)
+
+
+def test_whoever_comes_without_a_password_is_told_so() -> None:
+    error = pymysql.err.OperationalError(1045, "Access denied (using password: NO)")
+    finding, way_out = explain(replace(ADDRESS, password=""), error)
+    assert "no password" in finding
+    assert "in quotes" in way_out

@@ -108,11 +108,11 @@ def test_an_encrypted_password_is_what_was_encrypted(
     key = tmp_path / "key"
     assert "secret-key-file" in asked("--new-key", key)
     assert key.stat().st_mode & 0o777 == 0o600
-    for given in (ODD, f"{ODD}\n", "0123", "ENC(x)", "${HOME}"):
+    for given in (ODD, f"{ODD}\n", f"\ufeff{ODD}\r\n", "0123", "ENC(x)", "${HOME}"):
         shown = asked("--key-file", key, given=given.encode())
-        assert given.strip("\n") not in shown
+        assert given.strip("\ufeff\r\n") not in shown
         line = f"password: '{shown}'"
-        expected = [given.removesuffix("\n")] * 2
+        expected = [given.strip("\ufeff\r\n")] * 2
         assert passwords(tmp_path, line, head="secret-key-file: key\n") == expected
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(key))
     assert passwords(tmp_path, line) == expected
@@ -147,7 +147,8 @@ def test_keys_that_are_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     written = encrypt(ODD, key)
     line = f"password: '{written}'"
     assert KEY_FILE_VARIABLE in refused(tmp_path, line)
-    assert "can't be read" in refused(tmp_path, line, head="secret-key-file: gone\n")
+    for name in ("gone", ".", '"a\\0b"'):
+        assert "can't be read" in refused(tmp_path, line, head=f"secret-key-file: {name}\n")
     assert "not encrypted with the key" in refused(tmp_path, line, head="secret-key-file: other\n")
     middle = len(written) // 2
     changed = written[:middle] + ("A" if written[middle] != "A" else "B") + written[middle + 1 :]
