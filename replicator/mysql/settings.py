@@ -25,12 +25,14 @@ _MARIADB_SETTINGS = (
 """As above, for MariaDB (its page "System-Versioned Tables"): what was changed at the source can be
 changed here, too, though the table keeps its former rows; and tables are read as they are now,
 where the server shows its clients the rows of a moment in the past."""
-_NO_TIME_LIMIT = (
+_AS_BY_DEFAULT = (
+    ",SESSION sql_big_selects=1,SESSION sql_safe_updates=0,SESSION completion_type=0"
     "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
 )
-"""As above: a server may have limits for others that would end a query, or a write of rows, that takes
-its time (their manuals, those variables). MariaDB takes no comments for versions of MySQL from 5.7
-on."""
+"""As above: a server may have settings for others that would refuse a query of many rows, or end one,
+or a write of rows, that takes its time, or a change of tables without a key; and what follows a
+COMMIT is no part of a further transaction (their manuals, those variables). MariaDB takes no
+comments for versions of MySQL from 5.7 on."""
 GENERATED_KEYS = "SHOW VARIABLES LIKE 'show_gipk_in_create_table_and_information_schema'"
 """Tells whether a MySQL shows the primary keys that it gave tables itself, which stand in its
 events in any case (its manual, "Generated Invisible Primary Keys"); no row elsewhere."""
@@ -54,4 +56,4 @@ def keep_warnings(kept: int, wanted: int) -> str:
 def set_session(settings: Mapping[str, str]) -> str:
     """The statement that gives these variables their values, which are SQL, for a session."""
     assignments = ",".join(f"SESSION {quote(name)}={value}" for name, value in settings.items())
-    return f"SET {assignments}{_TIDB_SETTINGS}{_MARIADB_SETTINGS}{_NO_TIME_LIMIT}"
+    return f"SET {assignments}{_TIDB_SETTINGS}{_MARIADB_SETTINGS}{_AS_BY_DEFAULT}"

@@ -46,7 +46,6 @@ _SETTINGS = (
             "time_zone": f"'{UTC}'",
             "sql_mode": "''",
             "sql_select_limit": NO_SELECT_LIMIT,
-            "sql_big_selects": "1",
             "net_write_timeout": str(READ_TIMEOUT),
             "lock_wait_timeout": str(LOCK_TIMEOUT),
         }

@@ -92,7 +92,12 @@ async def test_limits_that_a_server_has_for_others(
     kind: type[DatabaseServer], limit: str, start_server: StartServer
 ) -> None:
     server = start_server(kind)
-    server.execute(f"SET GLOBAL sql_select_limit = 3, GLOBAL {limit}")
+    server.execute(f"SET GLOBAL sql_select_limit = 3, GLOBAL max_join_size = 9, GLOBAL {limit}")
+    server.execute("SET GLOBAL sql_safe_updates = ON, GLOBAL completion_type = CHAIN")
+    server.execute(
+        "CREATE DATABASE d", "CREATE TABLE d.t (n INT)", "INSERT INTO d.t VALUES (1), (2)"
+    )
+    many = "SELECT COUNT(*) FROM information_schema.collations a, information_schema.collations b"
     four, slow = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4", "SLEEP(1.1)"
     address = DatabaseAddress(server.host, server.port, server.user, server.password)
     stream = SourceStream(address)
@@ -102,10 +107,15 @@ async def test_limits_that_a_server_has_for_others(
     session = Session(address)
     assert len(session.rows(four.encode())) == 4
     assert [int(str(row[0])) for row in session.rows(f"SELECT {slow}".encode())] == [0]
+    session.run(b"BEGIN")
+    session.run(b"COMMIT")
+    session.run(b"DELETE FROM d.t WHERE n = 1")
     session.close()
     connection = Connection(address)
+    assert await connection.fetch("SELECT n FROM d.t") == [(2,)]
     assert len(await connection.fetch(four)) == 4
     assert await connection.fetch(f"SELECT {slow}") == [(0,)]
+    assert await connection.fetch(many) > [(9,)]
     connection.close()
 
 
