@@ -22,6 +22,7 @@ from replicator.mysql.names import TableName
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.statement_session import set_up_session
+from replicator.schema.given_keys import MAY_NOT, is_given, leave_keys_alone
 from replicator.schema.inspection import read_table
 from replicator.schema.learned_structures import Outcome, timeless
 from replicator.schema.scratch_statements import as_run, named, renamed, uncounted
@@ -125,6 +126,7 @@ async def _tried(
     run = [as_run(statement, scratch, creates=before is None) for statement in statements]
     text = "; ".join(run)
     await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
+    await leave_keys_alone(connection)
     try:
         standing, base, lasting = None, None, True
         if before is not None:
@@ -145,6 +147,8 @@ async def _tried(
         await connection.execute(f"DROP TABLE IF EXISTS {scratch.quoted}")
     if after is None:
         raise ScratchTableError(f"no table after {text[:200]!r}")
+    if is_given(after, text, before.create_sql if before else ""):
+        raise ScratchTableError(MAY_NOT)
     if before is None or base is None:
         learned = tuple(replace(column, learned=True) for column in after.columns)
         return replace(after, columns=learned), lasting
