@@ -29,7 +29,7 @@ from replicator.mysql.errors import (
     is_unavailable,
 )
 from replicator.mysql.liveness import THREAD_SQL, Thread, thread_of
-from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
+from replicator.mysql.settings import NO_SELECT_LIMIT, SNAPSHOTS, UTC, set_session
 
 __all__ = [
     "CONNECT_TIMEOUT",
@@ -207,6 +207,7 @@ class Connection:
         connection = await log_in(self.address)
         try:
             async with connection.cursor(_Cursor) as cursor:
+                await cursor.execute(SNAPSHOTS)
                 for name, value in session.items():
                     await cursor.execute(set_session({name: "%s"}), (_number(value),))
         except BaseException:

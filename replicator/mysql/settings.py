@@ -12,6 +12,9 @@ UTC = "+00:00"
 NO_SELECT_LIMIT = "18446744073709551615"
 """For ``sql_select_limit``: with a server's own, every query would be cut off without a word."""
 
+SNAPSHOTS = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+"""A transaction reads what was there at its first read, and locks nothing by that."""
+
 _TIDB_SETTINGS = (
     "/*T! ,SESSION tidb_txn_mode='pessimistic',SESSION allow_auto_random_explicit_insert=1 */"
 )
@@ -26,13 +29,15 @@ _MARIADB_SETTINGS = (
 changed here, too, though the table keeps its former rows; and tables are read as they are now,
 where the server shows its clients the rows of a moment in the past."""
 _AS_BY_DEFAULT = (
-    ",SESSION sql_big_selects=1,SESSION sql_safe_updates=0,SESSION completion_type=0"
+    ",SESSION autocommit=1,SESSION completion_type=0"
+    ",SESSION sql_big_selects=1,SESSION sql_safe_updates=0"
     "/*M!100101 ,SESSION max_statement_time=0 */ /*!50708 ,SESSION max_execution_time=0 */"
 )
-"""As above: a server may have settings for others that would refuse a query of many rows, or end one,
-or a write of rows, that takes its time, or a change of tables without a key; and what follows a
-COMMIT is no part of a further transaction (their manuals, those variables). MariaDB takes no
-comments for versions of MySQL from 5.7 on."""
+"""As above: a server may have settings for others that would refuse a query of many rows, or a
+change of tables without a key, or end a query or a write of rows that takes its time. And each
+statement is a transaction, but between BEGIN and COMMIT: drivers believe what a MySQL says of that
+in its greeting, which is before its own default counts. (The servers' manuals, those variables.
+MariaDB takes no comments for versions of MySQL from 5.7 on.)"""
 GENERATED_KEYS = "SHOW VARIABLES LIKE 'show_gipk_in_create_table_and_information_schema'"
 """Tells whether a MySQL shows the primary keys that it gave tables itself, which stand in its
 events in any case (its manual, "Generated Invisible Primary Keys"); no row elsewhere."""

@@ -18,7 +18,7 @@ from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
 from replicator.mysql.session import BlockingSession
-from replicator.mysql.settings import NO_SELECT_LIMIT, UTC, set_session
+from replicator.mysql.settings import NO_SELECT_LIMIT, SNAPSHOTS, UTC, set_session
 from replicator.pipeline.text_rows import (
     HEADER,
     LONG_ROW,
@@ -88,7 +88,7 @@ class SourceStream(BlockingSession):
         super().__init__(address, settings=_SETTINGS, timeout=READ_TIMEOUT)
 
     def _prepare(self) -> None:
-        self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.run(SNAPSHOTS.encode())
         if self._server is None:
             return
         rows = self.rows(IDENTITY_SQL.encode())

@@ -92,10 +92,12 @@ async def test_limits_that_a_server_has_for_others(
     kind: type[DatabaseServer], limit: str, start_server: StartServer
 ) -> None:
     server = start_server(kind)
-    server.execute(f"SET GLOBAL sql_select_limit = 3, GLOBAL max_join_size = 9, GLOBAL {limit}")
-    server.execute("SET GLOBAL sql_safe_updates = ON, GLOBAL completion_type = CHAIN")
     server.execute(
         "CREATE DATABASE d", "CREATE TABLE d.t (n INT)", "INSERT INTO d.t VALUES (1), (2)"
+    )
+    server.execute(f"SET GLOBAL sql_select_limit = 3, GLOBAL max_join_size = 9, GLOBAL {limit}")
+    server.execute(
+        "SET GLOBAL sql_safe_updates = ON, GLOBAL completion_type = CHAIN, GLOBAL autocommit = 0"
     )
     many = "SELECT COUNT(*) FROM information_schema.collations a, information_schema.collations b"
     four, slow = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4", "SLEEP(1.1)"
