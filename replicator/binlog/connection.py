@@ -36,6 +36,7 @@ from replicator.mysql.errors import ErrorCode
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.session import connect
 from replicator.mysql.session_defaults import session_defaults
+from replicator.mysql.settings import NO_SELECT_LIMIT, set_session
 from replicator.mysql.tls import Tls, TlsError
 
 _COM_REGISTER_SLAVE: Final = 0x15
@@ -46,6 +47,7 @@ _REPORTED_NAME: Final = b"replicator"
 _PACKET_HEADER: Final = 4
 _ERROR_PACKET: Final = b"\xff"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
+_SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 _ZERO_POSITIONS_SINCE = (11, 4)
 """From this MariaDB version on, events inside transactions may carry no end position."""
 
@@ -208,7 +210,10 @@ class BinlogConnection:
     def _connect(self) -> Any:
         where = self._address
         login = DatabaseAddress(where.host, where.port, where.user, where.password, where.tls)
-        return connect(login, timeout=self._timeout)
+        connection = connect(login, timeout=self._timeout)
+        with connection.cursor() as cursor:
+            cursor.execute(_SETTINGS)
+        return connection
 
     def _open(self) -> tuple[ServerInfo, str]:
         self._connection = self._connect()

@@ -1,0 +1,39 @@
+"""What a server has set for others changes nothing of what is learned of it with its binlog."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.server import ServerInfo
+from replicator.sandbox.mariadb import MariaDBServer
+from replicator.sandbox.mysql import MySQLServer
+from replicator.sandbox.server import DatabaseServer
+from tests.conftest import StartServer
+from tests.support.binlog_streams import here
+
+
+def learned(server: DatabaseServer) -> ServerInfo:
+    connection = BinlogConnection(
+        SourceAddress(server.host, server.port, server.user),
+        here(server),
+        server_id=78,
+        heartbeat=1.0,
+        read_timeout=10.0,
+    )
+    try:
+        return connection.open()[0]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("kind", [MySQLServer, MariaDBServer])
+def test_limits_of_queries_leave_nothing_out(
+    kind: type[DatabaseServer], start_server: StartServer
+) -> None:
+    server = start_server(kind)
+    before = learned(server)
+    server.execute(
+        "SET GLOBAL sql_select_limit = 2, GLOBAL sql_safe_updates = ON, GLOBAL max_join_size = 2"
+    )
+    assert learned(server) == before
