@@ -38,7 +38,7 @@ from replicator.downstream.renumbering import renumbered_column
 from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.timestamp_defaults import refuse_open_timestamps
 from replicator.mysql.connection import Connection
-from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
 from replicator.mysql.names import Member, TableName, quote
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
@@ -356,6 +356,8 @@ class DdlExecutor:
         except UnknownModeError as error:
             raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
         except pymysql.err.MySQLError as error:
+            if error_code(error) in LOGIN_REFUSED:
+                raise  # It says nothing about the statement, which has not run.
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
             session.close()

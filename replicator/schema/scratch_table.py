@@ -17,7 +17,7 @@ from replicator.ddl.recognise import recognise
 from replicator.ddl.single_changes import single_changes
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
-from replicator.mysql.errors import NOT_UNDERSTOOD, error_code
+from replicator.mysql.errors import LOGIN_REFUSED, NOT_UNDERSTOOD, error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.sql_modes import UnknownModeError
 from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
@@ -81,7 +81,8 @@ async def outcome_of(
     ``before`` is its structure before, None for CREATE TABLE. ``scratch`` is created and dropped;
     the structure is under its name. Where the server refuses the statement its single changes are
     tried (TiDB takes some no other way), then ``instead``, the operator's override. All run in
-    ``context``, that of the statement. Raises DatabaseUnavailableError.
+    ``context``, that of the statement. Raises DatabaseUnavailableError, the server's error where it
+    refuses the login.
     """
     singles = [
         recognise(
@@ -102,6 +103,8 @@ async def outcome_of(
         except ScratchTableError as error:
             return Outcome(None, str(error), lasting=False)
         except pymysql.err.MySQLError as error:
+            if error_code(error) in LOGIN_REFUSED:
+                raise  # It says nothing about the statement.
             refusals.append(_refusal(error))
         else:
             lasts = lasting and alike and all(refusal.lasting for refusal in refusals)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import anyio
+import pymysql.err
 import pytest
 
 from replicator.crashpoints import CrashPoint
@@ -105,6 +106,29 @@ async def test_a_refused_one_may_be_changed(
     with pytest.raises(DdlRefusedError):
         await executor.execute(replace(ddl, instead=(ddl.instead[0], ddl.instead[0])))
     await executor.execute(replace(ddl, instead=ddl.instead[1:]))
+    assert await columns(connection, ddl) == ["id", "y", "z"]
+
+
+async def test_a_login_that_is_refused_is_no_refusal_of_the_statement(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> None:
+    account = f"'{database_name}'@'%'"
+    target_server.execute(
+        f"CREATE USER {account} IDENTIFIED BY 'pa'", f"GRANT ALL ON *.* TO {account}"
+    )
+    connection.close()
+    connection.address = replace(connection.address, user=database_name, password="pa")
+    await connection.fetch("SELECT 1")
+    # Who is logged in stays so, and a statement has a session of its own.
+    target_server.execute(f"ALTER USER {account} IDENTIFIED BY 'new'")
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        await executor.execute(ddl)
+    target_server.execute(f"ALTER USER {account} IDENTIFIED BY 'pa'")
+    await executor.execute(ddl)
     assert await columns(connection, ddl) == ["id", "y", "z"]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
+import pymysql.err
 import pytest
 
 from replicator.ddl.recognise import recognise
@@ -95,6 +97,19 @@ STATEMENTS = (
     "DROP INDEX by_a ON t",
     "ALTER TABLE t ADD z TEXT, COMMENT='text'",
 )
+
+
+async def test_a_login_that_is_refused_tells_nothing_of_a_statement(
+    target_server: DatabaseServer, database_name: str, before: Table
+) -> None:
+    connection = Connection(replace(address(target_server), password="wrong"))
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        await structure_after(
+            connection,
+            TableName(f"{database_name}_meta", "scratch"),
+            before,
+            recognise("ALTER TABLE t ADD d INT", default_schema=database_name),
+        )
 
 
 async def test_a_shard_of_types_and_charsets_that_the_target_lacks(
