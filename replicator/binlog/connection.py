@@ -85,10 +85,9 @@ class BinlogConnection:
         ``expected`` is the server that ``start`` is a place in the binlog of; None: any. ``bare``:
         only events are wanted, neither the GTID set at the start nor what sessions have there.
         """
-        described = start.gtid or "the first GTID" if isinstance(start, GtidStart) else str(start)
         self._address = address
         self._start = start
-        self._request = StreamRequest(str(address), described, server_id)
+        self._request = StreamRequest(str(address), str(start), server_id)
         self._server_id = server_id
         self._expected = expected
         self._bare = bare

@@ -38,6 +38,9 @@ class GtidStart:
     landmark: Landmark | None = field(default=None, compare=False, repr=False)
     prepared: tuple[BinlogPosition, ...] = ()
 
+    def __str__(self) -> str:
+        return self.gtid or "the first GTID"
+
     def normalised(self, *, mariadb: bool) -> str:
         """The set as it is saved. Raises BinlogError for what is none."""
         return str(MariaDBGtids(self.gtid) if mariadb else MySQLGtids(self.gtid))

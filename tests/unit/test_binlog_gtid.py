@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pymysqlreplication.gtid import GtidSet
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
+from replicator.binlog.gtid import GtidStart, MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -156,3 +156,8 @@ def test_the_binary_form_with_tags_is_that_of_the_server() -> None:
 def test_a_format_that_is_not_known_is_refused() -> None:
     with pytest.raises(UnsupportedEventError, match="format 2"):
         MySQLGtids.decode(b"\x02\x00\x00\x00\x00\x00\x00\x02")
+
+
+@pytest.mark.parametrize(("gtid", "shown"), [("0-1-7", "0-1-7"), ("", "the first GTID")])
+def test_people_read_the_set_that_a_stream_starts_behind(gtid: str, shown: str) -> None:
+    assert f"after {GtidStart(gtid)}" == f"after {shown}"
