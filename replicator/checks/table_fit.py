@@ -16,6 +16,7 @@ from replicator.schema.column_rules import (
     extracted_misfit,
     mapped_misfit,
 )
+from replicator.schema.conversions import TEXT_LENGTHS
 from replicator.schema.structure import Column, Table
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
@@ -48,16 +49,9 @@ def member_differences(
     for column in member.columns:
         its = target.column(column.name)
         if its is None:
-            definition = definition_of(member, column.name)
-            found.append(
-                Difference(
-                    "failed",
-                    f"the target has no column {quote(column.name)}",
-                    f"ALTER TABLE {table} ADD COLUMN {definition};",
-                )
-            )
+            found.append(_missing(member, column, table))
             continue
-        modify = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+        modify = _modified(member, column, table)
         found += [
             Difference(misfit.state, f"{quote(column.name)}: {misfit.text}", modify)
             for misfit in _misfits(
@@ -66,6 +60,28 @@ def member_differences(
         ]
     found += _unfilled(member, as_shards_have_it(target, rules.extracted_names, None), table)
     return found
+
+
+def _missing(member: Table, column: Column, table: str) -> Difference:
+    """What a column that the target lacks means: values that the shard computes need no place."""
+    add = f"ALTER TABLE {table} ADD COLUMN {definition_of(member, column.name)};"
+    name = quote(column.name)
+    if column.generated:
+        text = f"the target has no column {name}, whose values the shard computes: it is left out"
+        return Difference("warning", text, f"To have it: {add}")
+    return Difference("failed", f"the target has no column {name}", add)
+
+
+def _modified(member: Table, column: Column, table: str) -> str:
+    """How the target's column comes to take the shard's values."""
+    name = quote(column.name)
+    way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+    if column.generated:
+        return f"{way_out} Or leave it to the shards: ALTER TABLE {table} DROP COLUMN {name};"
+    if length := TEXT_LENGTHS.get(column.base_type):
+        text = f"ALTER TABLE {table} MODIFY COLUMN {name} varchar({length});"
+        return f"{way_out} Where the server lacks that type: {text}"
+    return way_out
 
 
 def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:

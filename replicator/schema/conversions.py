@@ -44,7 +44,7 @@ _ALL = Conversion(Fit.ALL)
 _INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
 _BLOB_BYTES = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
-_SPECIAL_LENGTHS = {"uuid": 36, "inet6": 39, "inet4": 15}
+TEXT_LENGTHS = {"uuid": 36, "inet6": 39, "inet4": 15}
 """Characters of the text that types of MariaDB are shown as."""
 _GEOMETRIES = frozenset(
     {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
@@ -54,7 +54,7 @@ _FAMILIES = {
     **dict.fromkeys(_INTEGER_BYTES, "integer"),
     **dict.fromkeys(("char", "varchar", *_TEXT_BYTES), "text"),
     **dict.fromkeys(("binary", "varbinary", *_BLOB_BYTES), "bytes"),
-    **dict.fromkeys(_SPECIAL_LENGTHS, "special"),
+    **dict.fromkeys(TEXT_LENGTHS, "special"),
     **dict.fromkeys((*_GEOMETRIES, "geometry"), "geometry"),
 }
 _CHARSET_BYTES = {
@@ -356,7 +356,7 @@ def _enum_to_text(column: Column, target: Column) -> Conversion:
 
 
 def _special_to_text(column: Column, target: Column) -> Conversion:
-    return _short_text(column, target, _SPECIAL_LENGTHS[column.base_type])
+    return _short_text(column, target, TEXT_LENGTHS[column.base_type])
 
 
 def _json_to_text(column: Column, target: Column) -> Conversion:

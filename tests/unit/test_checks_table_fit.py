@@ -37,6 +37,25 @@ def test_a_missing_column_comes_with_the_statement_that_adds_it() -> None:
     assert found.way_out == "ALTER TABLE `s`.`T` ADD COLUMN `a` varchar(9);"
 
 
+def test_a_computed_column_may_be_left_out() -> None:
+    member = table(ID, Column("ends", "timestamp(6)", generated=True))
+    (found,) = member_differences(member, table(ID, name="T"))
+    assert found.state == "warning"
+    assert "`ends`" in found.text
+    (found,) = member_differences(member, table(ID, Column("ends", "datetime(6)"), name="T"))
+    assert found.state == "failed"
+    assert "ALTER TABLE `s`.`T` DROP COLUMN `ends`;" in found.way_out
+
+
+def test_a_type_that_only_mariadb_has_comes_with_another_one() -> None:
+    for kind, text in (("uuid", 36), ("inet6", 39), ("inet4", 15)):
+        member = table(ID, Column("a", kind))
+        (found,) = member_differences(member, table(ID, Column("a", "binary(16)")))
+        assert found.state == "failed"
+        assert f"MODIFY COLUMN `a` varchar({text});" in found.way_out
+        assert member_differences(member, table(ID, Column("a", f"varchar({text})"))) == []
+
+
 def test_null_into_not_null_fails() -> None:
     wanted = table(ID, Column("a", "int(11)", nullable=False))
     (found,) = member_differences(table(ID, Column("a", "int(11)")), wanted)
