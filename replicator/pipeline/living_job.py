@@ -5,8 +5,9 @@ Here Spark places the tasks, watches them, and runs one anew that was lost, but 
 goes straight between this process and theirs (`replicator.pipeline.living_task`).
 
 A living job holds all slots, so other jobs end it first (`make_room`); it is begun again when it
-is asked for (`living_job`). When a task is lost that has a request, the whole job ends, and whoever
-made the requests makes them again.
+is asked for (`living_job`). Where others go on for long beside it, it is begun with fewer slots
+(`lend`, `share_room`). When a task is lost that has a request, the whole job ends, and whoever made
+the requests makes them again.
 """
 
 from __future__ import annotations
@@ -56,13 +57,15 @@ class LivingJobError(PySparkException):
 
 
 class LivingJob:
-    """One such job, from its beginning to its end. Raises LivingJobError where the driver can't
-    listen for its tasks, Py4JError without a JVM."""
+    """One such job, from its beginning to its end; it leaves ``lent`` slots to others. Raises
+    LivingJobError where the driver can't listen for its tasks, Py4JError without a JVM."""
 
-    def __init__(self, spark: SparkContext, work: Work) -> None:
+    def __init__(self, spark: SparkContext, work: Work, lent: int = 0) -> None:
+        self.lent = lent
         self._context = spark
         self._local = is_local(self._context.master or "")
-        self._slots = self._context.defaultParallelism
+        self._offered = self._context.defaultParallelism
+        self._slots = max(1, self._offered - lent)
         self._name = f"living-{uuid.uuid4().hex}"
         self._one_at_a_time = threading.Lock()
         self._changed = threading.Condition()
@@ -79,7 +82,7 @@ class LivingJob:
 
     def serves(self) -> bool:
         """Whether it goes on, and has tasks for all that Spark has to offer now."""
-        return not self._over and (self._local or self._context.defaultParallelism <= self._slots)
+        return not self._over and (self._local or self._context.defaultParallelism <= self._offered)
 
     def await_tasks(self) -> None:
         """Wait until the tasks have come. Raises what `ask` raises."""
@@ -234,6 +237,7 @@ def _is_gone(task: socket.socket) -> bool:
 
 
 _living: WeakKeyDictionary[SparkContext, LivingJob] = WeakKeyDictionary()
+_lent: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
 _beginning = threading.Lock()
 
 
@@ -243,10 +247,10 @@ def living_job(spark: SparkContext, work: Work) -> LivingJob:
     Raises LivingJobError, Py4JError without a JVM.
     """
     with _beginning:
-        job = _living.get(spark)
-        if job is None or not job.serves():
+        job, lent = _living.get(spark), _lent.get(spark, 0)
+        if job is None or job.lent != lent or not job.serves():
             _end_living(spark)
-            job = _living[spark] = LivingJob(spark, work)
+            job = _living[spark] = LivingJob(spark, work, lent)
         return job
 
 
@@ -257,6 +261,27 @@ def make_room(spark: SparkContext) -> None:
     """
     with _beginning:
         _end_living(spark)
+
+
+def lendable(spark: SparkContext) -> int:
+    """How many slots the living job can leave to others: half of them; none where there is one.
+
+    Raises Py4JError without a JVM.
+    """
+    return int(spark.defaultParallelism) // 2
+
+
+def lend(spark: SparkContext, slots: int) -> None:
+    """From now on a living job that is begun leaves so many slots to others; 0: it takes all."""
+    _lent[spark] = slots
+
+
+def share_room(spark: SparkContext) -> None:
+    """As `make_room`, unless the living job leaves the slots that are lent now."""
+    with _beginning:
+        job = _living.get(spark)
+        if job is None or not job.lent or job.lent != _lent.get(spark, 0):
+            _end_living(spark)
 
 
 def _end_living(spark: SparkContext) -> None:

@@ -19,7 +19,15 @@ from pyspark.errors import PySparkException, PythonException
 
 from replicator.pipeline import living_job as living_module
 from replicator.pipeline.frames import frame_of
-from replicator.pipeline.living_job import LivingJob, LivingJobError, living_job, make_room
+from replicator.pipeline.living_job import (
+    LivingJob,
+    LivingJobError,
+    lend,
+    lendable,
+    living_job,
+    make_room,
+    share_room,
+)
 
 SLOTS = 2
 
@@ -46,6 +54,7 @@ def context(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sp
     monkeypatch.setattr(living_module, "GATHER_SECONDS", 60.0)
     make_room(spark)
     yield spark
+    lend(spark, 0)
     make_room(spark)
 
 
@@ -82,6 +91,21 @@ def test_other_jobs_end_it_and_it_is_begun_again(context: SparkContext) -> None:
         assert len(ask(living_job(context, work), number)) == SLOTS
         make_room(context)
         assert context.parallelize(range(10), SLOTS).count() == 10
+
+
+def test_other_jobs_go_on_beside_it_where_it_lends_slots(context: SparkContext) -> None:
+    whole = living_job(context, work)
+    lend(context, lendable(context))
+    share_room(context)
+    assert not whole.serves()
+    job = living_job(context, work)
+    for number in range(3):
+        assert len(ask(job, number)) == SLOTS - lendable(context) == 1
+        share_room(context)
+        assert context.parallelize(range(10), 1).count() == 10
+    assert living_job(context, work) is job
+    lend(context, 0)
+    assert len(ask(living_job(context, work), "again")) == SLOTS
 
 
 def test_what_goes_wrong_in_the_work_is_told(context: SparkContext) -> None:
