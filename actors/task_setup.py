@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import config.rules
 from config.endpoints import Endpoint, Security, TargetDatabase
@@ -203,6 +204,17 @@ def _expression_rule(name: str, rule: config.rules.ExpressionFilter) -> Expressi
         update_new=rule.update_new_value_expr,
         delete=rule.delete_value_expr,
     )
+
+
+def beside(setups: Mapping[str, SourceSetup]) -> dict[str, SourceSetup]:
+    """The same sources, for reading their binlogs beside those who follow them.
+
+    A server lets one replica with the same id read at a time.
+    """
+    return {
+        source: replace(setup, server_id=_server_id("beside", f"{setup.server_id}"))
+        for source, setup in setups.items()
+    }
 
 
 def _server_id(task: str, source: str) -> int:

@@ -232,7 +232,8 @@ class CopyStatus:
     (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
     process. ``seconds_left``: at the present rate, None while it is not known. ``replaced`` and
     ``ignored``: rows whose key was on the target already. ``waiting``: what the copy waits for,
-    empty if for nothing.
+    empty if for nothing. ``held``: the targets that wait for it while all others are followed;
+    empty where it is what all wait for.
     """
 
     state: CopyState
@@ -247,6 +248,7 @@ class CopyStatus:
     replaced: int = 0
     ignored: int = 0
     waiting: str = ""
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

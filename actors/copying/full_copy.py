@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import anyio
 import anyio.abc
 import structlog
 from pyspark import SparkContext
 
-from actors.copying.held_back import held_back, told_of
+from actors.copying.background import BackgroundCopy
+from actors.copying.held_back import told_of
 from actors.copying.jobs import CopyJobs
-from actors.copying.patient_stream import PatientStream
-from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, read_sizes
 from actors.copying.postponed import postponed_copy
 from actors.copying.progress import CopyProgress
 from actors.copying.rate_limit import RateLimit
 from actors.copying.rivals import rivals_of
-from actors.copying.shard_plans import ShardPlans
+from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import (
     CopyMember,
     CopyStart,
     begin_copy,
     begun_copy,
-    visible_binlog_end,
 )
-from actors.copying.statements import CopyStatements
 from actors.copying.targets import make_targets
 from actors.copying.workers import ChunkWorkers
 from actors.counts import CopyCounts
 from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
-from actors.task_setup import SourceSetup, address_of
+from actors.task_setup import SourceSetup, address_of, beside
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
-from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunk_records import CHUNK_TABLE
-from replicator.downstream.chunks import ChunkRecord, CopyStore
+from replicator.downstream.chunks import CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
-from replicator.downstream.online_ddl import OnlineDdlStore
-from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import CopySettings
@@ -53,26 +46,6 @@ from replicator.schema.structure import Table
 
 REPORT_SECONDS = 10.0
 """Between two reports of the progress in the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceCopy:
-    """What copies one source. ``stream`` is the connection that planning looks at it by.
-
-    ``held``: its members of blocked targets. ``again``: the members had been postponed.
-    """
-
-    members: Sequence[CopyMember]
-    held: Sequence[CopyMember]
-    again: bool
-    planner: CopyPlanner
-    plans: ShardPlans
-    stream: PatientStream
-
-    def close(self) -> None:
-        """Give its connections up."""
-        self.plans.close()
-        self.stream.close()
 
 
 class FullCopy:
@@ -101,6 +74,8 @@ class FullCopy:
         self.look_at: dict[str, int] = {}
         """By source, the places up to which it must be applied before it is worth to look again
         whether shards that were postponed can be copied."""
+        self.background: BackgroundCopy | None = None
+        """What is left to be copied while all other targets are followed."""
         self._waiting: dict[str, Sequence[TableName]] = {}
         self._held: dict[str, Sequence[TableName]] = {}
         self._follow = task.task_mode == "all"
@@ -112,9 +87,7 @@ class FullCopy:
         self._store = CopyStore(meta)
         self._spark = spark
         self._limit = RateLimit(task.full_copy.rows_per_second)
-        instances = {instance.source_id: instance for instance in task.mysql_instances}
-        self._dump = {s: task.mydumper_of(i) for s, i in instances.items()}
-        loaders = {s: task.loader_of(i) for s, i in instances.items()}
+        loaders = {i.source_id: task.loader_of(i) for i in task.mysql_instances}
         self._slots = anyio.Semaphore(task.pool_size)
         self._settings = CopySettings(
             target=address_of(task.target_database),
@@ -127,20 +100,93 @@ class FullCopy:
             patience=patience,
             noted_table=meta.table(NOTED_KEY_TABLE),
         )
+        self._sources = self._source_copies(setups)
         self._log = structlog.get_logger()
+
+    def _source_copies(self, setups: Mapping[str, SourceSetup]) -> SourceCopies:
+        return SourceCopies(
+            self._task,
+            setups,
+            self._meta,
+            self.progress,
+            self._settings.on_duplicate,
+            self._blocked.targets,
+        )
 
     async def run(self, stop: anyio.Event) -> bool:
         """Copy all that is missing; False when ``stop`` was set before it was done.
 
-        Chunks that are being copied are finished first. Raises FatalError, TransientError,
-        OutOfStepError or DatabaseUnavailableError.
+        Chunks that are being copied are finished first. What others need not wait for is left to
+        `background`. Raises FatalError, TransientError, OutOfStepError or DatabaseUnavailableError.
         """
         try:
             return await self._run(stop)
         finally:
-            self.progress.end()
+            if self.background is None:
+                self.progress.end()
 
     async def _run(self, stop: anyio.Event) -> bool:
+        starts, again = await self._starts()
+        if not starts:
+            self.progress.finish(told_of(self._waiting, self._held))
+            return True
+        members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
+        positions = {s: start.position.binlog for s, start in starts.items() if start.position}
+        rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
+        self.targets = frozenset(rivals)
+        copied, all_known = await self._copied()
+        begun = {member.target for source in again for member in members[source]}
+        begun |= copied if all_known else self.targets
+        self._log.info("copy.started", sources=sorted(members))
+        every, members = members, self._not_blocked(members)
+        targets = await make_targets(
+            self._task, self._setups, self._registry, members, begun, copied
+        )
+        servers = {s: start.server for s, start in starts.items() if start.server}
+        jobs = self._jobs(rivals, targets, frozenset(positions), servers)
+        if self._follow and again == starts.keys():
+            self.progress.postponed = told_of(self._waiting, self._held)
+            self.progress.held = tuple(sorted(map(str, targets)))
+            self.background = BackgroundCopy(
+                self._spark,
+                self._source_copies(beside(self._setups)),
+                starts,
+                targets,
+                rivals,
+                jobs,
+                self._limit,
+                self._store,
+                self.progress,
+                jobs_at_once=self._task.pool_size,
+            )
+            return True
+        workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
+        async with anyio.create_task_group() as background:
+            if self._follow:
+                background.start_soon(self._watch(positions).run)
+            copies = {
+                s: await self._sources.opened(
+                    s, starts[s], m, targets, rivals if s in again else None
+                )
+                for s, m in members.items()
+            }
+            self.progress.counted = True
+            background.start_soon(self.progress.report)
+            async with anyio.create_task_group() as tasks:
+                for source, copy in copies.items():
+                    tasks.start_soon(self._copy_source, source, copy, workers)
+            if not stop.is_set() and self._waits(members, every):
+                self.progress.waiting = "what is blocked, or away, is not copied"
+                await stop.wait()
+            background.cancel_scope.cancel()
+        if stop.is_set():
+            return False
+        self.progress.finish(told_of(self._waiting, self._held))
+        self.progress.tell_finished()
+        return True
+
+    async def _starts(self) -> tuple[dict[str, CopyStart], set[str]]:
+        """What is to be copied of each source, and the sources of which that is once more."""
         known_copies = await self._store.copies()
         starts: dict[str, CopyStart] = {}
         again: set[str] = set()
@@ -160,45 +206,7 @@ class FullCopy:
             if known is None and await self._meta.load(source) is not None:
                 continue
             starts[source] = await self._begin(setup, fresh=known is None)
-        if not starts:
-            self.progress.finish(told_of(self._waiting, self._held))
-            return True
-        members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
-        positions = {s: start.position.binlog for s, start in starts.items() if start.position}
-        rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
-        self.targets = frozenset(rivals)
-        copied, all_known = await self._copied()
-        begun = {member.target for source in again for member in members[source]}
-        begun |= copied if all_known else self.targets
-        self._log.info("copy.started", sources=sorted(members))
-        every, members = members, self._not_blocked(members)
-        targets = await make_targets(
-            self._task, self._setups, self._registry, members, begun, copied
-        )
-        servers = {s: start.server for s, start in starts.items() if start.server}
-        jobs = self._jobs(rivals, targets, frozenset(positions), servers)
-        workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
-        async with anyio.create_task_group() as background:
-            if self._follow:
-                background.start_soon(self._watch(positions).run)
-            copies = {
-                s: await self._source_copy(s, starts[s], m, targets, rivals if s in again else None)
-                for s, m in members.items()
-            }
-            self.progress.counted = True
-            background.start_soon(self._report)
-            async with anyio.create_task_group() as tasks:
-                for source, copy in copies.items():
-                    tasks.start_soon(self._copy_source, source, copy, workers)
-            if not stop.is_set() and self._waits(members, every):
-                self.progress.waiting = "what is blocked, or away, is not copied"
-                await stop.wait()
-            background.cancel_scope.cancel()
-        if stop.is_set():
-            return False
-        self.progress.finish(told_of(self._waiting, self._held))
-        self._tell("copy.finished")
-        return True
+        return starts, again
 
     def _postpone(self, source: str, waiting: Sequence[TableName], look_at: int) -> None:
         if waiting:
@@ -274,112 +282,13 @@ class FullCopy:
         }
         return PurgeWatch({s: self._setups[s].address for s in needs}, needs.get)
 
-    async def _source_copy(
-        self,
-        source: str,
-        start: CopyStart,
-        members: Sequence[CopyMember],
-        targets: Mapping[TableName, tuple[int, Table]],
-        rivals: Mapping[TableName, Sequence[Rival]] | None,
-    ) -> SourceCopy:
-        setup, every = self._setups[source], start.members
-        upstream = Connection(setup.address)
-        try:
-            sizes = await read_sizes(upstream, every)
-        finally:
-            upstream.close()
-        records = await self._store.chunks(source)
-        self._count_former(every, records)
-        self.progress.expected += sum(sizes[m.name].rows for m in every if m.name in sizes)
-        self.progress.expected = max(self.progress.expected, self.progress.rows)
-        dump = self._dump[source]
-        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
-        statements = None
-        if start.position and start.server and self._task.task_mode == "all":
-            ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
-            statements = CopyStatements(setup, start.server, start.position, ghosts)
-        stream = PatientStream(source, setup.address, start.server, self.progress)
-        strict = self._settings.on_duplicate[source] is OnDuplicate.ERROR
-        plans = ShardPlans(setup, targets, statements, stream, (rivals if strict else None) or {})
-        followed = start.position is not None
-        planner = CopyPlanner(
-            setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
-        )
-        held = [member for member in every if member.target in self._blocked.targets]
-        return SourceCopy(members, held, rivals is not None, planner, plans, stream)
-
-    def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
-        progress = self.progress
-        progress.tables += len({m.name for m in members} | {r.member for r in records})
-        done = [record for record in records if record.done]
-        progress.tables_done += sum(record.upper is None for record in done)
-        progress.chunks += len(done)
-        progress.rows += sum(record.rows for record in done)
-        progress.rows_before += sum(record.rows for record in done)
-        progress.size += sum(record.size for record in done)
-
     async def _copy_source(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> None:
         try:
-            again, done = True, False
-            while again:
-                await workers.copy(copy.planner, self._dump[source].threads)
-                done = (self._follow or not copy.held) and not workers.stop.is_set()
-                again = done and await self._read_again(source, copy)
-            if done:
-                await self._finish(source, copy)
+            if await self._sources.copied(source, copy, workers):
+                end = await self._sources.finish(source, copy, copy.members)
+                self._held[source] = sorted({*self._held.get(source, ()), *end.held})
+                if end.place is not None:
+                    waiting = [*self._waiting.get(source, ()), *end.late]
+                    self._postpone(source, waiting, end.place)
         finally:
             copy.close()
-
-    async def _read_again(self, source: str, copy: SourceCopy) -> bool:
-        """Whether chunks are to be copied once more, since another table had their shard's name."""
-        spans = await copy.plans.misread(copy.members, await self._store.read_spans(source))
-        if not spans:
-            return False
-        names = {str(span.member) for span in spans}
-        self._log.info("copy.read-again", source=source, members=sorted(names))
-        before = await self._store.chunks(source)
-        await self._store.read_again(source, spans)
-        records = await self._store.chunks(source)
-        self.progress.take_back(r for r, now in zip(before, records, strict=True) if not now.done)
-        copy.planner.go_on_from(records)
-        return True
-
-    async def _finish(self, source: str, copy: SourceCopy) -> None:
-        """Note that all chunks of a source are on the target, and where its binlog is by then."""
-        reach(CrashPoint.COPY_COMPLETE)
-        upstream = Connection(self._setups[source].address)
-        try:
-            end = await visible_binlog_end(upstream, needed=self._task.task_mode == "all")
-        finally:
-            upstream.close()
-        place = (end.file, end.offset) if end else None
-        late = [member for member in copy.members if member.name in copy.plans.postponed]
-        before = await self._store.chunks(source)
-        spans = await self._store.read_spans(source)
-        held = await held_back(copy.held, copy.plans, before, spans)
-        await self._store.finish(
-            source,
-            place,
-            [member.name for member in copy.members] if copy.again else (),
-            held | {member.name: copy.plans.state_of(member) for member in late},
-        )
-        names = {member.name for member in late}
-        again = names | held.keys()
-        self.progress.take_back(r for r in before if r.done and r.member in again)
-        self._held[source] = sorted({*self._held.get(source, ()), *held})
-        if end is not None:
-            waiting = [*self._waiting.get(source, ()), *sorted(names)]
-            self._postpone(source, waiting, BinlogPosition(end.file, end.offset).key)
-        reach(CrashPoint.COPY_FINISHED)
-        until = f"{end.file}:{end.offset}" if end else ""
-        self._log.info("copy.source-finished", source=source, end=until)
-
-    async def _report(self) -> None:
-        while True:
-            await anyio.sleep(REPORT_SECONDS)
-            self._tell("copy.progress")
-
-    def _tell(self, event: str) -> None:
-        figures = asdict(self.progress.figures())
-        del figures["state"]
-        self._log.info(event, **figures, seconds=round(self.progress.seconds, 1))

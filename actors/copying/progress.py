@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+import anyio
+import structlog
 
 from actors.counts import CopyCounts
 from replicator.downstream.chunks import ChunkRecord, CopiedTables
 from replicator.status import CopyState, CopyStatus
+
+REPORT_SECONDS = 10.0
+"""Between two reports of the progress in the log."""
+
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -18,9 +26,10 @@ class CopyProgress:
     ``expected`` is the servers' estimate of the members' rows, never below what was copied.
     ``rows`` and ``size`` (bytes of row lines) count what is on the target, including
     ``rows_before``, the rows copied by earlier starts. ``waiting`` says what the copy
-    waits for, if it does; where it is ``finished``, the shards that are copied later. ``counts``
-    are those of the task. Nothing is ``counted`` before it is known what earlier starts have
-    copied.
+    waits for, if it does; where it is ``finished``, the shards that are copied later, which are
+    ``postponed`` before. ``held`` are the targets that wait for it while all others are followed.
+    ``counts`` are those of the task. Nothing is ``counted`` before it is known what earlier starts
+    have copied.
     """
 
     counts: CopyCounts
@@ -32,6 +41,8 @@ class CopyProgress:
     size: int = 0
     chunks: int = 0
     waiting: str = ""
+    postponed: str = ""
+    held: tuple[str, ...] = ()
     counted: bool = False
     finished: bool = False
     began: float = field(default_factory=time.monotonic)
@@ -82,8 +93,24 @@ class CopyProgress:
             seconds_left=None if left is None else round(left, 1),
             replaced=self.counts.replaced,
             ignored=self.counts.ignored,
-            waiting=self.waiting,
+            waiting=self.waiting or self.postponed,
+            held=self.held,
         )
+
+    async def report(self) -> None:
+        """Log how far it is from time to time; until cancelled."""
+        while True:
+            await anyio.sleep(REPORT_SECONDS)
+            log.info("copy.progress", **self._logged())
+
+    def tell_finished(self) -> None:
+        """Log that all is copied."""
+        log.info("copy.finished", **self._logged())
+
+    def _logged(self) -> dict[str, object]:
+        figures = asdict(self.figures())
+        del figures["state"]
+        return {**figures, "seconds": round(self.seconds, 1)}
 
     def add_former(self, copied: CopiedTables) -> None:
         """A source was copied whole before this start."""

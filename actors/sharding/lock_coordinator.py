@@ -337,7 +337,10 @@ class LockCoordinator(Actor[LockMessage]):
             return
         if self.locks[target].target in self._blocked:
             name = self.locks[target].target
-            message.answer(f"{name} is blocked: `replicator resume TASK --target '{name}'` first")
+            message.answer(
+                f"{name} is blocked (`replicator resume TASK --target '{name}'` first), or is being"
+                " copied (wait until it is: `replicator status TASK`)"
+            )
             return
         try:
             resolution = self.locks[target].unlock(

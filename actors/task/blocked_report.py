@@ -15,7 +15,10 @@ from replicator.status import BlockedPart, HeldAtSource, PartKind
 def blocked_statuses(
     task: str, parts: BlockedParts, running: RunningTask | None
 ) -> tuple[BlockedPart, ...]:
-    """All blocked parts, and what waits for a blocked target; ``running``: what goes on."""
+    """All blocked parts, and what waits for a blocked target, or for one that is being copied.
+
+    ``running``: what goes on.
+    """
     return tuple(_blocked(task, parts, running))
 
 
@@ -52,7 +55,8 @@ def _waiting(running: RunningTask, parts: BlockedParts) -> Iterator[BlockedPart]
                 waits.setdefault(target, other)
     for target, other in sorted(waits.items()):
         block = parts.targets.get(other)
-        since = block.since if block else min(b.since for b in parts.blocks)
+        blocks = [block] if block else parts.blocks
+        since = min((block.since for block in blocks), default=running.since)
         yield BlockedPart(
             "target",
             shown(target),

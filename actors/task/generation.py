@@ -6,6 +6,7 @@ A start, a restart after a failure and resuming after a pause are the same: a ne
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -50,8 +51,8 @@ class Generation:
     """Copies what is not copied, then follows the sources. `run` it once.
 
     ``copy`` is there from the beginning of the copy on, ``running`` from when the sources are
-    followed, unless shards are copied once more; both stay as they were in the end. What is done is
-    added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
+    followed, also beside a copy in the background; both stay as they were in the end. What is done
+    is added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
     and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
     nor do ``away`` sources, to which it adds.
     """
@@ -80,9 +81,10 @@ class Generation:
 
     @property
     def running(self) -> RunningTask | None:
-        """What follows the sources; None while something is copied."""
-        copying = self.copy is not None and self.copy.targets and not self.copy.progress.finished
-        return None if copying else self._running
+        """What follows the sources; None while these wait for what is copied."""
+        copy = self.copy
+        waiting = copy and copy.targets and not copy.progress.finished and not copy.background
+        return None if waiting else self._running
 
     @property
     def finished(self) -> bool:
@@ -153,6 +155,7 @@ class Generation:
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop) or self.finished:
                     return False
+                resources = _without(resources, copy)
             self._log.info("task.step", step="sources")
             starts = {
                 source: await load_start(setup, resources.registry, resources.meta)
@@ -176,7 +179,14 @@ class Generation:
                 load_data=load_data,
                 notes_keys=moved.notes,
             )
-            await self._follow(self._running, moved, stop, started)
+            background = self.copy.background if self.copy else None
+            try:
+                await self._follow(self._running, moved, stop, started)
+                if background is not None and not stop.is_set():
+                    await background.take_up()
+            finally:
+                if background is not None:
+                    background.close()
             return not stop.is_set()
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
@@ -208,8 +218,10 @@ class Generation:
     async def _follow(
         self, running: RunningTask, moved: MovedRows, stop: anyio.Event, started: anyio.Event
     ) -> None:
-        """Until ``stop``, or until there are rows to look up or shards to copy."""
+        """Until ``stop``, or until there are rows to look up, or shards to copy or to take up."""
         look_at = self.copy.look_at if self.copy else {}
+        background = self.copy.background if self.copy else None
+        over = anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(running.writer.run)
             tasks.start_soon(running.coordination.run)
@@ -218,12 +230,19 @@ class Generation:
                 for unit in running.units.values():
                     units.start_soon(unit.run)
                 started.set()
-                async with anyio.create_task_group() as ends:
-                    ends.start_soon(self._until, stop.wait, ends.cancel_scope)
-                    due = partial(moved.due, running)
-                    ends.start_soon(self._until, due, ends.cancel_scope, "moved.begins-anew")
-                    due = partial(copy_due, running, look_at)
-                    ends.start_soon(self._until, due, ends.cancel_scope, "copy.looks-again")
+                async with anyio.create_task_group() as copying:
+                    if background is not None:
+                        copying.start_soon(background.run, over)
+                    async with anyio.create_task_group() as ends:
+                        ends.start_soon(self._until, stop.wait, ends.cancel_scope)
+                        due = partial(moved.due, running)
+                        ends.start_soon(self._until, due, ends.cancel_scope, "moved.begins-anew")
+                        due = partial(copy_due, running, look_at)
+                        ends.start_soon(self._until, due, ends.cancel_scope, "copy.looks-again")
+                        if background is not None:
+                            ends.start_soon(self._until, background.due, ends.cancel_scope)
+                    # The others are followed until the chunks under way are finished.
+                    over.set()
                 units.cancel_scope.cancel()
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
@@ -271,6 +290,13 @@ def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) ->
         load_data=load_data,
         patience=TARGET_PATIENCE,
     )
+
+
+def _without(resources: Resources, copy: FullCopy) -> Resources:
+    """The same; targets that are copied in the background do not go on either."""
+    copied = copy.background.targets if copy.background else frozenset()
+    blocked = resources.blocked
+    return replace(resources, blocked=Parts(blocked.targets | copied, blocked.sources))
 
 
 def _takes_load_data(address: DatabaseAddress, schema: str) -> bool:

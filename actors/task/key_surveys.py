@@ -105,7 +105,7 @@ class KeySurveys:
     async def _survey(self, connection: Connection, target: TableName) -> bool:
         """Whether rows of a target are to be put back."""
         if target in self._resources.blocked.targets:
-            raise NotYetError("the target is blocked")
+            raise NotYetError("the target is blocked, or is being copied")
         table, members = await shards_of(self._resources, connection, target)
         holders = [await self._holder(member, table) for member in members]
         found = await anyio.to_thread.run_sync(self._look, table, holders, abandon_on_cancel=True)

@@ -101,7 +101,7 @@ class MovedRows:
         applied = {s: _applied(start) for s, start in self._starts.items()}
         if not targets or not (self._always or self._behind(applied)):
             return
-        for target in targets:
+        for target in targets.keys() - self._resources.blocked.targets:
             try:
                 await self._look_up(target)
             except NotYetError as error:

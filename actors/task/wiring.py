@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from pyspark import SparkContext
@@ -67,6 +68,7 @@ from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
 from replicator.schema.learned_structures import LearnedStructures
 from replicator.schema.registry import SchemaRegistry
+from replicator.status import now
 from replicator.watermark import Place
 
 TARGET_PATIENCE = 10.0
@@ -80,7 +82,8 @@ class Resources:
 
     ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
     empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
-    are ``away`` (with the reason) among them. ``learned``: by this generation and those before it.
+    are ``away`` (with the reason) among them, and targets that are copied in the background.
+    ``learned``: by this generation and those before it.
     """
 
     task: Task
@@ -131,7 +134,7 @@ class RunningTask:
 
     ``units`` by source. ``stopped`` are the sources that are not read, blocked ones and those that
     are ``away`` (with the reason), with where each is saved. ``overrides`` are those that the
-    readers look up.
+    readers look up. ``since``: when they were built.
     """
 
     registry: SchemaRegistry
@@ -142,6 +145,7 @@ class RunningTask:
     away: Mapping[str, str]
     watch: PurgeWatch
     overrides: DdlOverrides
+    since: datetime = field(default_factory=now)
 
 
 async def wire(
@@ -383,7 +387,7 @@ def _need(
         return None
     locks: tuple[str, ...] = ()
     held = tuple(map(str, sorted(units[source].reader.held.targets)))
-    reasons = ["targets are blocked"] if held else []
+    reasons = ["targets are blocked, or being copied"] if held else []
     if coordination.open_items(source):
         locks = tuple(lock.id for lock in coordination.open_locks())
         reasons.insert(0, "locks are open")

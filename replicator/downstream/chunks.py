@@ -207,6 +207,16 @@ class CopyStore:
         )
         return CopiedTables(*map(int, rows[0]))
 
+    async def whole(self, source: str) -> set[TableName]:
+        """The shards of a source of which all chunks are planned, and on the target."""
+        rows = await self._run(
+            f"SELECT schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
+            " WHERE source = %s GROUP BY schema_name, table_name"
+            " HAVING MAX(upper_key IS NULL) = 1 AND MIN(state = %s) = 1",
+            (source, DONE),
+        )
+        return {TableName(schema, table) for schema, table in rows}
+
     async def read_at(self, source: str) -> dict[TableName, int]:
         """The shards that were read at a known place of the binlog (its key)."""
         rows = await self._run(

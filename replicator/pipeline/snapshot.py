@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from replicator.crashpoints import take_settings
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunk
 from replicator.pipeline.copy_plan import CopyChunk
-from replicator.pipeline.living_job import make_room
+from replicator.pipeline.living_job import share_room
 from replicator.pipeline.python_job import run_in_tasks
 
 
@@ -24,7 +24,7 @@ def copy_chunks(
     chunk again changes nothing. Raises what Spark raises when the job itself fails.
     """
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
-    make_room(spark)
+    share_room(spark)
     # One task: what a source bears is decided elsewhere.
     return tuple(run_in_tasks(spark, 1, partial(_copy_all, tuple(chunks), settings, crash)))
 

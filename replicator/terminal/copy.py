@@ -34,5 +34,7 @@ def render_copy(copy: CopyStatus) -> Table:
     text = Text(copy_line(copy))
     if copy.waiting:
         text.append(f"  waits: {copy.waiting}", style="bold yellow")
+    if copy.held:
+        text.append(f"  held until then: {', '.join(copy.held)}", style="bold yellow")
     grid.add_row(Text("copy", style="dim"), Text(copy.state, style="bold"), text)
     return grid

@@ -154,7 +154,8 @@ def _faults(status: TaskStatus) -> Iterator[RenderableType]:
 def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
     if status.copy:
         yield render_copy(status.copy)
-    if status.pid and (status.copy is None or status.copy.state != "copying"):
+    copy = status.copy
+    if status.pid and (copy is None or copy.state != "copying" or copy.held):
         yield _writer(status.writer)
     if status.sources:
         yield _sources(status.sources)

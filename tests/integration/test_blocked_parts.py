@@ -298,9 +298,10 @@ async def test_a_fault_of_a_copied_target_lets_all_others_be_copied_and_followed
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.do("INSERT INTO x_2 VALUES (9, 'then')", "DELETE FROM x_1 WHERE id = 5")
-        await merging.caught_up(generation)
-        assert generation.copy is not None
-        assert generation.copy.progress.figures().state == "finished"
+        await until_only(merging)
+        with anyio.fail_after(PATIENCE):
+            while generation.copy is None or generation.copy.progress.figures().state != "finished":
+                await anyio.sleep(LOOK_SECONDS)
     assert merging.differences() == {}
 
 

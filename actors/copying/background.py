@@ -1,0 +1,147 @@
+"""Copying shards once more while all targets but theirs are followed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import structlog
+from pyspark import SparkContext
+
+from actors.copying.jobs import CopyJobs
+from actors.copying.progress import CopyProgress
+from actors.copying.rate_limit import RateLimit
+from actors.copying.source_copies import SourceCopies, SourceCopy
+from actors.copying.start import CopyStart
+from actors.copying.workers import ChunkWorkers
+from replicator.downstream.chunks import CopyStore
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_plan import Rival
+from replicator.pipeline.living_job import lend, lendable
+from replicator.schema.structure import Table
+
+LOOK_SECONDS = 1.0
+"""Between two looks which targets are there whole."""
+
+TOGETHER_SECONDS = 30.0
+"""How long those are left at least, that are there whole before the others: the task begins anew to
+follow them, once for many of them."""
+
+log = structlog.get_logger()
+
+
+class BackgroundCopy:
+    """Copies the members of ``starts`` beside a task that holds what it reads of their targets.
+
+    It plans chunks and copies them, and touches nothing else that is saved; so whenever the task
+    ends, it is as after a crash, and goes on from the chunks that are there. `run` it once, ask it
+    by `take_up` when nothing runs any more, and `close` it in the end.
+
+    ``targets``, with their structures, are those of the members; ``rivals`` by target the shards
+    that may have a key of theirs. So many jobs as ``jobs_at_once`` run at the same time, fewer
+    where Spark has no slots for them beside the batches.
+    """
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        sources: SourceCopies,
+        starts: Mapping[str, CopyStart],
+        targets: Mapping[TableName, tuple[int, Table]],
+        rivals: Mapping[TableName, Sequence[Rival]],
+        jobs: CopyJobs,
+        limit: RateLimit,
+        store: CopyStore,
+        progress: CopyProgress,
+        *,
+        jobs_at_once: int,
+    ) -> None:
+        self.targets = frozenset(targets)
+        """Those that are to be held until they are copied."""
+        self._spark = spark
+        self._sources = sources
+        self._starts = starts
+        self._structures = targets
+        self._rivals = rivals
+        self._jobs = jobs
+        self._limit = limit
+        self._store = store
+        self._progress = progress
+        self._jobs_at_once = jobs_at_once
+        self._copies: dict[str, SourceCopy] = {}
+        self._done = anyio.Event()
+
+    async def run(self, stop: anyio.Event) -> None:
+        """Copy until all chunks are there, or until ``stop``; those under way are finished first.
+
+        Raises FatalError, TransientError, OutOfStepError or DatabaseUnavailableError.
+        """
+        lent = await anyio.to_thread.run_sync(lendable, self._spark)
+        slots = anyio.Semaphore(min(lent or 1, self._jobs_at_once))
+        workers = ChunkWorkers(self._jobs, slots, self._limit, stop)
+        held = sorted(map(str, self.targets))
+        log.info("copy.in-background", targets=held)
+        lend(self._spark, lent)
+        try:
+            for source, start in self._starts.items():
+                self._copies[source] = await self._sources.opened(
+                    source, start, start.members, self._structures, self._rivals
+                )
+            self._progress.counted = True
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(self._progress.report)
+                async with anyio.create_task_group() as tasks:
+                    for source, copy in self._copies.items():
+                        tasks.start_soon(self._sources.copied, source, copy, workers)
+                beside.cancel_scope.cancel()
+            if not stop.is_set():
+                self._done.set()
+        finally:
+            lend(self._spark, 0)
+            self._progress.end()
+
+    async def due(self) -> None:
+        """Wait until targets are to be taken up: all are there whole, or some have been for long.
+
+        Raises DatabaseUnavailableError.
+        """
+        first = time.monotonic() + TOGETHER_SECONDS
+        while not self._done.is_set():
+            with anyio.move_on_after(LOOK_SECONDS):
+                await self._done.wait()
+            if time.monotonic() >= first and await self._complete():
+                return
+
+    async def take_up(self) -> None:
+        """Note members as copied whose targets are there whole; nothing else must run.
+
+        Raises as `run`.
+        """
+        complete = await self._complete()
+        for source, copy in self._copies.items():
+            members = [m for m in copy.members if m.target in complete]
+            misread = await self._sources.read_again(source, copy, members)
+            complete -= {member.target for member in members if member.name in misread}
+        for source, copy in self._copies.items():
+            members = [member for member in copy.members if member.target in complete]
+            if members:
+                await self._sources.finish(source, copy, members)
+        log.info("copy.taken-up", targets=sorted(map(str, complete)))
+
+    def close(self) -> None:
+        """Give its connections up."""
+        for copy in self._copies.values():
+            copy.close()
+
+    async def _complete(self) -> set[TableName]:
+        """The targets whose members all are there whole, or can't be copied as they were."""
+        if self._copies.keys() != self._starts.keys():
+            return set()
+        complete = set(self.targets)
+        for source, copy in self._copies.items():
+            there = await self._store.whole(source) | copy.plans.postponed.keys()
+            complete -= {member.target for member in copy.members if member.name not in there}
+        return complete

@@ -1,0 +1,204 @@
+"""The copies of single sources, as one run of a full copy makes, carries on and finishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import structlog
+
+from actors.copying.held_back import held_back
+from actors.copying.patient_stream import PatientStream
+from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, TableSize, read_sizes
+from actors.copying.progress import CopyProgress
+from actors.copying.shard_plans import ShardPlans
+from actors.copying.start import CopyMember, CopyStart, visible_binlog_end
+from actors.copying.statements import CopyStatements
+from actors.copying.workers import ChunkWorkers
+from actors.task_setup import SourceSetup
+from config.models import Task
+from replicator.binlog.position import BinlogPosition
+from replicator.crashpoints import CrashPoint, reach
+from replicator.ddl.online_ddl import GhostHistory
+from replicator.downstream.chunks import ChunkRecord, CopyStore
+from replicator.downstream.meta import MetaStore
+from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.pipeline.copy_plan import Rival
+from replicator.pipeline.copy_writing import OnDuplicate
+from replicator.schema.structure import Table
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCopy:
+    """What copies one source. ``stream`` is the connection that planning looks at it by.
+
+    ``held``: its members of blocked targets. ``again``: the members had been postponed.
+    """
+
+    members: Sequence[CopyMember]
+    held: Sequence[CopyMember]
+    again: bool
+    planner: CopyPlanner
+    plans: ShardPlans
+    stream: PatientStream
+
+    def close(self) -> None:
+        """Give its connections up."""
+        self.plans.close()
+        self.stream.close()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEnd:
+    """How the copy of a source has ended: at which place (its key) of the binlog, if it has one;
+    its shards that could not be read as they were, and those of blocked targets that are held."""
+
+    place: int | None
+    late: Sequence[TableName]
+    held: Sequence[TableName]
+
+
+class SourceCopies:
+    """Makes the copies of sources, and does with each of them what there is to do.
+
+    Members of ``blocked`` targets are left out; where the binlogs are followed, they are postponed
+    in the end.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        setups: Mapping[str, SourceSetup],
+        meta: MetaStore,
+        progress: CopyProgress,
+        on_duplicate: Mapping[str, OnDuplicate],
+        blocked: Set[TableName],
+    ) -> None:
+        self._setups = setups
+        self._meta = meta
+        self._store = CopyStore(meta)
+        self._progress = progress
+        self._on_duplicate = on_duplicate
+        self._blocked = blocked
+        self._follow = task.task_mode == "all"
+        self._dump = {i.source_id: task.mydumper_of(i) for i in task.mysql_instances}
+
+    async def opened(
+        self,
+        source: str,
+        start: CopyStart,
+        members: Sequence[CopyMember],
+        targets: Mapping[TableName, tuple[int, Table]],
+        rivals: Mapping[TableName, Sequence[Rival]] | None,
+    ) -> SourceCopy:
+        """The copy of a source's members, of all that its start has; close it in the end.
+
+        ``rivals``: of members that had been postponed, the shards of each target. Raises
+        FatalError, TransientError, DatabaseUnavailableError or the server's error.
+        """
+        setup, every = self._setups[source], start.members
+        upstream = Connection(setup.address)
+        try:
+            sizes = await read_sizes(upstream, every)
+        finally:
+            upstream.close()
+        records = await self._store.chunks(source)
+        self._count_former(every, records)
+        self._progress.expected += sum(sizes[m.name].rows for m in every if m.name in sizes)
+        self._progress.expected = max(self._progress.expected, self._progress.rows)
+        dump = self._dump[source]
+        limits = ChunkLimits(rows=dump.rows or CHUNK_ROWS, size=dump.chunk_filesize)
+        statements = None
+        if start.position and start.server and self._follow:
+            ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
+            statements = CopyStatements(setup, start.server, start.position, ghosts)
+        stream = PatientStream(source, setup.address, start.server, self._progress)
+        strict = self._on_duplicate[source] is OnDuplicate.ERROR
+        plans = ShardPlans(setup, targets, statements, stream, (rivals if strict else None) or {})
+        followed = start.position is not None
+        if rivals is not None:
+            # What is there whole is followed at once: so the small ones first.
+            members = sorted(members, key=lambda m: sizes.get(m.name, TableSize(0, 0)).rows)
+        planner = CopyPlanner(
+            setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
+        )
+        held = [member for member in every if member.target in self._blocked]
+        return SourceCopy(members, held, rivals is not None, planner, plans, stream)
+
+    def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
+        progress = self._progress
+        progress.tables += len({m.name for m in members} | {r.member for r in records})
+        done = [record for record in records if record.done]
+        progress.tables_done += sum(record.upper is None for record in done)
+        progress.chunks += len(done)
+        progress.rows += sum(record.rows for record in done)
+        progress.rows_before += sum(record.rows for record in done)
+        progress.size += sum(record.size for record in done)
+
+    async def copied(self, source: str, copy: SourceCopy, workers: ChunkWorkers) -> bool:
+        """Copy all chunks of a source; whether they are there, and nothing is left but its end.
+
+        Raises what the workers raise.
+        """
+        while True:
+            await workers.copy(copy.planner, self._dump[source].threads)
+            if workers.stop.is_set() or (copy.held and not self._follow):
+                return False
+            if not await self.read_again(source, copy, copy.members):
+                return True
+
+    async def read_again(
+        self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
+    ) -> set[TableName]:
+        """Those of the members that another table had the name of, and took its chunks.
+
+        These are to be copied once more. Raises as `opened`.
+        """
+        spans = await copy.plans.misread(members, await self._store.read_spans(source))
+        if not spans:
+            return set()
+        names = {span.member for span in spans}
+        log.info("copy.read-again", source=source, members=sorted(map(str, names)))
+        before = await self._store.chunks(source)
+        await self._store.read_again(source, spans)
+        records = await self._store.chunks(source)
+        self._progress.take_back(r for r, now in zip(before, records, strict=True) if not now.done)
+        copy.planner.go_on_from(records)
+        return names
+
+    async def finish(
+        self, source: str, copy: SourceCopy, members: Sequence[CopyMember]
+    ) -> SourceEnd:
+        """Note that all chunks of the members are on the target, and where the binlog is by then.
+
+        Raises as `opened`, and OutOfStepError.
+        """
+        reach(CrashPoint.COPY_COMPLETE)
+        upstream = Connection(self._setups[source].address)
+        try:
+            end = await visible_binlog_end(upstream, needed=self._follow)
+        finally:
+            upstream.close()
+        place = (end.file, end.offset) if end else None
+        late = [member for member in members if member.name in copy.plans.postponed]
+        before = await self._store.chunks(source)
+        spans = await self._store.read_spans(source)
+        held = await held_back(copy.held, copy.plans, before, spans)
+        await self._store.finish(
+            source,
+            place,
+            [member.name for member in members] if copy.again else (),
+            held | {member.name: copy.plans.state_of(member) for member in late},
+        )
+        names = {member.name for member in late}
+        again = names | held.keys()
+        self._progress.take_back(r for r in before if r.done and r.member in again)
+        reach(CrashPoint.COPY_FINISHED)
+        until = f"{end.file}:{end.offset}" if end else ""
+        log.info("copy.source-finished", source=source, end=until)
+        key = BinlogPosition(end.file, end.offset).key if end is not None else None
+        return SourceEnd(key, sorted(names), sorted(held))
