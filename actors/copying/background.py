@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 import structlog
+from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.copying.jobs import CopyJobs
@@ -17,18 +17,23 @@ from actors.copying.rate_limit import RateLimit
 from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import CopyStart
 from actors.copying.workers import ChunkWorkers
+from actors.faults import TransientError
 from replicator.downstream.chunks import CopyStore
+from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Rival
 from replicator.pipeline.living_job import lend, lendable
 from replicator.schema.structure import Table
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 5.0
 """Between two looks which targets are there whole."""
 
 TOGETHER_SECONDS = 30.0
 """How long those are left at least, that are there whole before the others: the task begins anew to
 follow them, once for many of them."""
+
+KEEP_UP_SECONDS = 60.0
+"""Between two readings of the statements that come meanwhile."""
 
 log = structlog.get_logger()
 
@@ -70,6 +75,7 @@ class BackgroundCopy:
         self._limit = limit
         self._store = store
         self._progress = progress
+        self._silent: Set[str] = frozenset()
         self._jobs_at_once = jobs_at_once
         self._copies: dict[str, SourceCopy] = {}
         self._done = anyio.Event()
@@ -93,6 +99,7 @@ class BackgroundCopy:
             self._progress.counted = True
             async with anyio.create_task_group() as beside:
                 beside.start_soon(self._progress.report)
+                beside.start_soon(self._keep_up)
                 async with anyio.create_task_group() as tasks:
                     for source, copy in self._copies.items():
                         tasks.start_soon(self._sources.copied, source, copy, workers)
@@ -108,27 +115,33 @@ class BackgroundCopy:
 
         Raises DatabaseUnavailableError.
         """
-        first = time.monotonic() + TOGETHER_SECONDS
-        while not self._done.is_set():
+        with anyio.move_on_after(TOGETHER_SECONDS):
+            await self._done.wait()
+        while not await self._ready():
             with anyio.move_on_after(LOOK_SECONDS):
-                await self._done.wait()
-            if time.monotonic() >= first and await self._complete():
-                return
+                await (anyio.sleep_forever() if self._done.is_set() else self._done.wait())
 
     async def take_up(self) -> None:
         """Note members as copied whose targets are there whole; nothing else must run.
 
         Raises as `run`.
         """
+        if not await self._ready():
+            return
         complete = await self._complete()
         for source, copy in self._copies.items():
             members = [m for m in copy.members if m.target in complete]
             misread = await self._sources.read_again(source, copy, members)
             complete -= {member.target for member in members if member.name in misread}
+        sharing = self._sharing(complete)
+        for source in sorted(sharing - self._copies.keys()):
+            await self._sources.extend(source)
         for source, copy in self._copies.items():
             members = [member for member in copy.members if member.target in complete]
             if members:
                 await self._sources.finish(source, copy, members)
+            elif source in sharing:
+                await self._sources.extend(source)
         log.info("copy.taken-up", targets=sorted(map(str, complete)))
 
     def close(self) -> None:
@@ -136,11 +149,47 @@ class BackgroundCopy:
         for copy in self._copies.values():
             copy.close()
 
+    async def _keep_up(self) -> None:
+        """Read the statements that come: the source may purge what the saved position is behind."""
+        while True:
+            await anyio.sleep(KEEP_UP_SECONDS)
+            for source, copy in self._copies.items():
+                try:
+                    await copy.plans.read_on()
+                except (TransientError, DatabaseUnavailableError) as error:
+                    log.info("copy.statements-later", source=source, reason=str(error))
+
+    async def _ready(self) -> bool:
+        """Whether there is a target that is whole, and whose sources all answer."""
+        self._silent = frozenset()
+        complete = await self._complete()
+        silent = {}
+        for source in self._sharing(complete) - self._copies.keys():
+            try:
+                await self._sources.end(source)
+            except (MySQLError, DatabaseUnavailableError) as error:
+                silent[source] = str(error)
+        self._silent = silent.keys()
+        if self._done.is_set():
+            self._progress.waiting = "; ".join(
+                f"source {source}, which has shards of a target that is copied, does not answer:"
+                f" {reason}"
+                for source, reason in sorted(silent.items())
+            )
+        return bool(await self._complete())
+
+    def _sharing(self, targets: Iterable[TableName]) -> set[str]:
+        """The sources that have shards of any of these targets."""
+        return {rival.source for target in targets for rival in self._rivals.get(target, ())}
+
     async def _complete(self) -> set[TableName]:
-        """The targets whose members all are there whole, or can't be copied as they were."""
+        """The targets whose members all are there whole, or can't be copied as they were.
+
+        None that a source shares that is known not to answer.
+        """
         if self._copies.keys() != self._starts.keys():
             return set()
-        complete = set(self.targets)
+        complete = {t for t in self.targets if not self._sharing([t]) & self._silent}
         for source, copy in self._copies.items():
             there = await self._store.whole(source) | copy.plans.postponed.keys()
             complete -= {member.target for member in copy.members if member.name not in there}

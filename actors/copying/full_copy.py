@@ -76,6 +76,8 @@ class FullCopy:
         whether shards that were postponed can be copied."""
         self.background: BackgroundCopy | None = None
         """What is left to be copied while all other targets are followed."""
+        self.left = False
+        """Whether another copy has something to do when this one is finished."""
         self._waiting: dict[str, Sequence[TableName]] = {}
         self._held: dict[str, Sequence[TableName]] = {}
         self._follow = task.task_mode == "all"
@@ -130,12 +132,16 @@ class FullCopy:
         if not starts:
             self.progress.finish(told_of(self._waiting, self._held))
             return True
+        begun = {member.target for source in again for member in starts[source].members}
+        if self._follow and starts.keys() - again:
+            # When all first copies are done, nobody has to wait for what is copied once more.
+            starts = {s: start for s, start in starts.items() if s not in again}
+            self.left = bool(again)
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
         positions = {s: start.position.binlog for s, start in starts.items() if start.position}
         rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
         self.targets = frozenset(rivals)
         copied, all_known = await self._copied()
-        begun = {member.target for source in again for member in members[source]}
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
         every, members = members, self._not_blocked(members)
@@ -144,21 +150,8 @@ class FullCopy:
         )
         servers = {s: start.server for s, start in starts.items() if start.server}
         jobs = self._jobs(rivals, targets, frozenset(positions), servers)
-        if self._follow and again == starts.keys():
-            self.progress.postponed = told_of(self._waiting, self._held)
-            self.progress.held = tuple(sorted(map(str, targets)))
-            self.background = BackgroundCopy(
-                self._spark,
-                self._source_copies(beside(self._setups)),
-                starts,
-                targets,
-                rivals,
-                jobs,
-                self._limit,
-                self._store,
-                self.progress,
-                jobs_at_once=self._task.pool_size,
-            )
+        if self._follow and again >= starts.keys():
+            self.background = self._background(starts, targets, rivals, jobs)
             return True
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
@@ -184,6 +177,28 @@ class FullCopy:
         self.progress.finish(told_of(self._waiting, self._held))
         self.progress.tell_finished()
         return True
+
+    def _background(
+        self,
+        starts: Mapping[str, CopyStart],
+        targets: Mapping[TableName, tuple[int, Table]],
+        rivals: Mapping[TableName, Sequence[Rival]],
+        jobs: CopyJobs,
+    ) -> BackgroundCopy:
+        self.progress.postponed = told_of(self._waiting, self._held)
+        self.progress.held = tuple(sorted(map(str, targets)))
+        return BackgroundCopy(
+            self._spark,
+            self._source_copies(beside(self._setups)),
+            starts,
+            targets,
+            rivals,
+            jobs,
+            self._limit,
+            self._store,
+            self.progress,
+            jobs_at_once=self._task.pool_size,
+        )
 
     async def _starts(self) -> tuple[dict[str, CopyStart], set[str]]:
         """What is to be copied of each source, and the sources of which that is once more."""

@@ -88,7 +88,8 @@ async def postponed_copy(
         present = {r.member.name: await read_table(upstream, r.member.name) for r in waiting}
         ghosts = GhostHistory(await recorded.load(setup.source))
         statements = CopyStatements(setup, server, start.position, ghosts)
-        await statements.read(upstream)
+        if waiting:
+            await statements.read(upstream)
     except MySQLError as error:
         raise refusal(setup.address, error, source=setup.source) from error
     finally:

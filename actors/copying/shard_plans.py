@@ -76,6 +76,14 @@ class ShardPlans:
         """Give the connection up."""
         self._upstream.close()
 
+    async def read_on(self) -> None:
+        """Read the statements up to now: what the source purges behind that is not needed any more.
+
+        Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
+        """
+        if self._statements is not None:
+            await self._statements.read(self._upstream)
+
     def newest(self, copy: TableCopy) -> TableCopy:
         """The plan made last for the same shard. Raises PostponedError."""
         if copy.member in self.postponed:

@@ -23,6 +23,7 @@ from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.mysql.binlog_end import BinlogEnd
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Rival
@@ -178,11 +179,7 @@ class SourceCopies:
         Raises as `opened`, and OutOfStepError.
         """
         reach(CrashPoint.COPY_COMPLETE)
-        upstream = Connection(self._setups[source].address)
-        try:
-            end = await visible_binlog_end(upstream, needed=self._follow)
-        finally:
-            upstream.close()
+        end = await self.end(source)
         place = (end.file, end.offset) if end else None
         late = [member for member in members if member.name in copy.plans.postponed]
         before = await self._store.chunks(source)
@@ -202,3 +199,23 @@ class SourceCopies:
         log.info("copy.source-finished", source=source, end=until)
         key = BinlogPosition(end.file, end.offset).key if end is not None else None
         return SourceEnd(key, sorted(names), sorted(held))
+
+    async def extend(self, source: str) -> None:
+        """Let the overlap of copy and binlog of a source last up to now.
+
+        For one with shards of targets to which another's were copied once more: a row that has left
+        its shards meanwhile may be on the target as the other's. That its deletion, which is
+        applied only now, takes the other's row along, is noticed in the overlap alone. Raises as
+        `opened`.
+        """
+        end = await self.end(source)
+        if end is not None:
+            await self._store.extend(source, (end.file, end.offset))
+
+    async def end(self, source: str) -> BinlogEnd | None:
+        """Where a source's binlog ends now. Raises DatabaseUnavailableError or its error."""
+        upstream = Connection(self._setups[source].address)
+        try:
+            return await visible_binlog_end(upstream, needed=self._follow)
+        finally:
+            upstream.close()

@@ -36,9 +36,9 @@ _Numbered = tuple[tuple[int, int], TableChange]
 class CopyStatements:
     """What changed the tables of a source since its copy began at ``start``, as far as it was read.
 
-    Each stretch of the binlog is read once. Nobody else reads the source's binlog while it is
-    copied, as a server serves one of us at a time. ``ghosts``: what the source's ghost tables are
-    known to have gone through, also before ``start``.
+    Each stretch of the binlog is read once. Nobody else must read the source's binlog with the
+    server id of ``setup``, as a server serves one reader with it at a time. ``ghosts``: what the
+    source's ghost tables are known to have gone through, also before ``start``.
     """
 
     def __init__(

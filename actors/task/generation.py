@@ -121,7 +121,8 @@ class Generation:
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
         """Work until ``stop``; True where something is to be done that is done at a start: rows are
-        to be looked up, shards to be copied that were postponed, a source to be waited for."""
+        to be looked up, shards to be copied that were postponed, or to be followed that are copied,
+        a source to be waited for."""
         task = self._task
         await self._look_at_sources()
         async with resources_of(
@@ -155,39 +156,47 @@ class Generation:
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop) or self.finished:
                     return False
+                if copy.left:
+                    return True
                 resources = _without(resources, copy)
-            self._log.info("task.step", step="sources")
-            starts = {
-                source: await load_start(setup, resources.registry, resources.meta)
-                for source, setup in resources.setups.items()
-                if source not in resources.blocked.sources
-            }
-            stopped = {
-                source: await load_stopped(source, resources.registry, resources.meta)
-                for source in sorted(resources.blocked.sources)
-            }
-            moved = MovedRows(resources, starts, await _safe_until(resources, starts))
-            await moved.look_up()
-            if (spark := await self._spark_unless(stop)) is None:
-                return False
-            self._running = await wire(
-                resources,
-                spark,
-                starts,
-                stopped,
-                moved.safe_until,
-                load_data=load_data,
-                notes_keys=moved.notes,
-            )
-            background = self.copy.background if self.copy else None
-            try:
-                await self._follow(self._running, moved, stop, started)
-                if background is not None and not stop.is_set():
-                    await background.take_up()
-            finally:
-                if background is not None:
-                    background.close()
-            return not stop.is_set()
+            return await self._go_on(resources, stop, started, load_data=load_data)
+
+    async def _go_on(
+        self, resources: Resources, stop: anyio.Event, started: anyio.Event, *, load_data: bool
+    ) -> bool:
+        """Follow the sources; False where that was ended by ``stop``."""
+        self._log.info("task.step", step="sources")
+        starts = {
+            source: await load_start(setup, resources.registry, resources.meta)
+            for source, setup in resources.setups.items()
+            if source not in resources.blocked.sources
+        }
+        stopped = {
+            source: await load_stopped(source, resources.registry, resources.meta)
+            for source in sorted(resources.blocked.sources)
+        }
+        moved = MovedRows(resources, starts, await _safe_until(resources, starts))
+        await moved.look_up()
+        if (spark := await self._spark_unless(stop)) is None:
+            return False
+        self._running = await wire(
+            resources,
+            spark,
+            starts,
+            stopped,
+            moved.safe_until,
+            load_data=load_data,
+            notes_keys=moved.notes,
+        )
+        background = self.copy.background if self.copy else None
+        try:
+            await self._follow(self._running, moved, stop, started)
+            if background is not None and not stop.is_set():
+                await background.take_up()
+        finally:
+            if background is not None:
+                background.close()
+        return not stop.is_set()
 
     async def _spark_unless(self, stop: anyio.Event) -> SparkContext | None:
         """Spark, which may have started beside all that goes before; None as soon as ``stop``."""

@@ -144,6 +144,18 @@ class CopyStore:
                 (source, file, offset),
             )
 
+    async def extend(self, source: str, end: tuple[str, int]) -> None:
+        """Note another end of a source's copy, if the source was copied.
+
+        Raises DatabaseUnavailableError, OutOfStepError.
+        """
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
+                " WHERE source = %s AND done = 1",
+                (*end, source),
+            )
+
     async def begin_again(self, source: str, structures: Mapping[TableName, Table]) -> None:
         """Note that shards that were postponed are copied from the saved position on.
 
