@@ -24,7 +24,8 @@ from replicator.downstream.chunks import ChunkRecord, CopyStore
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.binlog_end import BinlogEnd
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.identify import server_identity
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_plan import Rival
 from replicator.pipeline.copy_writing import OnDuplicate
@@ -179,7 +180,7 @@ class SourceCopies:
         Raises as `opened`, and OutOfStepError.
         """
         reach(CrashPoint.COPY_COMPLETE)
-        end = await self.end(source)
+        end = await (self.end(source) if copy.again else self._end(source))
         place = (end.file, end.offset) if end else None
         late = [member for member in members if member.name in copy.plans.postponed]
         before = await self._store.chunks(source)
@@ -213,7 +214,21 @@ class SourceCopies:
             await self._store.extend(source, (end.file, end.offset))
 
     async def end(self, source: str) -> BinlogEnd | None:
-        """Where a source's binlog ends now. Raises DatabaseUnavailableError or its error."""
+        """Where the binlog ends now of a source that is followed.
+
+        Raises DatabaseUnavailableError, also where another server answers, or the server's error.
+        """
+        checkpoint = await self._meta.load(source)
+        upstream = Connection(self._setups[source].address)
+        try:
+            server = await server_identity(upstream)
+        finally:
+            upstream.close()
+        if checkpoint is None or not checkpoint.server.is_same(server):
+            raise DatabaseUnavailableError(f"another server answers for source {source}")
+        return await self._end(source)
+
+    async def _end(self, source: str) -> BinlogEnd | None:
         upstream = Connection(self._setups[source].address)
         try:
             return await visible_binlog_end(upstream, needed=self._follow)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from actors.copying import background
 from actors.faults import FatalError, of_source
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
@@ -106,8 +107,9 @@ async def test_others_are_followed_while_a_target_is_copied(merging: Merging, mo
 @MARIADB
 @pytest.mark.slow
 async def test_shards_that_change_while_they_are_copied_are_as_they_should_be(
-    merging: Merging, mode: str
+    merging: Merging, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(background, "KEEP_UP_SECONDS", 0.3)
     await left_out(merging, mode)
     async with merging.running() as generation:
         await chunks_copied(generation, 2)
@@ -124,6 +126,8 @@ async def test_shards_that_change_while_they_are_copied_are_as_they_should_be(
         await until_only(merging, "x")
         assert generation.copy is not None
         assert generation.copy.progress.figures().state == "copying"
+        # Their statements are read beside the one who follows the source.
+        assert generation.counts.sources["a"].reconnects == 0
     await all_equal(merging)
 
 
