@@ -87,7 +87,7 @@ class Merge:
             f" (1, {TOKEN}, 0, 'here', 1, '', '', NOW(), NOW())",
             *(
                 f"INSERT INTO {self.settings.watermark_table} VALUES"
-                f" ('{name}_{shard}', '{name}', 't', {bucket}, 0, 0, 0, {TOKEN}, '')"
+                f" ('{name}_{shard}', '{name}', 't', {bucket}, 0, 0, 0, {TOKEN}, '', '')"
                 for shard in "abc"
                 for bucket in range(BUCKETS)
             ),

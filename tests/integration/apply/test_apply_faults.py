@@ -91,7 +91,7 @@ def test_the_low_watermark_counts_for_every_bucket(merge: Merge) -> None:
     merge.target.execute(
         f"INSERT INTO {merge.settings.watermark_table} VALUES"
         f" ('{merge.name}_a', '{merge.name}', 't', {LOW_WATERMARK_BUCKET}, 0,"
-        f" {batch.events.transaction[0]}, 1, 0, '')"
+        f" {batch.events.transaction[0]}, 1, 0, '', '')"
     )
     assert merge.apply(batch).total("skipped") == 1
     assert merge.rows() == [(2,)]
