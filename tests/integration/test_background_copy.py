@@ -87,7 +87,13 @@ async def chunks_copied(generation: Generation, chunks: int) -> None:
             await anyio.sleep(LOOK_SECONDS)
 
 
-@MODES
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("", id="uncoordinated"),
+        pytest.param("pessimistic", id="pessimistic", marks=pytest.mark.slow),
+    ],
+)
 @MARIADB
 async def test_others_are_followed_while_a_target_is_copied(merging: Merging, mode: str) -> None:
     await left_out(merging, mode)
