@@ -115,20 +115,23 @@ class FullCopy:
             self._blocked.targets,
         )
 
-    async def run(self, stop: anyio.Event) -> bool:
+    async def run(self, stop: anyio.Event, started: anyio.Event) -> bool:
         """Copy all that is missing; False when ``stop`` was set before it was done.
 
-        Chunks that are being copied are finished first. What others need not wait for is left to
-        `background`. Raises FatalError, TransientError, OutOfStepError or DatabaseUnavailableError.
+        ``started`` is set when it is saved what the copy begins with at all sources: from then on,
+        shards may change. Chunks that are being copied are finished first. What others need not
+        wait for is left to `background`. Raises FatalError, TransientError, OutOfStepError or
+        DatabaseUnavailableError.
         """
         try:
-            return await self._run(stop)
+            return await self._run(stop, started)
         finally:
             if self.background is None:
                 self.progress.end()
 
-    async def _run(self, stop: anyio.Event) -> bool:
+    async def _run(self, stop: anyio.Event, started: anyio.Event) -> bool:
         starts, again = await self._starts()
+        started.set()
         if not starts:
             self.progress.finish(told_of(self._waiting, self._held))
             return True

@@ -152,9 +152,8 @@ class Generation:
                 if (spark := await self._spark_unless(stop)) is None:
                     return False
                 copy = self.copy = _full_copy(resources, spark, load_data=load_data)
-                started.set()
                 self._log.info("task.step", step="full copy")
-                if not await copy.run(stop) or self.finished:
+                if not await copy.run(stop, started) or self.finished:
                     return False
                 if copy.left:
                     return True

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
 
+from actors.copying import full_copy
+from actors.copying.start import CopyStart, begin_copy
 from actors.task.generation import Generation
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -69,6 +72,28 @@ async def begun(merging: Merging, *, chunks: int) -> AsyncIterator[tuple[Generat
             while generation.copy is None or generation.copy.progress.chunks < chunks:
                 await anyio.sleep(LOOK_SECONDS)
         yield generation, stop
+
+
+async def test_it_runs_as_soon_as_shards_may_change(
+    two: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while another source is still to be looked at: a change before would be taken for one
+    that its shards had always had, and rows would not fit a target made like the others."""
+    started, stop, seen = anyio.Event(), anyio.Event(), []
+
+    async def begin(*args: Any, **more: Any) -> CopyStart:
+        start = await begin_copy(*args, **more)
+        seen.append(started.is_set())
+        return start
+
+    monkeypatch.setattr(full_copy, "begin_copy", begin)
+    two.mode = "all"
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(two.generation().run, stop, started)
+            await started.wait()
+            assert seen == [False, False]
+            stop.set()
 
 
 # --- duplicates ---
