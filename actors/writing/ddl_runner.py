@@ -26,6 +26,7 @@ from replicator.downstream.ddl_refusals import (
     RenumberingError,
 )
 from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.statement_context import SYSTEM, StatementContext
 from replicator.schema.carried_change import MemberChange
@@ -200,8 +201,8 @@ class DdlRunner:
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 ways_out=(
-                    "remove what the error names from the target, then `replicator resume`: it goes"
-                    " on with what was not executed",
+                    f"{_mended(error)}, then `replicator resume`: it goes on with what was not"
+                    " executed",
                     "`replicator binlog replace` by what the target is to get instead of that, or"
                     " `binlog skip`; what was executed stays",
                 ),
@@ -218,13 +219,22 @@ class DdlRunner:
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 ways_out=(
-                    "remove what the error names from the target, then `replicator resume`:"
-                    " the statement is tried again (of several, all of them)",
+                    f"{_mended(error)}, then `replicator resume`: the statement is tried again"
+                    " (of several, all of them)",
                 ),
                 ddl_event=_event(ddl, statement),
             ) from error
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
+
+
+def _mended(error: DdlRefusedError) -> str:
+    """What is to be done about a refusal."""
+    if error.code in MISSING_PRIVILEGE:
+        return (
+            "grant the task's account what the error names (`replicator check` tells all it needs)"
+        )
+    return "remove what the error names from the target"
 
 
 def _event(ddl: DdlExecution, statement: Statement) -> DdlEvent:

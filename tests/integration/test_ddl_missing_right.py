@@ -1,0 +1,45 @@
+"""A schema change that the task's account may not make on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import fault_of
+from tests.support.task_files import endpoint
+
+MakeMerging = Callable[..., Merging]
+
+
+@pytest.mark.not_on_tidb("its accounts are asked for rights alike")
+async def test_the_right_is_asked_for_and_the_change_is_made_then(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    db, target = merging.database, merging.target
+    merging.create("x", "(id INT PRIMARY KEY, v INT)")
+    account = f"'{db}'@'%'"
+    target.execute(
+        f"CREATE USER {account}",
+        f"GRANT ALL ON *.* TO {account}",
+        f"REVOKE ALTER ON *.* FROM {account}",
+        f"GRANT ALTER ON {db}_meta.* TO {account}",
+    )
+    merging.more = {"target-database": {**endpoint(target), "user": db, "password": ""}}
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1)")
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE x_1 ADD c INT", "INSERT INTO x_1 VALUES (2, 2, 2)")
+    fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    assert fault.event == "ddl.refused"
+    assert "grant the task's account what the error names" in fault.ways_out[0]
+    assert f"ALTER command denied to user '{db}'" in fault.message
+    target.execute(f"GRANT ALTER ON {db}.* TO {account}")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    assert not merging.differences()
+    target.execute(f"DROP USER {account}")
