@@ -55,12 +55,14 @@ SLOW = ("copy", "hand-over")
 def test_killed_at(
     life: str,
     source: DatabaseServer,
+    mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([source, mariadb_source_full], target_server, database_name)
+    other = mariadb_source if source is mariadb_source_full else mariadb_source_full
+    shards = Shards([source, other], target_server, database_name)
     shards.change()
     path = write_task(tmp_path, copy_task(shards))
     # Slowly, so that the copy catches up with it, also on a busy machine.

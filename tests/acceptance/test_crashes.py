@@ -77,12 +77,14 @@ def test_every_step_is_hit() -> None:
 def test_killed_at(
     life: str,
     source: DatabaseServer,
+    mariadb_source: DatabaseServer,
     mariadb_source_full: DatabaseServer,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([source, mariadb_source_full], target_server, database_name)
+    other = mariadb_source if source is mariadb_source_full else mariadb_source_full
+    shards = Shards([source, other], target_server, database_name)
     path = write_task(tmp_path, shards.task())
     for point in LIVES[life]:
         # Not the first time that it is reached: by then rows, watermarks and a checkpoint are
