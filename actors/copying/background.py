@@ -156,7 +156,7 @@ class BackgroundCopy:
             for source, copy in self._copies.items():
                 try:
                     await copy.plans.read_on()
-                except (TransientError, DatabaseUnavailableError) as error:
+                except (MySQLError, TransientError, DatabaseUnavailableError) as error:
                     log.info("copy.statements-later", source=source, reason=str(error))
 
     async def _ready(self) -> bool:

@@ -44,9 +44,6 @@ from replicator.pipeline.copy_writing import OnDuplicate
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
 
-REPORT_SECONDS = 10.0
-"""Between two reports of the progress in the log."""
-
 
 class FullCopy:
     """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.

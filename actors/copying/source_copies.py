@@ -180,7 +180,7 @@ class SourceCopies:
         Raises as `opened`, and OutOfStepError.
         """
         reach(CrashPoint.COPY_COMPLETE)
-        end = await (self.end(source) if copy.again else self._end(source))
+        end = await self.end(source)
         place = (end.file, end.offset) if end else None
         late = [member for member in members if member.name in copy.plans.postponed]
         before = await self._store.chunks(source)
@@ -214,7 +214,7 @@ class SourceCopies:
             await self._store.extend(source, (end.file, end.offset))
 
     async def end(self, source: str) -> BinlogEnd | None:
-        """Where the binlog ends now of a source that is followed.
+        """Where the binlog of a source ends now, if it has one.
 
         Raises DatabaseUnavailableError, also where another server answers, or the server's error.
         """
@@ -222,15 +222,8 @@ class SourceCopies:
         upstream = Connection(self._setups[source].address)
         try:
             server = await server_identity(upstream)
-        finally:
-            upstream.close()
-        if checkpoint is None or not checkpoint.server.is_same(server):
-            raise DatabaseUnavailableError(f"another server answers for source {source}")
-        return await self._end(source)
-
-    async def _end(self, source: str) -> BinlogEnd | None:
-        upstream = Connection(self._setups[source].address)
-        try:
+            if checkpoint is None or not checkpoint.server.is_same(server):
+                raise DatabaseUnavailableError(f"another server answers for source {source}")
             return await visible_binlog_end(upstream, needed=self._follow)
         finally:
             upstream.close()
