@@ -28,8 +28,17 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
     def __init__(self, address: DatabaseAddress, context: ssl.SSLContext) -> None:
         super().__init__(ssl=context, **address.options())
         self._address = address
+        self._transport: Any = None
 
     async def _request_authentication(self) -> None:
+        try:
+            await self._authenticate()
+        finally:
+            # Where the login fails aiomysql closes it in order, and keeps no hold of it.
+            writer: Any = self.__dict__["_writer"]
+            self._transport = writer.transport if writer is not None else None
+
+    async def _authenticate(self) -> None:
         if not self.server_capabilities & CLIENT.SSL:
             if self._address.tls is not None:
                 raise refuse_plain()
@@ -56,6 +65,9 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         self._writer = self._reader = None
         if writer is not None:
             writer.transport.abort()
+        elif self._transport is not None:
+            self._transport.abort()
+        self._transport = None
 
 
 async def log_in(address: DatabaseAddress) -> aiomysql.Connection:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import replace
+from pathlib import Path
 
 import pymysql.err
 import pytest
@@ -11,6 +14,7 @@ from replicator.binlog.errors import BinlogError
 from replicator.binlog.errors import StreamLostError as Lost
 from replicator.checks.connecting import check_login
 from replicator.checks.result import Place
+from replicator.mysql.client import log_in
 from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
 from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
@@ -155,3 +159,25 @@ async def test_an_account_that_asks_for_a_certificate_is_told_as_that(
     result = await check_login(Place("a"), connection)
     connection.close()
     assert "security.ssl-cert" in result.ways_out[0]
+
+
+async def test_a_login_that_is_refused_leaves_no_connection_behind(
+    mysql_source: DatabaseServer,
+) -> None:
+    """Over TLS, where closing in order waits for the other side, for longer than a loop may run."""
+    where = DatabaseAddress(mysql_source.host, mysql_source.port, "nobody", "wrong")
+    before = open_sockets()
+    for _ in range(50):
+        with pytest.raises(pymysql.err.OperationalError, match="denied"):
+            await log_in(where)
+        await asyncio.sleep(0)
+        assert open_sockets() == before
+
+
+def open_sockets() -> int:
+    """How many this process has."""
+    count = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            count += str(entry.readlink()).startswith("socket:")
+    return count
