@@ -12,17 +12,16 @@ import pytest
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.binlog_ends import end_of
 from tests.support.processes import TaskProcess, task_process
-from tests.support.task_files import binlog_status, task_dict, write_task
+from tests.support.task_files import task_dict, write_task
 
 pytestmark = pytest.mark.slow
 
 
 def place(source: DatabaseServer) -> tuple[str, int]:
-    with source.connect() as connection, connection.cursor() as cursor:
-        found = binlog_status(cursor)
-    assert found is not None
-    return found[0], found[1]
+    end = end_of(source)
+    return end.file, end.offset
 
 
 def cut_off(source: DatabaseServer, backup: Path, end: tuple[str, int]) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.latency import arrivals, percentile
 from replicator.status import TaskStatus
+from tests.support.binlog_ends import end_of
 from tests.support.memory import resident
 from tests.support.processes import TaskProcess, place_of, task_process
-from tests.support.running import end_of
 from tests.support.shard_ddl import ShardedEstate
 from tests.support.task_files import write_task
 

@@ -14,9 +14,8 @@ from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
 from tests.conftest import StartServer
-from tests.support.binlog_streams import until_begun
+from tests.support.binlog_ends import end_of
 from tests.support.replication import ReplicatedPair
-from tests.support.running import end_of
 
 
 def places(server: DatabaseServer, sought: Sought, end: BinlogPosition) -> GtidPlaces:
@@ -45,7 +44,6 @@ def test_places_are_found_in_the_binlog_of_the_replica(
         if number == 3:
             pair.until_replicated()
             pair.replica.execute("FLUSH BINARY LOGS")
-            until_begun(pair.replica)
     pair.until_replicated()
     sets.append(pair.executed(pair.primary))
     end = end_of(pair.replica)

@@ -11,8 +11,9 @@ from pyspark import SparkContext
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.checks import check_source
 from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_ends import end_of
 from tests.support.checking import address, failures, one, routed
-from tests.support.running import caught_up, end_of, running
+from tests.support.running import caught_up, running
 from tests.support.tables import rows_of
 from tests.support.task_files import load, task_dict
 

@@ -15,9 +15,10 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.binlog_ends import end_of
 from tests.support.clock import next_second
 from tests.support.faulty_line import faulty_line
-from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, end_of, fault_of, running
+from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, fault_of, running
 from tests.support.tables import rows_of
 from tests.support.task_files import load, task_dict
 

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.events import EventType
 from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
 from replicator.mysql.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
-from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Place
+from tests.support.binlog_ends import end_of
 from tests.support.row_columns import places, single, table_maps
 
 INSERTS = {
@@ -40,15 +40,13 @@ EVERY_ROW = SegmentLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events
 
 
 def here(server: DatabaseServer) -> SourcePosition:
-    """Where the server's binlog ends."""
-    new = isinstance(server, MySQLServer)
-    shown = server.execute("SHOW BINARY LOG STATUS" if new else "SHOW MASTER STATUS")
-    file, offset = shown[0][:2]
+    """Where the server's binlog ends, when nothing more comes there by itself."""
+    end = end_of(server)
     if isinstance(server, MariaDBServer | MariaDB11Server):
         gtid = server.execute("SELECT @@gtid_binlog_pos")[0][0]
     else:
         gtid = server.execute("SELECT @@global.gtid_executed")[0][0].replace("\n", "")
-    return SourcePosition(BinlogPosition(file, int(offset)), gtid)
+    return SourcePosition(end, gtid)
 
 
 @contextmanager
@@ -117,24 +115,6 @@ def row_events(segments: list[Segment]) -> list[tuple[str, int, int, int]]:
             table_maps(rows), single(rows), places(rows), strict=True
         )
     ]
-
-
-def until_begun(server: DatabaseServer) -> None:
-    """Wait until a server has written all that stands at the beginning of its newest binlog.
-
-    MariaDB notes there in the background from which file on a recovery would read (its page
-    "Binlog Checkpoint Event").
-    """
-    if not isinstance(server, MariaDBServer | MariaDB11Server):
-        return
-    file = here(server).binlog.file
-    deadline = time.monotonic() + 20
-    while True:
-        events = server.execute(f"SHOW BINLOG EVENTS IN '{file}'")
-        if any((kind, text) == ("Binlog_checkpoint", file) for _, _, kind, _, _, text in events):
-            return
-        assert time.monotonic() < deadline, events
-        time.sleep(0.02)
 
 
 def statements(segments: list[Segment]) -> list[str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
+from tests.support.binlog_ends import end_of
 from tests.support.copying import copy_task
 from tests.support.processes import TaskProcess, place_of, task_process
-from tests.support.running import end_of
 from tests.support.shards import Shards
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import endpoint, write_task

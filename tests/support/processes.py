@@ -22,7 +22,7 @@ from actors.control.protocol import ControlError, Request
 from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
-from tests.support.running import end_of
+from tests.support.binlog_ends import end_of
 
 PATIENCE = 120.0
 LOOK_SECONDS = 0.05

@@ -20,7 +20,7 @@ from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.learned_structures import LearnedStructures
-from tests.support.task_files import binlog_status
+from tests.support.binlog_ends import end_of
 
 LOOK_SECONDS = 0.02
 PATIENCE = 60.0
@@ -67,13 +67,6 @@ def reached(generation: Generation, source: str, end: BinlogPosition) -> bool:
     assert generation.running is not None
     applied = generation.running.writer.applied(source)
     return applied is not None and applied.binlog.key >= end.key
-
-
-def end_of(server: DatabaseServer) -> BinlogPosition:
-    with server.connect() as connection, connection.cursor() as cursor:
-        row = binlog_status(cursor)
-    assert row is not None
-    return BinlogPosition(row[0], row[1])
 
 
 async def fault_of(run: Awaitable[object]) -> FatalError:

@@ -5,35 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pymysql.err
 import yaml
-from pymysql.cursors import Cursor
 
 import config
+from replicator.binlog.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_ends import binlog_end, end_of
 
 
 def start_of(server: DatabaseServer) -> dict[str, Any]:
     """The present end of a server's binlog, as the ``meta`` of an instance."""
-    start = _binlog_end(server)
-    assert start is not None
-    return start
+    return _meta(end_of(server))
 
 
-def _binlog_end(server: DatabaseServer) -> dict[str, Any] | None:
-    with server.connect() as connection, connection.cursor() as cursor:
-        row = binlog_status(cursor)
-    return {"binlog-name": row[0], "binlog-pos": row[1]} if row else None
-
-
-def binlog_status(cursor: Cursor) -> tuple[Any, ...] | None:
-    """The present end of a server's binlog; None where it writes none."""
-    try:
-        cursor.execute("SHOW MASTER STATUS")
-    except pymysql.err.ProgrammingError:
-        # Its name since MySQL 8.4.
-        cursor.execute("SHOW BINARY LOG STATUS")
-    return cursor.fetchone()
+def _meta(end: BinlogPosition) -> dict[str, Any]:
+    return {"binlog-name": end.file, "binlog-pos": end.offset}
 
 
 def endpoint(server: DatabaseServer) -> dict[str, Any]:
@@ -71,7 +57,7 @@ def task_dict(
         "mysql-instances": [
             {
                 "source-id": source,
-                **({"meta": start} if (start := _binlog_end(server)) else {}),
+                **({"meta": _meta(end)} if (end := binlog_end(server)) else {}),
                 "route-rules": ["merge", "schema"],
                 "block-allow-list": "only",
                 "syncer-config-name": "sync",

@@ -16,8 +16,8 @@ from replicator.downstream.lease import LEASE_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE
 from replicator.downstream.meta_tables import META_TABLES
 from replicator.sandbox.server import DatabaseServer
+from tests.support.binlog_ends import end_of
 from tests.support.processes import TaskProcess, place_of, task_process
-from tests.support.running import end_of
 from tests.support.task_files import endpoint, start_of, write_task
 
 NAME = "suite"

@@ -148,7 +148,7 @@ def test_reading_goes_on_between_prepare_and_commit(
     assert tables_of(second) == ["t", "t", "u"]
     third = here(shard)
     with following(shard, second[-1].end, database_name) as stream:
-        while (end := stream.read_segment().end).binlog != third.binlog:
+        while (end := stream.read_segment().end).binlog.key < third.binlog.key:
             pass
     assert end.prepared == first.end.prepared[:1]
     shard.execute("XA COMMIT '0'")
