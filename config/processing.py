@@ -153,9 +153,10 @@ class Writer(Section):
     """How rows are gathered into batches and written."""
 
     buckets: Annotated[Whole, Field(ge=1, le=64)] = 4
-    """Parts that the key space is divided into, 1 to 64: that many transactions write at the
-    same time, each remembering on its own how far it came. More use more connections and cores
-    of the target."""
+    """Parts that the key space of a target is divided into, 1 to 64: that many transactions can
+    write to it at the same time, each remembering on its own how far it came. More use more
+    connections and cores of the target. Many targets are written side by side anyway, three
+    by each task of Spark."""
     batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] = 64 << 20
     """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
     like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster

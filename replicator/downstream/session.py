@@ -2,12 +2,13 @@
 
 Sessions speak the charset ``binary``, so that the bytes of a value reach the column as they are,
 run in UTC without foreign key checks, and in strict mode: a value that does not fit is an error.
-Connections are kept per process, since an executor handles batch after batch.
+Connections are kept per thread, since an executor handles batch after batch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any, cast
@@ -16,9 +17,11 @@ import pymysql.err
 from pymysql.constants import COMMAND
 from pymysql.protocol import OKPacketWrapper
 
+from replicator.mysql import prepared
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.liveness import Thread
+from replicator.mysql.prepared import LARGEST_PACKET
 from replicator.mysql.session import Answer, BlockingSession
 from replicator.mysql.settings import (
     NO_SELECT_LIMIT,
@@ -70,6 +73,8 @@ class Session(BlockingSession):
     def __init__(self, address: DatabaseAddress) -> None:
         """Connect. Raises the driver's error when the server can't be reached or refuses."""
         self.max_packet = 1 << 20
+        self.takes_typed_rows = False
+        """Whether a prepared statement may come with many rows at once."""
         self.used_at = time.monotonic()
         settings = {name: _setting(value) for name, value in address.session}
         super().__init__(
@@ -81,8 +86,13 @@ class Session(BlockingSession):
         )
 
     def _prepare(self) -> None:
-        found = self.rows(b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count")[0]
+        found = self.rows(
+            b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count,@@log_bin"
+        )[0]
         self.max_packet = int(found[0])
+        # As a statement in its binlog a bulk would be each of its rows.
+        logs_rows = not int(found[3]) or found[1] in (b"ROW", "ROW")
+        self.takes_typed_rows = self._connection.takes_bulk and logs_rows
         if more := keep_warnings(int(found[2]), WARNINGS_KEPT):
             self.run(more.encode())
         # Without gap locks buckets do not get in each other's way; a server that logs
@@ -133,42 +143,76 @@ class Session(BlockingSession):
         answer = OKPacketWrapper(connection._read_packet())
         return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
 
+    @property
+    def packet_room(self) -> int:
+        """The most bytes that one command may have."""
+        return min(self.max_packet, LARGEST_PACKET) - 1
+
+    def prepare(self, sql: bytes) -> int:
+        """Prepare a statement; its number. Raises the driver's error."""
+        return prepared.prepare(self._connection, sql)
+
+    def forget(self, number: int) -> None:
+        """Let go of a prepared statement. Raises the driver's error."""
+        prepared.forget(self._connection, number)
+
+    def send_rows(self, head: bytes, rows: memoryview) -> None:
+        """Execute a prepared statement with rows (`replicator.mysql.prepared.bulk_head`); `answer`
+        must be called next. Raises the driver's error."""
+        prepared.send_rows(self._connection, head, rows)
+
+    def answer(self) -> Answer:
+        """The answer to `send_rows`. Raises the driver's error."""
+        return prepared.answer(self._connection)
+
     def warnings(self) -> list[tuple[int, str]]:
         """Code and text of the warnings of the last statement."""
         return [(int(code), _text(text)) for _, code, text in self.rows(b"SHOW WARNINGS")]
 
 
-_sessions: dict[DatabaseAddress, Session] = {}
-_forgotten: dict[DatabaseAddress, Thread] = {}
+class _OwnSessions(threading.local):
+    """The sessions of one thread."""
+
+    def __init__(self) -> None:
+        self.open: dict[DatabaseAddress, Session] = {}
+
+
+_own = _OwnSessions()
+_closed: dict[DatabaseAddress, list[Thread]] = {}
+"""The threads that served sessions which this process has closed since it last opened one."""
+_closing = threading.Lock()
 
 
 def session_for(address: DatabaseAddress) -> Session:
-    """This process's session with a server, opened when there is none.
+    """This thread's session with a server, opened when there is none.
 
     It is not tried out first: a caller must be able to bear the loss of the connection at any
     moment anyway. Raises the driver's error.
     """
-    session = _sessions.get(address)
+    session = _own.open.get(address)
     if session is not None and time.monotonic() - session.used_at > ABANDONED_SECONDS / 2:
         forget_session(address)
         session = None
     if session is None:
         session = Session(address)
-        # The server may not have heard that its predecessor is closed.
-        if before := _forgotten.pop(address, None):
-            session.end(before)
-        _sessions[address] = session
+        with _closing:
+            before = _closed.pop(address, [])
+        for thread in before:
+            # The server may not have heard that it is closed.
+            session.end(thread)
+        _own.open[address] = session
     session.used_at = time.monotonic()
     return session
 
 
 def forget_session(address: DatabaseAddress) -> None:
-    """Close this process's session with a server, whatever state it is in."""
-    session = _sessions.pop(address, None)
+    """Close this thread's session with a server, whatever state it is in."""
+    session = _own.open.pop(address, None)
     if session is not None:
         session.close()
         if session.thread is not None:
-            _forgotten[address] = session.thread
+            with _closing:
+                _closed.setdefault(address, []).append(session.thread)
 
 
 def _setting(value: str) -> str:

@@ -31,7 +31,7 @@ class OutOfPatienceError(Exception):
 
 @contextmanager
 def transaction(address: DatabaseAddress, *harmless: type[Exception]) -> Iterator[Session]:
-    """A transaction on this process's session, to be committed by the block.
+    """A transaction on this thread's session, to be committed by the block.
 
     After ``harmless`` exceptions it is rolled back and the session stays; after all others the
     session is dropped. Raises the driver's error.

@@ -42,6 +42,10 @@ BucketKey = tuple[str, TableName, int]
 BucketMarks = Mapping[tuple[str, int], Watermark]
 """Watermarks of one target, by source and bucket."""
 
+_BY_KEY = b" FORCE INDEX (PRIMARY)"
+"""A small table is read from end to end otherwise, and waits for each row that is locked there: all
+writers of a task would wait for one another."""
+
 _REVISION = "revision"
 """Stands for the lease among the names of sources, which are in hex."""
 
@@ -83,7 +87,7 @@ def lock_watermarks(
     """
     sources = sorted({source for source, _ in expected.left})
     buckets = sorted({bucket for _, bucket in expected.left})
-    found = _read(session, table, target, buckets, sources, b"token", b" FOR UPDATE")
+    found = _read(session, table, target, buckets, sources, b"token", b" FOR UPDATE", hint=_BY_KEY)
     own = {key: watermark for key, (watermark, _) in found.items() if key in expected.left}
     for key, left in sorted(expected.left.items()):
         if key not in own or own[key] < left or found[key][1] != fence.token:
@@ -153,16 +157,18 @@ def _read(
     sources: list[str],
     token: bytes,
     more: bytes,
+    *,
+    hint: bytes = b"",
 ) -> dict[tuple[str, int], tuple[Watermark, int]]:
-    """Watermarks with ``token``, an expression; ``more`` follows the query."""
-    sql = b"SELECT HEX(source),bucket,version,transaction_key,ordinal,%s FROM %s"
+    """Watermarks with ``token``, an expression; ``hint`` follows the table, ``more`` the query."""
+    sql = b"SELECT HEX(source),bucket,version,transaction_key,ordinal,%s FROM %s%s"
     sql += b" WHERE source IN (%s) AND target_schema=%s AND target_table=%s AND bucket IN (%s)%s"
     names = b",".join(_text(source) for source in sources)
     numbers = b",".join(b"%d" % bucket for bucket in buckets)
-    place = _text(target.schema), _text(target.table), numbers, more
+    place = names, _text(target.schema), _text(target.table), numbers, more
     return {
         (_source(_ascii(name)), int(bucket)): (Watermark(*map(int, mark)), int(of))
-        for name, bucket, *mark, of in session.rows(sql % (token, table.encode(), names, *place))
+        for name, bucket, *mark, of in session.rows(sql % (token, table.encode(), hint, *place))
     }
 
 

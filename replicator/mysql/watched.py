@@ -14,6 +14,7 @@ import pymysql.err
 from pymysql.connections import Connection
 
 from replicator.mysql import liveness
+from replicator.mysql.bulk_client import BulkConnection
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.liveness import THREAD_SQL, Thread, thread_of
 
@@ -24,7 +25,7 @@ SLOWEST_LINK = 16_384
 """Bytes per second: a link that is slower than this counts as broken."""
 
 
-class WatchedConnection(Connection):
+class WatchedConnection(BulkConnection):
     """A connection whose waits are broken off once it is certain that nothing will come.
 
     Until `watch` is called it behaves as PyMySQL's own.

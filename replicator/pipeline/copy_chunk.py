@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,22 +15,28 @@ from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunk_records import ReadChunk, lock_chunk, record_chunk
 from replicator.downstream.fence import Fence, Mismatch, OutOfStepError
-from replicator.downstream.literals import NULL_FIELD, field_value
 from replicator.downstream.load_data import InexactLoadError
 from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.downstream.transaction import OutOfPatienceError, transaction, until_done
+from replicator.downstream.typed_writing import NotTypedError
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.copy_again import OwnRows
-from replicator.pipeline.copy_plan import CopyChunk, TableCopy, chunk_query, no_room_query
-from replicator.pipeline.copy_writing import Block, Counter, OnDuplicate, Writing, write_blocks
+from replicator.pipeline.copy_plan import CopyChunk, TableCopy, no_room_query
+from replicator.pipeline.copy_reading import SourceFailedError, converted, read_text, read_typed
+from replicator.pipeline.copy_writing import (
+    Block,
+    Counter,
+    OnDuplicate,
+    Writing,
+    write_blocks,
+    write_typed,
+)
 from replicator.pipeline.source_stream import SourceStream
 from replicator.routing.column_mapping import MappedColumn
-from replicator.rows.charsets import transcoder
-from replicator.rows.fields import escape
 
 LOCK_SECONDS = 1
 """How long writers of a table are kept waiting for those before them, at each attempt."""
@@ -93,7 +99,7 @@ class CopySettings:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOutcome:
-    """What became of a chunk. ``size`` in bytes of row lines; ``replaced`` and ``ignored`` count
+    """What became of a chunk. ``size`` in bytes of rows as sent; ``replaced`` and ``ignored`` count
     rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full;
     ``mismatch``: what was found instead of what should be there."""
 
@@ -115,14 +121,6 @@ class ChunkOutcome:
         return self.line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
 
 
-class SourceFailedError(Exception):
-    """The source raised ``error`` while its rows were on their way into the target."""
-
-    def __init__(self, error: MySQLError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 class ShardChangedError(Exception):
     """The shard has another structure than the one planned for."""
 
@@ -139,7 +137,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     """
     try:
         try:
-            return _until_done(partial(_copy, chunk, settings), settings)
+            return _until_done(partial(_copied, chunk, settings), settings)
         except RowRefusedError as error:
             if error.code not in DUPLICATE_KEY or chunk.copy.rivals is None or chunk.copy.exact:
                 raise
@@ -171,17 +169,32 @@ def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) ->
     return until_done(copy, patience=settings.patience, passing=_OLD_SNAPSHOT)
 
 
+def _copied(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome:
+    try:
+        return _copy(chunk, settings, exact)
+    except NotTypedError:
+        return _copy(chunk, settings, exact, typed=False)
+
+
 def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
     return ChunkOutcome(chunk, outcome, code=error_code(error), message=error_text(error))
 
 
 def _copy(
-    chunk: CopyChunk, settings: CopySettings, exact: bool, *, over_own: bool = False
+    chunk: CopyChunk,
+    settings: CopySettings,
+    exact: bool,
+    *,
+    over_own: bool = False,
+    typed: bool = True,
 ) -> ChunkOutcome:
-    load_data = settings.load_data and not exact
     copy = chunk.copy
+    mode = settings.on_duplicate[copy.source]
+    way = Writing(mode, settings.noted_table, settings.load_data and not exact)
+    typed = typed and copy.typed and way.load_data and mode is not OnDuplicate.IGNORE
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
-    with transaction(settings.target, InexactLoadError, ShardChangedError) as session:
+    harmless = InexactLoadError, NotTypedError, ShardChangedError
+    with transaction(settings.target, *harmless) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         if copy.gone_at is not None:
@@ -194,13 +207,16 @@ def _copy(
         address, server = settings.sources[copy.source], settings.servers.get(copy.source)
         with source_snapshot(address, copy, positioned, server) as (stream, read_at):
             counter = Counter()
-            blocks = counter.counted(converted(copy, _read(stream, chunk)))
+            blocks = counter.counted(converted(copy, read_text(stream, chunk)))
             try:
                 if over_own:
                     replaced, ignored = _over_own(session, copy, blocks, settings.sources)
+                elif typed and session.takes_typed_rows:
+                    types, typed_blocks = read_typed(stream, chunk)
+                    replaced, ignored = write_typed(
+                        session, copy, types, typed_blocks, counter, way
+                    )
                 else:
-                    mode = settings.on_duplicate[copy.source]
-                    way = Writing(mode, settings.noted_table, load_data)
                     replaced, ignored = write_blocks(session, copy, blocks, counter, way)
             except RowRefusedError:
                 # Rows of another structure than planned for may not fit where those would. What is
@@ -309,31 +325,6 @@ def _check_room(stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn) ->
             mapped.mapped(int(value))
         except ValueError as error:
             raise NoRoomError(f"a value of {mapped.name} can't be mapped: {error}") from error
-
-
-def _read(stream: SourceStream, chunk: CopyChunk) -> Iterator[Block]:
-    """A chunk's blocks. Errors are the source's own, lest they be taken for the target's."""
-    try:
-        yield from stream.blocks(chunk_query(chunk))
-    except MySQLError as error:
-        raise SourceFailedError(error) from error
-
-
-def converted(copy: TableCopy, blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks with the text of some columns in the target's charset."""
-    if not copy.transcodes:
-        yield from blocks
-        return
-    changes = [(place, transcoder(*codecs)) for place, *codecs in copy.transcodes]
-    for block, rows in blocks:
-        lines = bytes(block).split(b"\n")[:-1]
-        for number, line in enumerate(lines):
-            fields = line.split(b"\t")
-            for place, change in changes:
-                if fields[place] != NULL_FIELD:
-                    fields[place] = escape(change(field_value(fields[place]) or b""))
-            lines[number] = b"\t".join(fields)
-        yield memoryview(b"\n".join(lines) + b"\n"), rows
 
 
 def _over_own(

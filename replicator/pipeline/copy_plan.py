@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.columns import Literal, TargetColumn, TargetTable
-from replicator.downstream.literals import key_predicate
+from replicator.downstream.literals import key_predicate, needs_introducer
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, filler
 from replicator.pipeline.column_types import WIRE_TYPES
@@ -23,6 +23,7 @@ from replicator.pipeline.planning import (
     no_label,
     target_column,
 )
+from replicator.pipeline.same_types import same_type
 from replicator.routing.column_mapping import VALUE_LIMIT, MappedColumn
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.column_text import labels_of
@@ -64,9 +65,10 @@ class TableCopy:
     ``exact``: the target tells its rows apart by no key that the shard has, so that a row that is
     copied and then applied from the binlog would be there twice. Such a shard is one chunk, read at
     a known position. ``transactional``: the shard's engine shows a snapshot of it. ``mapped``: the
-    column whose values are mapped. ``target_key``: those of ``columns`` that tell the target's rows
-    apart; empty where ``exact``. ``rivals``: where rows of this shard may be on the target by its
-    binlog, the other shards that a row with the same key may be of; else None.
+    column whose values are mapped. ``typed``: the values may pass without becoming text.
+    ``target_key``: those of ``columns`` that tell the target's rows apart; empty where ``exact``.
+    ``rivals``: where rows of this shard may be on the target by its binlog, the other shards that a
+    row with the same key may be of; else None.
     """
 
     source: str
@@ -86,6 +88,7 @@ class TableCopy:
     known_to: int = 0
     gone_at: int | None = None
     mapped: MappedColumn | None = None
+    typed: bool = False
     target_key: tuple[TargetColumn, ...] = ()
     rivals: tuple[Rival, ...] | None = None
 
@@ -142,6 +145,7 @@ def plan_copy(
     transcodes = _transcodes(member, structure, pairs, changed)
     row_key = structure.row_key
     columns = (*pairs.values(), *(column for column, _ in filled))
+    written = tuple(map(target_column, columns))
     keyed = _keyed(target, columns)
     key = cutting_columns(structure, row_key) if keyed and row_key else ()
     key_name = row_key.name if row_key and key else ""
@@ -171,7 +175,7 @@ def plan_copy(
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
         selected=b",".join(selected) or b"''",
-        columns=tuple(map(target_column, columns)),
+        columns=written,
         key_name=key_name,
         key=key,
         transcodes=transcodes,
@@ -183,8 +187,14 @@ def plan_copy(
             *((condition.encode(),) if condition else ()),
         ),
         mapped=_mapped(rules, changed),
+        typed=changed is None and not transcodes and _typed(structure, pairs, written),
         target_key=_key_columns(target) if keyed else (),
     )
+
+
+def _typed(structure: Table, pairs: Mapping[int, Column], written: Iterable[TargetColumn]) -> bool:
+    same = [same_type(structure.columns[index], its) for index, its in pairs.items()]
+    return bool(same) and all(same) and not any(map(needs_introducer, written))
 
 
 def keyed_by_target(structure: Table, target: Table, rules: MemberColumns) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,7 +12,10 @@ from replicator.downstream.load_data import InexactLoadError, load_blocks
 from replicator.downstream.noted_keys import note_keys
 from replicator.downstream.session import Session
 from replicator.downstream.statements import insert_rows
+from replicator.downstream.typed_writing import NotTypedError, TypedStatement
+from replicator.mysql.prepared import WireType
 from replicator.pipeline.copy_plan import TableCopy
+from replicator.pipeline.typed_rows import LargeRowError
 
 Block = tuple[memoryview, int]
 """Row lines, and how many."""
@@ -69,6 +72,39 @@ def write_blocks(
     if not way.load_data or not copy.columns:
         return _insert(session, copy, _noted(session, copy, blocks, notes), mode, counter)
     met = _load(session, copy, blocks, mode, counter)
+    return _none_to_note(met, notes)
+
+
+def write_typed(
+    session: Session,
+    copy: TableCopy,
+    types: Sequence[WireType],
+    blocks_of: Callable[[int], Iterator[Block]],
+    counter: Counter,
+    way: Writing,
+) -> tuple[int, int]:
+    """As `write_blocks`, for rows that are no text; ``way`` is not to ignore any.
+
+    ``types``: those of the values; ``blocks_of``: the rows, in blocks of so many bytes at most.
+    Raises InexactLoadError, NotTypedError where the servers, or a row, are not fit for it, the
+    driver's error, or what reading the rows raises.
+    """
+    mode = way.on_duplicate
+    assert mode is not OnDuplicate.IGNORE, "INSERT IGNORE also takes values that do not fit"
+    verb = b"REPLACE" if mode is OnDuplicate.REPLACE else b"INSERT"
+    statement = TypedStatement(session, copy.target, copy.columns, types, verb)
+    blocks = counter.counted(blocks_of(statement.room))
+    try:
+        affected = statement.write(block for block, _ in blocks)
+    except LargeRowError as error:
+        raise NotTypedError(str(error)) from error
+    replaced = affected - counter.rows
+    if replaced < 0 or (replaced and mode is OnDuplicate.ERROR):
+        raise InexactLoadError(f"{counter.rows} rows sent, {affected} affected")
+    return _none_to_note((replaced, 0), way.noted_table if copy.target_key else "")
+
+
+def _none_to_note(met: tuple[int, int], notes: str) -> tuple[int, int]:
     if notes and any(met):
         raise InexactLoadError("rows were there already, and their keys are to be noted")
     return met

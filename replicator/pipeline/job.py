@@ -27,6 +27,7 @@ from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.plan_list import PlanList
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
+from replicator.pipeline.side_by_side import side_by_side
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled_decoder import CompiledDecoder
 from replicator.rows.event_spans import EventSpans
@@ -216,14 +217,18 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome | Left
     unreadable = {failure.target for failure in decoded.failures}
     numbers = PlanNumbers(job.plans)
     targets = {plan.target.number: plan.target for plan in job.plans.kinds}
-    for target, entries in sorted(decoded.entries.items()):
-        if target in unreadable:
-            continue
-        outcome = apply_buckets(_work(part, targets[target], entries, numbers), job.settings)
-        yield outcome
-        if outcome.outcome is Outcome.UNREACHABLE:
-            # Each further target would wait as long; the whole batch is to be applied again.
-            return
+
+    def apply(number: int) -> TargetOutcome:
+        work = _work(part, targets[number], decoded.entries[number], numbers)
+        return apply_buckets(work, job.settings)
+
+    # Each further target would wait as long for a server that is away; the whole batch is to be
+    # applied again.
+    yield from side_by_side(
+        sorted(decoded.entries.keys() - unreadable),
+        apply,
+        last=lambda found: found.outcome is Outcome.UNREACHABLE,
+    )
 
 
 def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers) -> TargetWork:

@@ -11,8 +11,9 @@ from replicator.downstream.key_lookup import KeyQuery, key_queries
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import folded
-from replicator.pipeline.copy_chunk import check_structure, converted, source_snapshot
+from replicator.pipeline.copy_chunk import check_structure, source_snapshot
 from replicator.pipeline.copy_plan import TableCopy
+from replicator.pipeline.copy_reading import converted
 
 LOOKS, LOOK_PAUSE = 100, 0.1
 """How often a snapshot is taken until it shows what was applied, and the seconds in between: a

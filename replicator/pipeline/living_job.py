@@ -1,13 +1,13 @@
-"""A Spark job whose tasks stay, one per slot of Spark, and are handed request after request.
+"""A Spark job whose tasks stay, one per core of Spark, and are handed request after request.
 
 A Spark job for each request costs a tenth of a second, and moves what it is given through two JVMs.
 Here Spark places the tasks, watches them, and runs one anew that was lost, but what they work on
 goes straight between this process and theirs (`replicator.pipeline.living_task`).
 
-A living job holds all slots, so other jobs end it first (`make_room`); it is begun again when it
-is asked for (`living_job`). Where others go on for long beside it, it is begun with fewer slots
-(`lend`, `share_room`). When a task is lost that has a request, the whole job ends, and whoever made
-the requests makes them again.
+A living job holds the slots of all cores, so other jobs end it first (`make_room`); it is begun
+again when it is asked for (`living_job`). Where others go on for long beside it, it is begun with
+fewer slots (`lend`, `share_room`). When a task is lost that has a request, the whole job ends, and
+whoever made the requests makes them again.
 """
 
 from __future__ import annotations

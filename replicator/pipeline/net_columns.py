@@ -48,10 +48,11 @@ class PlanNumbers:
         self._made: dict[int, TablePlan] = {}
 
     def plan(self, number: int) -> TablePlan:
-        """A plan, always the same object."""
-        if number not in self._made:
-            self._made[number] = self.plans.plan(number)
-        return self._made[number]
+        """A plan, always the same object, also where several threads ask."""
+        made = self._made.get(number)
+        if made is None:
+            made = self._made.setdefault(number, self.plans.plan(number))
+        return made
 
 
 def net_changes(

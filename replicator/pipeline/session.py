@@ -40,6 +40,10 @@ from replicator.pipeline.spark_folder import make_folder
 JVM_PATIENCE = 10.0
 """Seconds that a stopped JVM may take to end."""
 
+COPIES_PER_CORE = 2
+"""Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
+server, or for a commit, another one goes on (docs/performance.md). Batches take a core each."""
+
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 """Names of settings that Spark itself does not show (``spark.redaction.regex``)."""
 
@@ -74,6 +78,7 @@ def spark_context(
         else:
             settings = _submitted(settings, conf, driver_options(java_home, conf, folder), folder)
             start_jvm(settings)
+        settings |= _local_slots(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
         # With this, what Python functions raise in executors is raised here as what it is. PySpark
         # does so by itself where Spark SQL is used.
@@ -104,6 +109,22 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
         if match:
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
     return settings | {"spark.master": master}
+
+
+def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings by which a local Spark has slots for the jobs of copies beyond its cores, and
+    still as many tasks a batch as it has cores; the JVM must be there.
+    """
+    match = re.fullmatch(r"local\[(\*|\d+),(.+)\]", settings["spark.master"])
+    if match is None:
+        return {}
+    # As Java counts them, which knows of a container's share.
+    processors = SparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors  # type: ignore[union-attr]
+    cores = int(processors()) if match[1] == "*" else int(match[1])
+    return {
+        "spark.master": f"local[{cores * COPIES_PER_CORE},{match[2]}]",
+        "spark.default.parallelism": settings.get("spark.default.parallelism", str(cores)),
+    }
 
 
 def _submitted(

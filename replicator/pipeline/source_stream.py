@@ -11,28 +11,23 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pymysql.err
-from pymysql.protocol import MysqlPacket
 
 from replicator.binlog.errors import OtherServerError
 from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.errors import ErrorCode
 from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
+from replicator.mysql.prepared import ask, prepare
 from replicator.mysql.session import BlockingSession
 from replicator.mysql.settings import NO_SELECT_LIMIT, SNAPSHOTS, UTC, set_session
+from replicator.pipeline.result_bytes import ResultBytes
 from replicator.pipeline.text_rows import (
-    HEADER,
     LONG_ROW,
-    LONGEST_PAYLOAD,
     MORE,
     OUTPUT_FACTOR,
-    Bytes,
     convert_payload,
     convert_rows,
 )
+from replicator.pipeline.typed_rows import TypedRows
 from replicator.schema.structure import fingerprint_of
-
-BLOCK_BYTES = 1 << 20
-"""Bytes of a result that are converted at a time; more where a single row is larger."""
 
 READ_TIMEOUT = 600
 """Seconds to wait for the next bytes of a result before the connection counts as lost."""
@@ -176,101 +171,46 @@ class SourceStream(BlockingSession):
         """
         # PyMySQL reads the head of the result; its way of reading rows is one object per value.
         self._connection.query(sql, unbuffered=True)
-        connection = cast(Any, self._connection)
-        buffer = np.empty(BLOCK_BYTES, np.uint8)
-        out = np.empty(BLOCK_BYTES * OUTPUT_FACTOR, np.uint8)
-        filled = self._head(buffer.data)
+        result = ResultBytes(self._connection)
+        out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
         while True:
-            used, written, rows, reason = convert_rows(buffer, filled, out)
+            used, written, rows, reason = convert_rows(result.data, result.filled, out)
             if rows:
                 yield out.data[:written], rows
-            buffer[: filled - used] = buffer[used:filled]
-            filled -= used
+            result.drop(used)
             if reason == LONG_ROW:
-                line, filled = self._long_row(buffer, filled)
-                yield memoryview(line), 1
-            elif reason != MORE:
-                connection._result.unbuffered_active = False
-                connection._result.connection = None
-                self._end(buffer, filled)
-                return
+                yield memoryview(convert_payload(np.frombuffer(result.long_payload(), np.uint8))), 1
+            elif reason == MORE:
+                result.more()
+                if len(out) < len(result.data) * OUTPUT_FACTOR:
+                    out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
             else:
-                wanted = _packet_bytes(buffer, filled)
-                if wanted > len(buffer):
-                    buffer = np.concatenate([buffer, np.empty(wanted - len(buffer), np.uint8)])
-                    out = np.empty(len(buffer) * OUTPUT_FACTOR, np.uint8)
-                filled += self._receive(buffer.data[filled:])
+                self._leave_result()
+                result.end()
+                return
+
+    def typed(self, sql: bytes) -> TypedRows:
+        """The result of a query, as parameters of a statement with many rows. It is to be read to
+        its end, or the connection must be closed; so it must after an error.
+
+        Raises the driver's error, and UnknownTypeError for a result that can't be had so.
+        """
+        number = prepare(self._connection, sql)
+        return TypedRows(self._connection, number, ask(self._connection, number))
 
     def close(self) -> None:
         """Drop the connection, whatever state it is in."""
-        result = cast(Any, self._connection)._result
-        if result is not None:
-            # Nobody is to read on in an answer that was left in the middle.
-            result.unbuffered_active = False
+        # Nobody is to read on in an answer that was left in the middle.
+        self._leave_result()
         if self._connection.open:
             self._connection._force_close()  # type: ignore[attr-defined]
 
-    def _head(self, room: memoryview) -> int:
-        """The first bytes of a result: what PyMySQL's reader has in its buffer already, if any."""
-        try:
-            received = cast(Any, self._connection)._rfile.read1(len(room))
-        except OSError as error:
-            raise _lost(str(error)) from error
-        if not received:
-            raise _lost("the server closed the connection")
-        room[: len(received)] = received
-        return len(received)
-
-    def _receive(self, room: memoryview) -> int:
-        try:
-            # The reader's own readinto1() waits for more even if it could give what it has.
-            received = self._connection.receive(room)
-        except OSError as error:
-            raise _lost(str(error)) from error
-        if not received:
-            raise _lost("the server closed the connection")
-        return received
-
-    def _long_row(self, buffer: Bytes, filled: int) -> tuple[bytes, int]:
-        """A row that spreads over several packets; what follows it moves to the front."""
-        pending = bytearray(buffer[:filled].tobytes())
-        payload = bytearray()
-        while True:
-            self._extend(pending, HEADER)
-            size = int.from_bytes(pending[:3], "little")
-            self._extend(pending, HEADER + size)
-            payload += pending[HEADER : HEADER + size]
-            del pending[: HEADER + size]
-            if size < LONGEST_PAYLOAD:
-                break
-        buffer[: len(pending)] = np.frombuffer(bytes(pending), np.uint8)
-        return convert_payload(np.frombuffer(bytes(payload), np.uint8)), len(pending)
-
-    def _extend(self, pending: bytearray, size: int) -> None:
-        while len(pending) < size:
-            # Never beyond the packet: what follows must fit into the caller's buffer.
-            room = bytearray(size - len(pending))
-            received = self._receive(memoryview(room))
-            pending += room[:received]
-
-    def _end(self, buffer: Bytes, filled: int) -> None:
-        size = int.from_bytes(buffer[:3].tobytes(), "little")
-        packet = MysqlPacket(buffer[HEADER : HEADER + size].tobytes(), "utf8mb4")
-        if packet.is_error_packet():
-            packet.raise_for_error()
-        assert filled == HEADER + size, "bytes behind the end of a result"
-
-
-def _packet_bytes(buffer: Bytes, filled: int) -> int:
-    """The size of the packet that begins the buffer, as far as it is known."""
-    if filled < HEADER:
-        return HEADER
-    return HEADER + int.from_bytes(buffer[:3].tobytes(), "little")
+    def _leave_result(self) -> None:
+        result = cast(Any, self._connection)._result
+        if result is not None:
+            result.unbuffered_active = False
+            result.connection = None
 
 
 def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _lost(text: str) -> pymysql.err.OperationalError:
-    return pymysql.err.OperationalError(ErrorCode.CR_SERVER_LOST.value, f"lost connection: {text}")

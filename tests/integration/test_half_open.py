@@ -132,6 +132,24 @@ def test_the_locks_of_a_session_that_the_server_takes_for_alive(
     assert time.monotonic() - began < FREED
 
 
+@pytest.mark.parametrize("server", ["mariadb_target"], indirect=True)
+def test_locks_of_a_session_that_another_thread_has_closed(
+    server: DatabaseServer, line: FaultyLine, address: DatabaseAddress, table: str
+) -> None:
+    with ThreadPoolExecutor(1) as other:
+        session = other.submit(session_for, address).result()
+        assert session is not session_for(address)
+        forget_session(address)
+        other.submit(session.run, b"BEGIN").result()
+        other.submit(session.run, f"INSERT INTO {table} VALUES (1)".encode()).result()
+        line.break_all(Fault.STALL_THIS_WAY, Way.TO_SERVER)
+        other.submit(forget_session, address).result()
+    began = time.monotonic()
+    session_for(address).run(f"INSERT INTO {table} VALUES (1)".encode())
+    forget_session(address)
+    assert time.monotonic() - began < FREED
+
+
 def test_a_handshake_that_does_not_come(
     line: FaultyLine, address: DatabaseAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:

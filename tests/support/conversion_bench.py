@@ -22,8 +22,8 @@ from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError, delete_rows, insert_rows
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName, quote
-from replicator.pipeline.copy_chunk import converted
 from replicator.pipeline.copy_plan import CopyChunk, chunk_query, plan_copy
+from replicator.pipeline.copy_reading import converted
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import plan_table
 from replicator.pipeline.source_stream import SourceStream

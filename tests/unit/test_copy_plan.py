@@ -104,3 +104,34 @@ def test_a_column_that_the_target_lacks_is_an_error() -> None:
         copy_of(table(ID, RATIO, key=("id",)), table(ID, key=("id",)))
     with pytest.raises(PlanError, match="not known"):
         copy_of(table(ID, Column("v", "xmltype"), key=("id",)))
+
+
+NUMBER = Column("n", "int(10) unsigned")
+TEXT = Column("x", "varchar(20)", "latin1", "latin1_swedish_ci")
+
+
+@pytest.mark.parametrize(
+    ("shard", "target", "typed"),
+    [
+        (NUMBER, NUMBER, True),
+        (NUMBER, Column("n", "int unsigned"), True),
+        (NUMBER, Column("n", "int(10)"), False),
+        (NUMBER, Column("n", "bigint(20) unsigned"), False),
+        (Column("n", "year(4)"), Column("n", "year"), True),
+        (Column("n", "year(2)"), Column("n", "year(2)"), False),
+        (Column("n", "datetime(3)"), Column("n", "datetime(3)"), True),
+        (Column("n", "datetime(3)"), Column("n", "datetime(6)"), False),
+        (TEXT, TEXT, True),
+        (TEXT, Column("x", "varchar(20)", "utf8mb4", "utf8mb4_bin"), False),
+        (Column("x", "text", "utf8"), Column("x", "text", "utf8mb3"), True),
+        (TEXT, Column("x", "varchar(30)", "latin1", "latin1_swedish_ci"), False),
+        (KIND, Column("kind", "enum('b','a','c')", "latin1", "latin1_bin"), False),
+        (Column("n", "longtext", "utf8mb4"), Column("n", "longtext", "utf8mb4"), False),
+        (Column("n", "uuid"), Column("n", "uuid"), False),
+    ],
+    ids=lambda given: given.type if isinstance(given, Column) else "",
+)
+def test_only_values_of_the_same_type_pass_without_becoming_text(
+    shard: Column, target: Column, typed: bool
+) -> None:
+    assert copy_of(table(ID, shard, key=("id",)), table(ID, target, key=("id",))).typed is typed

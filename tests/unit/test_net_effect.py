@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from replicator.pipeline.net_effect import (
     net_effect,
 )
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.pipeline.plan_list import plan_list
+from replicator.pipeline.plan_list import PlanList, plan_list
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.lines import lines_of
 from replicator.rows.row_images import Change
@@ -241,6 +242,22 @@ def test_rows_with_other_columns_are_written_apart() -> None:
     narrow = replace(B, written=(0,), target_columns=B.target_columns[:1], covers=False)
     groups = effect([(A, None, (1, 1)), (narrow, None, (2, 2))])
     assert [len(group.columns) for group in groups] == [2, 1]
+
+
+def test_a_plan_is_one_object_also_where_another_thread_asks_for_it_meanwhile() -> None:
+    numbers = PlanNumbers(plan_list([plan()]))
+    plans = numbers.plans
+    others = []
+
+    class Slow:
+        def plan(self, number: int) -> TablePlan:
+            numbers.plans = plans
+            others.append(numbers.plan(number))
+            return plans.plan(number)
+
+    numbers.plans = cast(PlanList, Slow())
+    assert numbers.plan(0) is others[0]
+    assert numbers.plan(0) is others[0]
 
 
 def test_rows_without_a_key_are_counted() -> None:

@@ -17,6 +17,7 @@ from replicator.pipeline.text_rows import (
     convert_rows,
 )
 from replicator.rows.fields import escape
+from tests.support.result_rows import encoded_length, packet
 
 Row = list[bytes | None]
 
@@ -25,22 +26,8 @@ value = st.none() | special | st.binary(max_size=40) | st.binary(min_size=245, m
 rows = st.lists(st.lists(value, min_size=1, max_size=5), max_size=6)
 
 
-def encoded(number: int) -> bytes:
-    """A length (MySQL internals manual, "Protocol::LengthEncodedInteger")."""
-    if number < 251:
-        return bytes([number])
-    for prefix, size in ((0xFC, 2), (0xFD, 3), (0xFE, 8)):
-        if number < 1 << (8 * size):
-            return bytes([prefix]) + number.to_bytes(size, "little")
-    raise AssertionError(number)
-
-
 def payload(row: Row) -> bytes:
-    return b"".join(b"\xfb" if v is None else encoded(len(v)) + v for v in row)
-
-
-def packet(content: bytes, number: int = 0) -> bytes:
-    return len(content).to_bytes(3, "little") + bytes([number % 256]) + content
+    return b"".join(b"\xfb" if v is None else encoded_length(len(v)) + v for v in row)
 
 
 def fields_of(line: bytes) -> Row:

@@ -108,6 +108,15 @@ def test_other_jobs_go_on_beside_it_where_it_lends_slots(context: SparkContext) 
     assert len(ask(living_job(context, work), "again")) == SLOTS
 
 
+def test_a_local_spark_has_as_many_slots_again_for_what_waits_for_servers(
+    context: SparkContext,
+) -> None:
+    job = living_job(context, work)
+    assert len(ask(job, 0)) == context.defaultParallelism == SLOTS
+    assert context.parallelize(range(10), SLOTS).barrier().mapPartitions(list).count() == 10
+    assert living_job(context, work) is job
+
+
 def test_what_goes_wrong_in_the_work_is_told(context: SparkContext) -> None:
     with pytest.raises(PythonException) as failed:
         ask(living_job(context, work), "fail")
