@@ -45,8 +45,8 @@ def estate_of(
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
-) -> Callable[[str], ManyTargets]:
-    def make(mode: str) -> ManyTargets:
+) -> Callable[..., ManyTargets]:
+    def make(mode: str, speed: int = 120) -> ManyTargets:
         columns = {"t0": "(id INT PRIMARY KEY, a INT)", "bag": "(id INT, a INT)"}
         columns |= {"t1": columns["t0"], "t2": columns["t0"]}
         estate = ManyTargets(
@@ -65,7 +65,7 @@ def estate_of(
         values |= {
             "task-mode": "all",
             "mydumpers": {"small": {"rows": 20, "threads": 2}},
-            "copy": {"rows-per-second": 120},
+            "copy": {"rows-per-second": speed},
             "ignore-checking-items": ["table_schema"],
         }
         write_task(tmp_path, values)
@@ -132,7 +132,7 @@ def changed(estate: ManyTargets) -> Iterator[threading.Event]:
 
 @pytest.mark.slow
 @MODES
-def test_killed_at_each_step(estate_of: Callable[[str], ManyTargets], mode: str) -> None:
+def test_killed_at_each_step(estate_of: Callable[..., ManyTargets], mode: str) -> None:
     estate = estate_of(mode)
     left_out(estate)
     with changed(estate) as stay:
@@ -156,9 +156,10 @@ def copy_state(task: TaskProcess, estate: ManyTargets) -> str:
 
 @pytest.mark.slow
 def test_what_the_operator_pauses_resumes_and_sees(
-    estate_of: Callable[[str], ManyTargets],
+    estate_of: Callable[..., ManyTargets],
 ) -> None:
-    estate = estate_of("pessimistic")
+    # So slow that all commands come while both are copied.
+    estate = estate_of("pessimistic", speed=40)
     left_out(estate)
     t0, bag, t2 = map(estate.shown, ("t0", "bag", "t2"))
     with changed(estate) as stay, task_process(estate.file, estate.folder) as task:
