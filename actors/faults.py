@@ -67,6 +67,7 @@ class FatalError(Exception):
     ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
     the structure of ``unread``. ``final``: this process can't go on, whatever the operator does.
     ``moved``: another server answers for a source, whose place a new run looks for there.
+    ``passing``: nothing is wrong but that somebody is in the way; the parts are tried again.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class FatalError(Exception):
         unread: UnreadRows | None = None,
         final: bool = False,
         moved: bool = False,
+        passing: bool = False,
     ) -> None:
         super().__init__(message)
         self.event = event
@@ -92,6 +94,7 @@ class FatalError(Exception):
         self.unread = unread
         self.final = final
         self.moved = moved
+        self.passing = passing
 
     def __str__(self) -> str:
         ways = "".join(f"\n  - {way}" for way in self.ways_out)

@@ -1,4 +1,4 @@
-"""What a server's refusal means to a task: a fault, unless the server is only away."""
+"""What a server's refusal means to a task: a fault, unless it is only away, or somebody's lock."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from replicator.mysql.errors import (
     DatabaseUnavailableError,
     ErrorCode,
     error_code,
+    is_contention,
     is_unavailable,
 )
 from replicator.mysql.names import TableName
@@ -24,7 +25,7 @@ def refusal(
     address: DatabaseAddress, error: pymysql.err.MySQLError, *, source: str | None
 ) -> FatalError | DatabaseUnavailableError:
     """The error to raise for a server's own: that of a source, or (None) the target's."""
-    if is_unavailable(error):
+    if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}")
     code = error_code(error)
     finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"

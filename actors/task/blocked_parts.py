@@ -24,13 +24,14 @@ class Block:
     """Why a part is blocked: by a fault, or (None) since the operator has paused it.
 
     ``ddl_event`` is the statement that the fault is about, if it is about one; ``unread`` the rows,
-    if another structure may help them.
+    if another structure may help them. ``passing``: it is tried again by itself.
     """
 
     since: datetime
     fault: Fault | None = None
     ddl_event: DdlEvent | None = None
     unread: UnreadRows | None = None
+    passing: bool = False
 
 
 class BlockedParts:
@@ -55,8 +56,8 @@ class BlockedParts:
 
     @property
     def failed(self) -> bool:
-        """Whether a fault blocks one of them."""
-        return any(block.fault is not None for block in self.blocks)
+        """Whether a fault blocks one of them that the operator must mend."""
+        return any(block.fault is not None and not block.passing for block in self.blocks)
 
     def add(self, parts: Parts, block: Block) -> bool:
         """Block parts; False where all of them are blocked already."""
@@ -91,6 +92,10 @@ class BlockedParts:
         elif not begun:
             raise ValueError("the task has not begun with all sources yet: pause it as a whole")
         else:
+            # What is only set aside is not to go on by itself any more.
+            for target in parts.targets & self.targets.keys():
+                if self.targets[target].passing:
+                    self.targets[target] = Block(now())
             self.add(parts, Block(now()))
 
     def _blocked_ones(self, parts: Parts) -> Parts:
@@ -169,4 +174,4 @@ def block_of(task: str, error: FatalError) -> Block:
         for way in (*answers, *error.ways_out)
     )
     fault = Fault(error.event, error.message, error.where, ways_out, now())
-    return Block(fault.since, fault, event, unread)
+    return Block(fault.since, fault, event, unread, error.passing)

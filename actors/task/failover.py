@@ -20,8 +20,8 @@ from actors.reading.gtid_lookup import look_up
 from actors.reading.source_faults import other_names, source_fault
 from actors.refusals import refusal
 from actors.task.away_sources import Behind
+from actors.task.resources import Resources
 from actors.task.takeover_faults import Takeover
-from actors.task.wiring import Resources
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, OtherOrderError
 from replicator.binlog.executed import Shortfall, shortfall

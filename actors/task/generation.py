@@ -25,8 +25,9 @@ from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
 from actors.task.postponed import copy_due
+from actors.task.resources import Resources, resources_of
 from actors.task.source_start import SourceStart, load_start, load_stopped
-from actors.task.wiring import TARGET_PATIENCE, Resources, RunningTask, resources_of, wire
+from actors.task.wiring import TARGET_PATIENCE, RunningTask, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
@@ -102,12 +103,7 @@ class Generation:
         """The targets that the task is known to have shards of."""
         if self.running is None:
             return self.copy.targets if self.copy else frozenset()
-        registry = self.running.registry
-        return frozenset(
-            name
-            for number, name in registry.targets()
-            if name.table and registry.members_of(number)
-        )
+        return self.running.registry.targets_in_use
 
     async def run(self, stop: anyio.Event, started: anyio.Event) -> None:
         """Start from the saved state and work until ``stop``; then finish, save and return.

@@ -9,7 +9,7 @@ from pymysql.err import MySQLError
 
 from actors.member_columns import columns_of
 from actors.refusals import refusal
-from actors.task.wiring import Resources
+from actors.task.resources import Resources
 from replicator.downstream.columns import TargetColumn
 from replicator.mysql.connection import Connection, DatabaseAddress
 from replicator.mysql.identity import ServerIdentity

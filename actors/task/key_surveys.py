@@ -13,7 +13,8 @@ from pymysql.err import MySQLError
 
 from actors.faults import FatalError, TransientError, of_target
 from actors.task.key_holders import NotYetError, holder_of, key_columns, shards_of
-from actors.task.wiring import Resources, RunningTask
+from actors.task.resources import Resources
+from actors.task.wiring import RunningTask
 from actors.task_setup import address_of
 from replicator.binlog.errors import OtherServerError
 from replicator.downstream.key_lookup import keys_there

@@ -22,9 +22,11 @@ from actors.task.copy_overlap import EVERYTHING, UNTIL_COPIED
 from actors.task.key_holders import NotYetError, holder_of, key_columns, shards_of
 from actors.task.key_surveys import KeySurveys, unknown_keys
 from actors.task.past_statements import changes_between
+from actors.task.resources import Resources
 from actors.task.source_start import SourceStart
-from actors.task.wiring import Resources, RunningTask
+from actors.task.wiring import RunningTask
 from actors.task_setup import address_of
+from actors.writing.locked_targets import locked_fault
 from replicator.binlog.errors import OtherServerError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
@@ -34,6 +36,7 @@ from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_chunk import ShardChangedError
 from replicator.pipeline.key_holders import Holder, TooOldError
@@ -232,6 +235,10 @@ class MovedRows:
             raise unknown_keys(name, error) from error
         except RowRefusedError as error:
             raise _refused(name, error) from error
+        except MySQLError as error:
+            if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                raise
+            raise locked_fault([name], error_text(error), f"target {name}") from error
         finally:
             session.close()
 

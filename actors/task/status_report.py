@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import replace
 from datetime import datetime
 
+import anyio
+
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
 from actors.task.blocked_parts import BlockedParts
 from actors.task.blocked_report import blocked_statuses
@@ -26,6 +28,9 @@ from replicator.status import (
 WINDOW = 5.0
 """Seconds that a rate is an average of."""
 
+INTERVAL = 1.0
+"""Seconds between two looks at the counters that rates are made from."""
+
 
 class RateMeter:
     """Rows per second of the writer and of each target, over the last `WINDOW` seconds."""
@@ -33,6 +38,12 @@ class RateMeter:
     def __init__(self, counts: TaskCounts) -> None:
         self._counts = counts
         self._looks: deque[tuple[float, dict[TableName, int]]] = deque()
+
+    async def keep_looking(self) -> None:
+        """Note the counters every `INTERVAL` seconds."""
+        while True:
+            self.look()
+            await anyio.sleep(INTERVAL)
 
     def look(self) -> None:
         """Note the counters of this moment."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import anyio
@@ -27,6 +27,7 @@ from actors.task.leftovers import forget_saved, refuse_removed
 from actors.task.outcome import Failed, Outcome, Pause, Phase, Retry, Stop, weightiest
 from actors.task.prechecks import Prechecks
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
+from actors.task.set_aside import SetAside
 from actors.task.spark import TaskSpark
 from actors.task.status_report import RateMeter, task_status
 from actors.task.wiring import RunningTask
@@ -45,9 +46,6 @@ RESTART_WAIT = (0.5, 30.0)
 RELEASE_SECONDS = 5.0
 """Seconds that giving the lease back may take at the end of the process."""
 
-RATE_INTERVAL = 1.0
-"""Seconds between two looks at the counters that rates are made from."""
-
 
 class TaskSupervisor:
     """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
@@ -65,6 +63,7 @@ class TaskSupervisor:
         self._wished = anyio.Event()
         self._parts = BlockedParts(task.name)
         self._sources = [instance.source_id for instance in task.mysql_instances]
+        self._set_aside = SetAside(self._parts, self._is_altering)
         self._away = AwaySources({s: address_of(task.source(s).connection) for s in self._sources})
         self._prechecks = Prechecks(task, self._away)
         self._whole: Block | None = None
@@ -135,10 +134,8 @@ class TaskSupervisor:
         """
         begun = self._generation is not None and self._generation.begun
         self._parts.steer(command, arguments, self._targets, self._sources, begun=begun)
-        if self._wish == "pause" and self._nothing_left and self._something_left:
-            self._forget_fault()
-            self._wish, self._nothing_left = "run", False
-        elif self._wish == "run" and not self._something_left:
+        self._go_on_if_possible()
+        if self._wish == "run" and not self._something_left:
             self._wish, self._nothing_left = "pause", True
         self._leave()
         self._wished.set()
@@ -153,7 +150,7 @@ class TaskSupervisor:
         async with anyio.create_task_group() as tasks:
             await tasks.start(ControlServer(self._task.name, self._answer).run)
             tasks.start_soon(self._obey_signals)
-            tasks.start_soon(self._measure)
+            tasks.start_soon(self._rates.keep_looking)
             tasks.start_soon(self._keep_lease)
             try:
                 code = await self._live()
@@ -174,6 +171,8 @@ class TaskSupervisor:
                     break
                 case Pause():
                     code = int(self._parts.failed)
+                case Failed(error) if error.passing:
+                    self._fail(error)
                 case Failed(error):
                     code = 1
                     self._fail(error)
@@ -195,7 +194,10 @@ class TaskSupervisor:
         while self._wish == "pause":
             self._wished = anyio.Event()
             self._enter("paused")
-            await self._wished.wait()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._take_up, self._set_aside.one_is_due)
+                await self._wished.wait()
+                tasks.cancel_scope.cancel()
             # What is being saved for the next start is there by then.
             async with self._still:
                 pass
@@ -217,15 +219,7 @@ class TaskSupervisor:
         except LeaseLostError as error:
             return Failed(lease_lost(error))
         except LostCommitsError as error:
-            lost = error.mismatch
-            self._log.warning(
-                "target.lost-commits",
-                target=lost.target,
-                bucket=lost.bucket,
-                what=lost.what,
-                expected=lost.expected,
-                found=lost.found,
-            )
+            self._log.warning("target.lost-commits", **asdict(error.mismatch))
             return Retry(error, ran=started.is_set())
         except (TransientError, DatabaseUnavailableError) as error:
             saved, copied = saved_positions(self._generation), rows_copied(self._generation)
@@ -267,7 +261,8 @@ class TaskSupervisor:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._announce, started)
-                tasks.start_soon(self._begin_with_who_is_back, started)
+                for one in (self._away.one_is_back, self._set_aside.one_is_due):
+                    tasks.start_soon(self._take_up, one, started)
                 tasks.start_soon(self._end_without_lease)
                 await generation.run(self._wished, started)
                 tasks.cancel_scope.cancel()
@@ -284,11 +279,22 @@ class TaskSupervisor:
         if self._phase.state != states[self._wish]:
             self._enter(states[self._wish])
 
-    async def _begin_with_who_is_back(self, started: anyio.Event) -> None:
-        await started.wait()
-        await self._away.one_is_back()
+    async def _take_up(
+        self, is_there: Callable[[], Awaitable[None]], started: anyio.Event | None = None
+    ) -> None:
+        """Begin anew when a part can go on that did not, and the task does, or waits for one."""
+        if started is not None:
+            await started.wait()
+        await is_there()
+        self._go_on_if_possible()
         self._leave()
         self._wished.set()
+
+    def _go_on_if_possible(self) -> None:
+        """Pause no longer where that was for want of parts that go on."""
+        if self._wish == "pause" and self._nothing_left and self._something_left:
+            self._forget_fault()
+            self._wish, self._nothing_left = "run", False
 
     async def _keep_lease(self) -> None:
         """Renew the lease. A run ends when it is lost; a pause, so that a run tells of it."""
@@ -308,11 +314,6 @@ class TaskSupervisor:
             async for number in signals:
                 self._log.info("task.signal", signal=signal.Signals(number).name)
                 self.request("stop")
-
-    async def _measure(self) -> None:
-        while True:
-            self._rates.look()
-            await anyio.sleep(RATE_INTERVAL)
 
     async def _answer(self, request: Request) -> Reply:
         if request.command == "status":
@@ -338,6 +339,10 @@ class TaskSupervisor:
         """What follows the sources, or did until the task paused."""
         return self._generation.running if self._generation else None
 
+    def _is_altering(self) -> bool:
+        """Whether a statement runs that changes a target, which may take hours."""
+        return self._running is not None and bool(self._running.runner.under_way)
+
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)
         ways_out = ("mend or wait: the task goes on by itself as soon as it can",)
@@ -353,12 +358,13 @@ class TaskSupervisor:
         block = block_of(self._task.name, error)
         fault = block.fault
         assert fault is not None
-        self._log.error(
-            error.event, error=fault.message, where=fault.where, ways_out=fault.ways_out
-        )
+        tell = self._log.warning if error.passing else self._log.error
+        tell(error.event, error=fault.message, where=fault.where, ways_out=fault.ways_out)
         # A part that is blocked has no faults: if it has, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
-        if added and self._something_left and not self._exit_on_error:
+        if added and error.passing and error.scope is not None:
+            self._set_aside.begin(error.scope)
+        if added and self._something_left and (error.passing or not self._exit_on_error):
             return
         self._whole, self._nothing_left = block, added
         self._phase = replace(self._phase, fault=fault)

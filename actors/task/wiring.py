@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Set
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 from pyspark import SparkContext
 
-from actors.counts import TaskCounts
-from actors.faults import Parts
 from actors.member_columns import columns_of
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.ghosts_at_start import record_ghosts
@@ -25,6 +22,7 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.coordination import Coordination
 from actors.sharding.strategies import STRATEGIES, StrategyTools
 from actors.task.filter_collations import filter_collations
+from actors.task.resources import Resources
 from actors.task.source_start import SourceStart
 from actors.task.source_unit import SourceUnit
 from actors.task_setup import (
@@ -35,7 +33,6 @@ from actors.task_setup import (
     SourceSetup,
     address_of,
     source_address,
-    source_setups,
 )
 from actors.writing.batch_planner import BatchPlanner
 from actors.writing.batched_writer import BatchedWriter, WriterSettings
@@ -45,7 +42,6 @@ from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import JobRunner
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import SegmentTracker, SourceState
-from config.models import Task
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment_builder import SegmentLimits
@@ -54,19 +50,15 @@ from replicator.ddl.online_ddl import GhostHistory
 from replicator.downstream.chunks import CopyStore
 from replicator.downstream.ddl_execution import DdlExecutor
 from replicator.downstream.ddl_overrides import DdlOverrideStore
-from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import NOTED_KEY_TABLE
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.downstream.watermarks import WATERMARK_TABLE
-from replicator.mysql.connection import Connection
 from replicator.mysql.identity import ServerIdentity
-from replicator.mysql.name_case import folds_names
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
-from replicator.schema.learned_structures import LearnedStructures
 from replicator.schema.registry import SchemaRegistry
 from replicator.status import now
 from replicator.watermark import Place
@@ -77,64 +69,12 @@ through."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
-    """What the actors of one generation share.
-
-    ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
-    empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
-    are ``away`` (with the reason) among them, and targets that are copied in the background.
-    ``learned``: by this generation and those before it.
-    """
-
-    task: Task
-    counts: TaskCounts
-    setups: Mapping[str, SourceSetup]
-    registry: SchemaRegistry
-    meta: MetaStore
-    ddl: Connection
-    scratch: Connection
-    blocked: Parts
-    away: Mapping[str, str]
-    learned: LearnedStructures
-
-
-@asynccontextmanager
-async def resources_of(
-    task: Task,
-    counts: TaskCounts,
-    lease: Lease,
-    blocked: Parts,
-    away: Mapping[str, str],
-    learned: LearnedStructures,
-) -> AsyncIterator[Resources]:
-    """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
-    address = address_of(task.target_database)
-    meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
-    try:
-        yield Resources(
-            task,
-            counts,
-            {setup.source: setup for setup in source_setups(task)},
-            SchemaRegistry(folds_targets=await folds_names(ddl)),
-            MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
-            ddl,
-            scratch,
-            Parts(blocked.targets, blocked.sources | away.keys()),
-            dict(away),
-            learned,
-        )
-    finally:
-        for connection in (meta, ddl, scratch):
-            connection.close()
-
-
-@dataclass(frozen=True, slots=True)
 class RunningTask:
     """The actors of a task that follows its sources, all of them there from the first moment.
 
     ``units`` by source. ``stopped`` are the sources that are not read, blocked ones and those that
     are ``away`` (with the reason), with where each is saved. ``overrides`` are those that the
-    readers look up. ``since``: when they were built.
+    readers look up, ``runner`` executes schema changes. ``since``: when they were built.
     """
 
     registry: SchemaRegistry
@@ -145,6 +85,7 @@ class RunningTask:
     away: Mapping[str, str]
     watch: PurgeWatch
     overrides: DdlOverrides
+    runner: DdlRunner
     since: datetime = field(default_factory=now)
 
 
@@ -168,9 +109,7 @@ async def wire(
     scratch = scratch_table(task.meta_schema, task.name)
     tracker = SchemaTracker(registry, resources.scratch, scratch, resources.learned)
     histories = ChangeHistories(registry, meta, resources.ddl)
-    runner = DdlRunner(
-        registry, DdlExecutor(resources.ddl, meta), tracker, histories, columns, task.timezone
-    )
+    runner = _runner(resources, tracker, histories)
     coordination: Coordination
 
     def open_items(source: str) -> Collection[Place]:
@@ -179,7 +118,7 @@ async def wire(
 
     settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
     collations = await available_collations(resources.ddl)
-    jobs = JobRunner(spark, settings, registry, meta)
+    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     writer = await _writer(resources, starts, jobs, runner, histories, collations, open_items)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
@@ -217,7 +156,21 @@ async def wire(
     need = partial(_need, writer, coordination, units, stopped)
     watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
     away = resources.away
-    return RunningTask(registry, writer, coordination, units, stopped, away, watch, overrides)
+    return RunningTask(
+        registry, writer, coordination, units, stopped, away, watch, overrides, runner
+    )
+
+
+def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHistories) -> DdlRunner:
+    return DdlRunner(
+        resources.registry,
+        DdlExecutor(resources.ddl, resources.meta),
+        tracker,
+        histories,
+        columns_of(resources.setups),
+        resources.task.timezone,
+        resources.has_others,
+    )
 
 
 def _apply_settings(

@@ -14,6 +14,7 @@ from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from actors.writing.brought_changes import BroughtChanges
 from actors.writing.change_histories import ChangeHistories
+from actors.writing.locked_targets import Others, locked_fault
 from actors.writing.own_values import own_values_fault
 from replicator.binlog.segment import Statement
 from replicator.ddl.moment import converts_times, fills_in_moment
@@ -24,6 +25,7 @@ from replicator.downstream.ddl_refusals import (
     HalfExecutedError,
     OwnValuesError,
     RenumberingError,
+    TargetLockedError,
 )
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.errors import MISSING_PRIVILEGE
@@ -38,6 +40,10 @@ from replicator.sharding.items import Item
 RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt to reach the target."""
 
+DDL_LOCK_SECONDS = 30
+"""How long a schema change waits for sessions that use its target, where other targets would wait
+for it. While it does, the server lets no other session begin to use the table."""
+
 
 class DdlRunner:
     """Executes DDL items and records the structure that the member has afterwards."""
@@ -50,16 +56,21 @@ class DdlRunner:
         histories: ChangeHistories,
         columns: ColumnsOf,
         time_zone: str | None,
+        others: Others,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
         self._time_zone = time_zone
+        self._others = others
+        self.under_way: set[TableName] = set()
+        """The targets of which a statement is being executed."""
         self._brought = BroughtChanges(registry, executor, histories, columns)
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
-        """Execute an item, waiting for an unreachable target. Raises FatalError if refused."""
+        """Execute an item, waiting for an unreachable target. Raises FatalError if refused, or if
+        others have locked the target and there are targets that need not wait for them."""
         wait, longest = RETRY_WAIT
         async for attempt in stamina.retry_context(
             on=DatabaseUnavailableError,
@@ -168,6 +179,11 @@ class DdlRunner:
             ),
         )
 
+    def _lock_seconds(self, ddl: DdlExecution) -> int | None:
+        # Of several statements of the operator's none may run twice, so the whole is not put off.
+        put_off = len(ddl.statements) == 1 and self._others([ddl.target])
+        return DDL_LOCK_SECONDS if put_off else None
+
     async def _run(self, ddl: DdlExecution, version: int, statement: Statement) -> None:
         self._refuse_unknown_zone(ddl, statement)
         log = self._log.bind(source=ddl.member.source, target=str(ddl.target), version=version)
@@ -175,7 +191,8 @@ class DdlRunner:
         if text:
             log.info("ddl.started", statement=text[:2000], member=str(ddl.member.name))
         try:
-            ran = await self._executor.execute(ddl)
+            self.under_way.add(ddl.target)
+            ran = await self._executor.execute(replace(ddl, lock_seconds=self._lock_seconds(ddl)))
         except RenumberingError as error:
             raise FatalError(
                 "ddl.renumbers",
@@ -191,6 +208,9 @@ class DdlRunner:
                 ),
                 ddl_event=_event(ddl, statement),
             ) from error
+        except TargetLockedError as error:
+            where = f"{ddl.member}, target {ddl.target}, statement: {text[:2000]}"
+            raise locked_fault([ddl.target], str(error), where) from error
         except HalfExecutedError as error:
             raise FatalError(
                 "ddl.refused",
@@ -224,6 +244,8 @@ class DdlRunner:
                 ),
                 ddl_event=_event(ddl, statement),
             ) from error
+        finally:
+            self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
 

@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from actors.faults import FatalError, of_target
 from actors.refusals import refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
+from actors.writing.locked_targets import Others, locked_fault
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.pipeline.apply import apply_batch
@@ -19,6 +20,9 @@ from replicator.schema.registry import SchemaRegistry
 
 DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
 """The event of the fault that two rows have the same key."""
+
+_PASSING = (Outcome.UNREACHABLE, Outcome.LOCKED)
+"""What another attempt may get over."""
 
 
 class JobRunner:
@@ -30,6 +34,7 @@ class JobRunner:
         settings: ApplySettings,
         registry: SchemaRegistry,
         meta: MetaStore,
+        others: Others,
     ) -> None:
         self.state = "idle"
         self._before = self.state
@@ -37,6 +42,7 @@ class JobRunner:
         self._settings = settings
         self._registry = registry
         self._meta = meta
+        self._others = others
         self._log = structlog.get_logger()
 
     @property
@@ -56,6 +62,7 @@ class JobRunner:
         """
         attempts = JobAttempts()
         refused = False
+        locked: frozenset[int] = frozenset()
         job = partial(apply_batch, self._spark, batch, self._settings)
         self.state = "applying"
         while True:
@@ -77,13 +84,27 @@ class JobRunner:
                 for failed in result.failures:
                     # A certificate that was renewed after the job had begun reaches it now.
                     again = failed.code in LOGIN_REFUSED and not refused
-                    if failed.outcome is not Outcome.UNREACHABLE and not again:
+                    if failed.outcome not in _PASSING and not again:
                         raise self._fault(failed)
                 refused |= kept_out
+                locked = self._still_locked(result, locked)
                 trouble = result.failures[0].message
             self.state = f"retrying: {trouble}"
             self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
             await attempts.wait()
+
+    def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
+        """The targets that others have locked. Raises FatalError where that was so ``before``.
+
+        The first time it may have been rows of ours, which another task has committed since.
+        """
+        locked = [failed for failed in result.failures if failed.outcome is Outcome.LOCKED]
+        stay = {failed.target: failed.message for failed in locked if failed.target in before}
+        names = {self._registry.target_name(target) for target in stay}
+        if names and self._others(names):
+            where = ", ".join(f"target {name}" for name in sorted(names))
+            raise locked_fault(names, next(iter(stay.values())), where)
+        return frozenset(failed.target for failed in locked)
 
     def _starving(self, starves: bool) -> None:
         """While a cluster has no executor for the batch it is `stuck`; a stop then ends the job."""

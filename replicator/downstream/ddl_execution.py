@@ -25,12 +25,15 @@ from replicator.ddl.statement import Recognised
 from replicator.downstream.changed_values import report_changed_values
 from replicator.downstream.ddl_progress import Progress, read_progress
 from replicator.downstream.ddl_refusals import (
+    SAME_FOR_SINGLE_CHANGES,
     DdlRefusedError,
     HalfExecutedError,
     OwnValuesError,
     RenumberingError,
+    TargetLockedError,
 )
 from replicator.downstream.decisions import DDL_TABLE, DECIDED
+from replicator.downstream.lock_waits import limit_lock_wait
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.own_values import filled_by
 from replicator.downstream.rehearsal import Rehearsal
@@ -84,6 +87,8 @@ class DdlExecution:
     else the statement ran with. ``instead``: what the operator wants to be run in place of ``sql``,
     nothing where it is empty. ``marked``: a RENAME TABLE that is to rename the marker, too.
     ``entry``: what the event is in the history of the target, as text; its record keeps it.
+    ``lock_seconds``: how long it may wait for sessions that use the target; None: for as long as
+    the server lets it.
     """
 
     target: TableName
@@ -97,6 +102,7 @@ class DdlExecution:
     instead: tuple[str, ...] | None = None
     marked: bool = False
     entry: str = ""
+    lock_seconds: int | None = None
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -170,7 +176,7 @@ class DdlExecutor:
                 former = ""
             reach(CrashPoint.DDL_RECORDED)
             try:
-                await self._run(ddl, statements[number])
+                await self._run(ddl, statements[number], again=bool(former))
             except DdlRefusedError as error:
                 if former and await self._fingerprint(ddl) != former:
                     # Its former run had lost its client, and has come to its end meanwhile.
@@ -187,7 +193,7 @@ class DdlExecutor:
     async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
         """Whether the target refuses a statement as one whatever its rows, and takes its single
         changes."""
-        if ddl.instead is not None or isinstance(error, RenumberingError | OwnValuesError):
+        if ddl.instead is not None or isinstance(error, SAME_FOR_SINGLE_CHANGES):
             return False
         whole = _recognised(ddl, ddl.sql)
         singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
@@ -330,12 +336,14 @@ class DdlExecutor:
         table = await read_table(self._connection, target)
         return table.fingerprint if table else "absent"
 
-    async def _run(self, ddl: DdlExecution, sql: str) -> None:
+    async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
+        """Run a statement. ``again``: an earlier process may have begun it."""
         # A session of its own: statements of several targets run at the same time, each in its
         # context, and a long one must not keep the records of the others waiting.
         session = Connection(self._connection.address)
         try:
             await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            await limit_lock_wait(session, ddl.lock_seconds, again=again)
             await refuse_open_timestamps(session, ddl.target, sql, ddl.context)
             schema = ddl.target.schema
             if ddl.target.table and await database_collation(self._connection, schema) is not None:
@@ -358,6 +366,8 @@ class DdlExecutor:
         except pymysql.err.MySQLError as error:
             if error_code(error) in LOGIN_REFUSED:
                 raise  # It says nothing about the statement, which has not run.
+            if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                raise TargetLockedError(error_code(error), str(error.args[-1])) from error
             raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
         finally:
             session.close()

@@ -14,6 +14,10 @@ class DdlRefusedError(Exception):
         self.message = message
 
 
+class TargetLockedError(DdlRefusedError):
+    """Other sessions have used the target for longer than the statement may wait for them."""
+
+
 class RenumberingError(DdlRefusedError):
     """The target was not asked: the statement would have given ``rows`` of it new numbers."""
 
@@ -40,3 +44,7 @@ class OwnValuesError(DdlRefusedError):
     def __init__(self, function: str) -> None:
         super().__init__(ErrorCode.ER_WRONG_VALUE_FOR_VAR, f"rows would get values of {function}")
         self.function = function
+
+
+SAME_FOR_SINGLE_CHANGES = (RenumberingError, OwnValuesError, TargetLockedError)
+"""What would be refused for the same reason if the changes were executed one by one."""

@@ -48,10 +48,17 @@ would keep its rows locked for the eight hours of its default."""
 LOAD_PAUSE_SECONDS = 120
 """How long a server waits for more of a load, which comes as fast as a source can be read."""
 
+LOCK_SECONDS = 10
+"""How long a server lets a statement wait for rows, or for a table, that another session has
+locked. By default that is a minute for rows, and a day or a year for a table (the servers' manuals,
+"innodb_lock_wait_timeout", "lock_wait_timeout")."""
+
 _DEFAULTS = {
     "foreign_key_checks": "0",
     "unique_checks": "1",
     "net_read_timeout": str(LOAD_PAUSE_SECONDS),
+    "innodb_lock_wait_timeout": str(LOCK_SECONDS),
+    "lock_wait_timeout": str(LOCK_SECONDS),
 }
 _REQUIRED = {
     "time_zone": f"'{UTC}'",

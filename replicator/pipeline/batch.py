@@ -76,6 +76,8 @@ class Outcome(StrEnum):
     """The target does not take a row or a statement; trying again will not help."""
     UNREACHABLE = "unreachable"
     """The target was away, or other transactions stood in the way, for too long."""
+    LOCKED = "locked"
+    """Another session has locked rows or the table, and did not let go."""
     UNDECODABLE = "undecodable"
     """A row event could not be read; no bucket of its target was written."""
     NO_ROOM = "no-room"

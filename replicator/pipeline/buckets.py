@@ -70,6 +70,10 @@ class TargetWork:
     shared: bool = False
 
 
+class LockedOutError(Exception):
+    """The server has waited as long as the session lets it for what another one has locked."""
+
+
 def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     """Write the buckets, exactly once however often it is called with the same rows.
 
@@ -87,6 +91,8 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     except OutOfStepError as error:
         failed = _failed(work, Outcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
+    except LockedOutError as error:
+        return _failed(work, Outcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
     except OutOfPatienceError as out:
         return _failed(work, Outcome.UNREACHABLE, error_code(out.error), error_text(out.error))
     except (MySQLError, OSError) as error:
@@ -95,8 +101,13 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
 
 def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
     harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
-    with transaction(settings.address, *harmless) as session:
-        return _write(session, work, settings, exact=exact)
+    try:
+        with transaction(settings.address, *harmless) as session:
+            return _write(session, work, settings, exact=exact)
+    except MySQLError as error:
+        if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+            raise LockedOutError(error_text(error)) from error
+        raise
 
 
 def _write(

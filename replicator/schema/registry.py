@@ -91,6 +91,13 @@ class SchemaRegistry:
         """All targets with their numbers."""
         return tuple(enumerate(self._targets))
 
+    @property
+    def targets_in_use(self) -> frozenset[TableName]:
+        """The tables that have members."""
+        return frozenset(
+            name for number, name in self.targets() if name.table and self.members_of(number)
+        )
+
     def join(self, member: Member, target: TableName) -> int:
         """Add a member, or add it again; returns its number."""
         with self._lock:

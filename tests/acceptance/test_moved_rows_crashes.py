@@ -27,15 +27,7 @@ def test_killed_while_shared_keys_are_looked_up(
     """The rows 1 to 40 are in two shards when they are copied, and go from one by and by."""
     shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     old, new = shards.servers
-    for n, server in enumerate(shards.servers):
-        server.execute(
-            f"INSERT INTO t1 SELECT seq, 'row', {n} FROM seq_1_to_40", database=database_name
-        )
-    task = copy_task(shards)
-    task["loaders"] = {"moving": {"on-duplicate-logical": "replace"}}
-    for instance in task["mysql-instances"]:
-        instance["loader-config-name"] = "moving"
-    path = write_task(tmp_path, task)
+    path = copied_twice(shards, tmp_path)
 
     def on(server: DatabaseServer, *statements: str) -> None:
         server.execute(*statements, database=database_name)
@@ -72,6 +64,19 @@ def test_killed_while_shared_keys_are_looked_up(
 
 def crash(point: CrashPoint) -> dict[str, str]:
     return {"REPLICATOR_CRASH_AT": f"{point.value}:1"}
+
+
+def copied_twice(shards: Shards, folder: Path) -> Path:
+    """Put the rows 1 to 40 into all shards; the file of a task that copies them."""
+    for n, server in enumerate(shards.servers):
+        server.execute(
+            f"INSERT INTO t1 SELECT seq, 'row', {n} FROM seq_1_to_40", database=shards.database
+        )
+    task = copy_task(shards)
+    task["loaders"] = {"moving": {"on-duplicate-logical": "replace"}}
+    for instance in task["mysql-instances"]:
+        instance["loader-config-name"] = "moving"
+    return write_task(folder, task)
 
 
 def is_equal(shards: Shards) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from replicator.crashpoints import CrashPoint
 from replicator.downstream import ddl_execution
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl_refusals import DdlRefusedError
+from replicator.downstream.ddl_refusals import DdlRefusedError, TargetLockedError
 from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
@@ -278,6 +278,84 @@ async def test_a_statement_that_takes_long_keeps_no_other_target_waiting(
             assert await columns(connection, ddl) == ["id"]
             cursor.execute("COMMIT")
     assert await columns(connection, ddl) == ["id", "y", "z"]
+
+
+async def test_a_statement_that_others_keep_waiting_is_given_up_and_runs_later(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    target_server: DatabaseServer,
+) -> None:
+    one = replace(ddl, instead=None, lock_seconds=1)
+    with target_server.connect() as reader, reader.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT * FROM {ddl.target.quoted}")
+        with pytest.raises(TargetLockedError, match=r"(?i)lock wait timeout"):
+            await executor.execute(one)
+        cursor.execute("COMMIT")
+    # What somebody does to the table meanwhile must not look like the statement.
+    await connection.execute(f"ALTER TABLE {ddl.target.quoted} ADD theirs INT")
+    assert await executor.execute(one)
+    assert await columns(connection, ddl) == ["id", "theirs", "x"]
+    assert not await executor.execute(one)
+
+
+async def test_what_keeps_a_statement_waiting_may_be_its_former_run(
+    executor: DdlExecutor,
+    connection: Connection,
+    ddl: DdlExecution,
+    target_server: DatabaseServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server goes on with an ALTER whose client is gone; it may take longer than the limit."""
+    one = replace(ddl, instead=None, lock_seconds=1)
+
+    def die(_: CrashPoint) -> None:
+        raise KeyError("died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ddl_execution, "reach", die)
+        with pytest.raises(KeyError, match="died"):
+            await executor.execute(one)
+
+    async def run_again() -> None:
+        try:
+            await executor.execute(one)
+        except TargetLockedError:
+            # Set aside, and tried again.
+            ended.set()
+            await anyio.sleep(1)
+            await executor.execute(one)
+
+    ended = anyio.Event()
+    with target_server.connect() as former, former.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {ddl.target.quoted} WRITE")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_again)
+            with anyio.move_on_after(3):
+                await ended.wait()
+            cursor.execute(one.sql)
+            cursor.execute("UNLOCK TABLES")
+    assert await columns(connection, ddl) == ["id", "x"]
+    assert not await executor.execute(one)
+
+
+async def test_what_the_task_file_says_of_waiting_for_locks_holds(
+    connection: Connection, database_name: str, ddl: DdlExecution, target_server: DatabaseServer
+) -> None:
+    address = replace(connection.address, session=(("lock_wait_timeout", "1"),))
+    patient = Connection(address)
+    meta = MetaStore(
+        connection, database_name, "task", Lease(database_name, "task", this_process())
+    )
+    await create_tables(connection, database_name, "task")
+    await meta.lease.begin(connection)
+    with target_server.connect() as reader, reader.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT * FROM {ddl.target.quoted}")
+        with pytest.raises(TargetLockedError), anyio.fail_after(60):
+            await DdlExecutor(patient, meta).execute(replace(ddl, instead=None, lock_seconds=3600))
+    patient.close()
 
 
 async def _waits_for_metadata(connection: Connection) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.support.row_columns import raw_events
 
 BUCKETS = 4
 TOKEN = 7
+TARGETS = {"t": 7, "u": 8, "v": 9}
 ReadTable = Callable[[Connection, TableName], Awaitable[Table | None]]
 
 
@@ -63,7 +65,8 @@ def takes_load_data(server: DatabaseServer, schema: str) -> bool:
 
 
 class Merge:
-    """Shards on one server (schemas a, b, … are its sources), one target ``t`` on another."""
+    """Shards on one server (schemas a, b, … are its sources), targets on another: ``t``, if none is
+    named, or others of TARGETS."""
 
     def __init__(
         self, spark: SparkContext, source: DatabaseServer, target: DatabaseServer, name: str
@@ -87,26 +90,30 @@ class Merge:
             f" (1, {TOKEN}, 0, 'here', 1, '', '', NOW(), NOW())",
             *(
                 f"INSERT INTO {self.settings.watermark_table} VALUES"
-                f" ('{name}_{shard}', '{name}', 't', {bucket}, 0, 0, 0, {TOKEN}, '', '')"
+                f" ('{name}_{shard}', '{name}', '{target}', {bucket}, 0, 0, 0, {TOKEN}, '', '')"
                 for shard in "abc"
+                for target in TARGETS
                 for bucket in range(BUCKETS)
             ),
         )
 
-    def create(self, columns: str, shards: str = "ab", target: str | None = None) -> None:
+    def create(
+        self, columns: str, shards: str = "ab", target: str | None = None, table: str = "t"
+    ) -> None:
         for shard in shards:
             schema = f"{self.name}_{shard}"
             self.source.execute(
-                f"CREATE DATABASE IF NOT EXISTS {schema}", f"CREATE TABLE {schema}.t ({columns})"
+                f"CREATE DATABASE IF NOT EXISTS {schema}",
+                f"CREATE TABLE {schema}.{table} ({columns})",
             )
-        self.target.execute(f"CREATE TABLE {self.name}.t ({target or columns})")
+        self.target.execute(f"CREATE TABLE {self.name}.{table} ({target or columns})")
 
     def record(self, *statements: str) -> Batch:
         """Run statements on the source, ``a.t`` being shard a's table; the rows they log."""
         file, start = self.source.execute("SHOW MASTER STATUS")[0][:2]
         for shard in "abc":
             statements = tuple(
-                s.replace(f" {shard}.t", f" {self.name}_{shard}.t") for s in statements
+                re.sub(rf" {shard}\.([tuv])\b", rf" {self.name}_{shard}.\1", s) for s in statements
             )
         mode = "SET sql_mode='ALLOW_INVALID_DATES'"
         self.source.execute(mode, *statements, database=f"{self.name}_a")
@@ -145,8 +152,8 @@ class Merge:
             Member(table_map.schema, TableName(table_map.schema, table_map.table)),
             structure(self.source, table_map.schema, table_map.table),
             table_map,
-            structure(self.target, self.name, "t", read=read_target),
-            7,
+            structure(self.target, self.name, table_map.table, read=read_target),
+            TARGETS[table_map.table],
             BUCKETS,
         )
 
@@ -168,5 +175,5 @@ class Merge:
             key=repr,
         )
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        return sorted(self.target.execute(f"SELECT * FROM {self.name}.t"), key=repr)
+    def rows(self, table: str = "t") -> list[tuple[Any, ...]]:
+        return sorted(self.target.execute(f"SELECT * FROM {self.name}.{table}"), key=repr)

@@ -30,7 +30,7 @@ from replicator.status import (
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
-NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.OUT_OF_STEP)
+NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.LOCKED, Outcome.OUT_OF_STEP)
 MAKES_ONE_OF_A_SOURCE = "self._source_fault"
 """What makes the faults of a source that another server has taken over, by their events."""
 WORDS = re.compile(r"of_target|of_source|None")

@@ -11,9 +11,11 @@ import pytest
 
 from actors.backoff import Backoff
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
+from actors.task import set_aside
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop
 from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
+from actors.writing.locked_targets import locked_fault
 from config.loading import load_task
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
@@ -242,3 +244,51 @@ async def test_any_fault_ends_the_process_where_that_is_wanted() -> None:
     task = Scripted(ends(OF_TARGET), ends(Stop()), exit_on_error=True)
     assert await task.live() == 1
     assert len(task.steps) == 1
+
+
+LOCKED = Failed(locked_fault([TableName("m", "x")], "waited", "target m.x"))
+
+
+async def test_a_locked_target_is_set_aside_also_where_faults_end_the_process() -> None:
+    seen: list[list[str]] = []
+
+    def look(task: TaskSupervisor) -> Outcome:
+        seen.append([part.name for part in task.status().blocked])
+        return Stop()
+
+    task = Scripted(ends(LOCKED), look, exit_on_error=True)
+    assert await task.live() == 0, "nothing is to be mended when it ends"
+    assert seen == [["m.x"]]
+
+
+class OfTwoTargets(Scripted):
+    """The task has two targets."""
+
+    @property
+    def _targets(self) -> frozenset[TableName]:
+        return frozenset({TableName("m", "x"), TableName("m", "y")})
+
+
+async def test_a_pause_for_want_of_targets_ends_when_a_locked_one_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(set_aside, "PAUSES", (0.01, 0.01))
+    task = OfTwoTargets(ends(LOCKED), ends(failed(of_target(TableName("m", "y")))), ends(Stop()))
+    assert await task.live() == 1
+    assert [part.name for part in task.status().blocked] == ["m.y"]
+
+
+async def test_a_target_that_is_due_does_not_end_a_pause_that_the_operator_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(set_aside, "PAUSES", (0.01, 0.01))
+    task = OfTwoTargets(ends(LOCKED), asked("pause", Pause()), ends(Stop()))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task.live)
+        await until(task, "paused")
+        with anyio.fail_after(10):
+            while task.status().blocked:
+                await anyio.lowlevel.checkpoint()
+        assert task.status().state == "paused"
+        task.request("resume")
+        await until(task, "stopped")

@@ -7,6 +7,8 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
+from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import BatchResult, Outcome
 from replicator.pipeline.frames import frame_of
@@ -24,8 +27,9 @@ from replicator.pipeline.living_job import living_job
 from replicator.pipeline.part_work import work_on
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.applying import Merge, address_of
+from tests.support.applying import TARGETS, Merge, address_of
 from tests.support.row_columns import single
+from tests.support.running import LOOK_SECONDS, PATIENCE
 
 
 def test_applying_a_batch_again_changes_nothing(merge: Merge) -> None:
@@ -148,6 +152,79 @@ def test_a_target_that_stays_away_is_an_outcome(merge: Merge) -> None:
     assert failure.outcome is Outcome.UNREACHABLE
     merge.apply(batch)
     assert merge.rows() == [(1,)]
+
+
+@pytest.mark.also_tidb
+def test_targets_of_a_task_do_not_wait_for_one_that_is_locked(merge: Merge) -> None:
+    for table in TARGETS:
+        merge.create("id INT PRIMARY KEY", table=table)
+    batch = merge.record(*(f"INSERT INTO a.{table} VALUES (1)" for table in TARGETS))
+    waiting, *others = TARGETS
+    with ThreadPoolExecutor(1) as applying, merge.target.connect(autocommit=False) as one:
+        with one.cursor() as cursor:
+            cursor.execute(f"INSERT INTO {merge.name}.{waiting} VALUES (1)")
+        result = applying.submit(merge.apply, batch)
+        deadline = time.monotonic() + PATIENCE
+        while any(merge.rows(table) == [] for table in others):
+            assert time.monotonic() < deadline
+            time.sleep(LOOK_SECONDS)
+        assert not result.done()
+        one.rollback()
+        assert result.result().failures == ()
+    assert {table: merge.rows(table) for table in TARGETS} == {key: [(1,)] for key in TARGETS}
+
+
+@pytest.mark.also_tidb
+def test_a_target_that_stays_locked_is_an_outcome(merge: Merge) -> None:
+    for table in TARGETS:
+        merge.create("id INT PRIMARY KEY", table=table)
+    batch = merge.record(*(f"INSERT INTO a.{table} VALUES (1)" for table in TARGETS))
+    first, *others = TARGETS
+    with merge.target.connect(autocommit=False) as one, one.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {merge.name}.{first} VALUES (1)")
+        (failure,) = merge.apply(batch, address=impatient(merge)).failures
+        one.rollback()
+    assert (failure.outcome, failure.target) == (Outcome.LOCKED, TARGETS[first])
+    assert {table: merge.rows(table) for table in others} == {key: [(1,)] for key in others}
+    assert merge.rows(first) == []
+    assert merge.apply(batch).failures == ()
+    assert merge.rows(first) == [(1,)]
+
+
+def test_a_target_that_is_locked_as_a_whole_is_the_same_outcome(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY")
+    batch = merge.record("INSERT INTO a.t VALUES (1)")
+    with merge.target.connect() as one, one.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {merge.name}.t READ")
+        (failure,) = merge.apply(batch, address=impatient(merge)).failures
+    assert failure.outcome is Outcome.LOCKED
+    assert merge.apply(batch).failures == ()
+    assert merge.rows() == [(1,)]
+
+
+def impatient(merge: Merge) -> DatabaseAddress:
+    """Sessions that wait for a second for what another one has locked."""
+    limits = ("innodb_lock_wait_timeout", "1"), ("lock_wait_timeout", "1")
+    return replace(merge.settings.address, session=limits)
+
+
+def test_several_targets_that_stay_away_are_applied_by_the_next_batch(merge: Merge) -> None:
+    for table in TARGETS:
+        merge.create("id INT PRIMARY KEY, v INT", table=table)
+        merge.done(f"INSERT INTO a.{table} VALUES (1, 1)")
+    batch = merge.record(
+        *(f"INSERT INTO a.{table} VALUES (2, 1)" for table in TARGETS),
+        *(f"UPDATE a.{table} SET v = v + 1 WHERE id = 1" for table in TARGETS),
+    )
+    merge.target.stop()
+    try:
+        failures = merge.apply(batch, patience=0.1).failures
+    finally:
+        merge.target.start()
+    assert {failure.outcome for failure in failures} == {Outcome.UNREACHABLE}
+    assert merge.apply(batch).failures == ()
+    for table in TARGETS:
+        assert merge.rows(table) == [(1, 2), (2, 1)]
 
 
 @pytest.mark.also_tidb

@@ -52,7 +52,7 @@ def rows_to_write(merge: Merge) -> Batch:
 def runner(merge: Merge, address: DatabaseAddress) -> JobRunner:
     settings = replace(merge.settings, address=address)
     meta = MetaStore(Connection(address), "meta", "task", Lease("meta", "task", this_process()))
-    return JobRunner(merge.spark, settings, SchemaRegistry(), meta)
+    return JobRunner(merge.spark, settings, SchemaRegistry(), meta, lambda _: True)
 
 
 def test_a_certificate_that_is_renewed_meanwhile_counts(

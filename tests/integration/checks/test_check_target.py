@@ -73,6 +73,18 @@ async def test_a_target_table_that_may_not_be_written(
     assert "tr" in one(results, "target_keys", "passed").finding
 
 
+async def test_a_target_table_that_somebody_has_locked(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(10))")
+    wanted = task(routed(address(upstream)), target=target)
+    where = replace(address(target), session=(("lock_wait_timeout", "1"),))
+    wanted = replace(wanted, target=replace(wanted.target, address=where))
+    with target.connect() as session, session.cursor() as cursor:
+        cursor.execute("LOCK TABLES merged.t READ")
+        assert failures(await check_structures(wanted)) == set()
+
+
 async def test_a_whole_task(upstream: DatabaseServer, target: DatabaseServer) -> None:
     away = DatabaseAddress("nowhere.invalid", 3306, "root")
     sources = (routed(address(upstream)), routed(away, source_id="b"))
