@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_SECONDS = 0.25
+
+MEMORY_SHARE = 0.02
+"""How much of a core it may take to look at memory: the kernel walks all pages for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,21 @@ class ProcessTreeWatch:
         return Usage(cpu["driver"], cpu["java"], cpu["workers"], self._tree, self._driver)
 
     def _watch(self) -> None:
+        look_at = 0.0
         while not self._done.wait(SAMPLE_SECONDS):
-            self.sample()
+            self._last.update(self._cpu_by_process())
+            began = time.monotonic()
+            if began >= look_at:
+                self._look_at_memory()
+                ended = time.monotonic()
+                look_at = ended + (ended - began) / MEMORY_SHARE
 
     def sample(self) -> None:
         """Look once."""
         self._last.update(self._cpu_by_process())
+        self._look_at_memory()
+
+    def _look_at_memory(self) -> None:
         processes = descendants(self._root)
         self._tree = max(self._tree, sum(_memory(pid, "Pss") for pid in processes))
         self._driver = max(self._driver, _memory(self._root, "Rss"))

@@ -9,24 +9,30 @@ from benchmarks.processes import descendants
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 
-_ROOM = {
-    # So that no server waits for the disk, nor closes tables to open others.
-    "innodb_buffer_pool_size": "2G",
-    "innodb_log_file_size": "1G",
+_TABLES = {
     "table_open_cache": "12000",
     "table_definition_cache": "12000",
     "innodb_open_files": "12000",
 }
+"""So that no server closes tables to open others."""
 
 
-def source_server() -> DatabaseServer:
-    """A source, with a binlog."""
-    return MariaDBServer(_ROOM)
+def source_server(room: int = 2) -> DatabaseServer:
+    """A source, with a binlog. ``room``: as for `target_server`."""
+    return MariaDBServer(_options(room))
 
 
-def target_server() -> DatabaseServer:
-    """A target; it writes no binlog."""
-    return MariaDBServer(_ROOM | {"skip_log_bin": None})
+def target_server(room: int = 2) -> DatabaseServer:
+    """A target; it writes no binlog. ``room``: GiB for rows, so that it waits for no disk."""
+    return MariaDBServer(_options(room) | {"skip_log_bin": None})
+
+
+def _options(room: int) -> dict[str, str | None]:
+    return {
+        "innodb_buffer_pool_size": f"{room}G",
+        "innodb_log_file_size": f"{room * 512}M",
+        **_TABLES,
+    }
 
 
 def pid_of(server: DatabaseServer) -> int:

@@ -24,8 +24,8 @@ class Sizes:
     copied_rows: int = 20_000_000
     commits: int = 200
     """Single commits that latency is measured with, idle and under load."""
-    growth_rows: int = 1_000_000
-    growth_transactions: int = 100_000
+    growth_rows: int = 3_000_000
+    growth_transactions: int = 200_000
     targets: tuple[int, ...] = (1, 10, 50, 200)
     sources: tuple[int, ...] = (1, 2, 4)
     members: tuple[int, ...] = (50, 500, 5000)

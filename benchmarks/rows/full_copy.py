@@ -21,6 +21,9 @@ LINES = (
     Line("copy-dump", "full copy, 9 columns, 4 shards", "`mariadb-dump \\| mariadb`", 3.0, 2.6),
 )
 
+ROOM = 6
+"""GiB of memory of each server: 20 million rows take more than half of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -43,7 +46,7 @@ class Copy:
 
 @contextmanager
 def _prepare(context: Context) -> Iterator[Measure]:
-    with source_server() as source, target_server() as target:
+    with source_server(ROOM) as source, target_server(ROOM) as target:
         estate = Estate((orders(shards=4),), (source,))
         estate.create_shards()
         each = context.sizes.copied_rows // 4
