@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -225,6 +226,17 @@ def source(request: pytest.FixtureRequest) -> DatabaseServer:
     """
     server: DatabaseServer = request.getfixturevalue(request.param)
     return server
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Turn the garbage collector on again: the `run` command turns it off while it loads modules.
+
+    Without it, what a test leaves open would fail another one, or none.
+    """
+    yield
+    gc.unfreeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
+import anyio
 import pytest
 from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.row_shapes import SHAPES, Writers, fill
+from tests.support.running import LOOK_SECONDS, PATIENCE
 
 KINDS = [("mariadb_source", "mariadb_source_full"), ("mysql56_source", "mariadb_source")]
 
@@ -44,8 +46,10 @@ async def test_every_shape_is_equal_after_a_copy_under_constant_writes(merging: 
     async with merging.running() as generation:
         with writers.running(pause=0.2):
             await merging.copied(generation, 300)
+            with anyio.fail_after(PATIENCE):
+                while writers.transactions <= 100:
+                    await anyio.sleep(LOOK_SECONDS)
         assert generation.copy is not None
         assert generation.copy.progress.chunks > len(SHAPES) * 4 * 2
         # The bytes of latin1 are others on TiDB; the text is the same.
         await merging.check(generation, {"keyed": "id, n, CONVERT(s USING utf8mb4)"})
-    assert writers.transactions > 100

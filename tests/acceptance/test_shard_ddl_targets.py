@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from tests.support.running import LOOK_SECONDS
+from tests.support.running import LOOK_SECONDS, PATIENCE
 from tests.support.shard_ddl import ShardedEstate
-
-SOON = 20.0
-"""Seconds in which a row of a target that waits for nothing must be there, on a busy machine."""
 
 
 async def test_two_targets(estate: ShardedEstate) -> None:
@@ -62,6 +59,6 @@ async def _visible(estate: ShardedEstate, shard: str, shape: str) -> None:
     target = "u" if shard.startswith("u") else "t"
     before = sum(estate.rows(target=target).values())
     estate.put(shard, shape)
-    with anyio.fail_after(SOON):
+    with anyio.fail_after(PATIENCE):
         while sum(estate.rows(target=target).values()) == before:
             await anyio.sleep(LOOK_SECONDS)

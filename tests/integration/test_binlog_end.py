@@ -14,6 +14,7 @@ from replicator.pipeline.source_stream import SourceStream
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
+from tests.support.binlog_ends import end_of
 
 SOURCES = ["mariadb_source", "mariadb11_source", "mysql56_source", "mysql_source"]
 
@@ -35,6 +36,8 @@ async def test_both_connections_tell_where_the_next_transaction_will_stand(
         contextlib.closing(Connection(address_of(server))) as connection,
         contextlib.closing(SourceStream(address_of(server))) as stream,
     ):
+        # Nothing comes behind it by itself any more.
+        end_of(server)
         before = await binlog_end(connection)
         server.execute(f"CREATE DATABASE {database_name}")
         after = await binlog_end(connection)
@@ -53,7 +56,7 @@ async def test_mysql_tells_the_gtids_up_to_there(mysql_source: DatabaseServer) -
         await connection.execute("CREATE DATABASE IF NOT EXISTS gtids")
         end = await binlog_end(connection)
     assert end is not None
-    assert end.gtid.startswith(f"{uuid}:1-")
+    assert any(part.startswith(f"{uuid}:1-") for part in end.gtid.split(","))
     assert "\n" not in end.gtid
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from actors.copying.rate_limit import RateLimit
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.test_copy_ddl import LONG, NUMBERS, copying, numbers, on, slow
@@ -108,11 +109,27 @@ async def test_other_keys_names_and_no_key_with_stops_in_between(
         assert merging.on(merging.target, "SELECT * FROM r ORDER BY id") == renamed
 
 
+def held_behind_the_first(monkeypatch: pytest.MonkeyPatch) -> anyio.Event:
+    """Let a copy begin with its first chunks, and go on when the event is set."""
+    gate, admit = anyio.Event(), RateLimit.admit
+    admitted: list[int] = []
+
+    async def held(limit: RateLimit, rows: int, stop: anyio.Event) -> None:
+        if admitted:
+            await gate.wait()
+        admitted.append(rows)
+        await admit(limit, rows, stop)
+
+    monkeypatch.setattr(RateLimit, "admit", held)
+    return gate
+
+
 async def test_a_key_that_another_shard_has_is_a_duplicate_as_ever(
-    merging_from: MakeMerging, mariadb_source: DatabaseServer
+    merging_from: MakeMerging, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merging = merging_from(mariadb_source)
     slow(merging, "pessimistic", speed=150)
+    changed = held_behind_the_first(monkeypatch)
     merging.create("x", NUMBERS, shards=2, with_target=False)
     numbers(merging, "x_1", 1000)
     numbers(merging, "x_2", 2000)
@@ -126,6 +143,7 @@ async def test_a_key_that_another_shard_has_is_a_duplicate_as_ever(
                 *map(alter.format, (1, 2)),
             ]
             await on(merging.source, merging, statements)
+            changed.set()
             await anyio.sleep_forever()
 
     fault = await fault_of(run())

@@ -19,6 +19,7 @@ from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
 from tests.integration.test_copy_rules import begun
+from tests.support.binlog_streams import kill
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
@@ -265,7 +266,7 @@ async def test_connections_to_a_source_that_are_killed_are_opened_again(
     others = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
     async with begun(merging, chunks=2) as (generation, _):
         for (number,) in merging.source.execute(f"{others} AND user = 'root'"):
-            merging.source.execute(f"KILL {number}")
+            kill(merging.source, number)
     assert generation.finished
     assert not merging.differences()
 

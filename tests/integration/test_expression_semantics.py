@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from random import Random
 
 import pymysql
@@ -45,6 +46,10 @@ class Bench:
             cursor.execute("SET sql_mode='', time_zone='+00:00'")
         self._stream = SourceStream(address)
         self._stream.run(f"USE {database}".encode())
+
+    def close(self) -> None:
+        self._plain.close()
+        self._stream.close()
 
     def answers_wrongly(self, text: str) -> bool:
         """MySQL 5.6 has ``NULL <=> 'a'`` as NULL, and BETWEEN as false, where it must not."""
@@ -130,7 +135,7 @@ def _check_out_of_range(text: str, error: Exception) -> None:
         pytest.param("mysql56_source", marks=pytest.mark.slow),
     ]
 )
-async def bench(request: pytest.FixtureRequest, database_name: str) -> Bench:
+async def bench(request: pytest.FixtureRequest, database_name: str) -> AsyncIterator[Bench]:
     server: DatabaseServer = request.getfixturevalue(request.param)
     random = Random(20)
     listed = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
@@ -157,7 +162,9 @@ async def bench(request: pytest.FixtureRequest, database_name: str) -> Bench:
     finally:
         upstream.close()
     assert table is not None
-    return Bench(server, table, database_name)
+    found = Bench(server, table, database_name)
+    yield found
+    found.close()
 
 
 def test_random_expressions_have_the_truth_that_the_server_gives_them(bench: Bench) -> None:

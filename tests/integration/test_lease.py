@@ -25,6 +25,7 @@ from replicator.pipeline.batch import Outcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Watermark
 from tests.support.applying import Merge, address_of
+from tests.support.running import LOOK_SECONDS, PATIENCE
 
 SHARD, TARGET = TableName("s", "t1"), TableName("m", "t")
 BUCKET: BucketKey = ("a", TARGET, 0)
@@ -197,10 +198,19 @@ def keeper_of(store: MetaStore) -> LeaseKeeper:
 
 
 async def test_a_start_waits_for_a_lease_that_nobody_renews(make_store: MakeStore) -> None:
-    await begun_by(make_store, ELSEWHERE, seconds=2.5)
+    other = await begun_by(make_store, ELSEWHERE, seconds=600)
     keeper = keeper_of(make_store())
-    with anyio.fail_after(30), capture_logs() as logs:
-        assert await keeper.take(anyio.Event())
+    with anyio.fail_after(PATIENCE), capture_logs() as logs:
+        async with anyio.create_task_group() as tasks:
+
+            async def take() -> None:
+                assert await keeper.take(anyio.Event())
+
+            tasks.start_soon(take)
+            while not logs:
+                await anyio.sleep(LOOK_SECONDS)
+            expired = f"UPDATE {other.table(LEASE_TABLE)} SET expires_at = UTC_TIMESTAMP(6)"
+            await other.connection.execute(expired)
     waited = [(e["event"], e["host"], e["process"]) for e in logs if e["log_level"] == "warning"]
     assert waited == [("task.lease-waiting", "db9", 4711)]
     await keeper.release()

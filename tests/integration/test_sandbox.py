@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -171,9 +172,11 @@ def test_a_server_that_does_not_start_shows_its_log(monkeypatch: pytest.MonkeyPa
 def test_a_server_that_crashed_shows_its_log(start_server: StartServer) -> None:
     server = start_server(MySQL56Server)
     [[pid_file]] = server.execute("SELECT @@pid_file")
-    os.kill(int(Path(pid_file).read_text()), signal.SIGABRT)
-    while not refuses(server.port):
-        pass
+    process = int(Path(pid_file).read_text())
+    ended = os.pidfd_open(process)
+    os.kill(process, signal.SIGABRT)
+    select.select([ended], [], [])
+    os.close(ended)
     with pytest.raises(ServerDiedError, match=r"(?s)ended by itself.*handle_fatal_signal"):
         server.execute("SELECT 1")
     server.start()

@@ -106,7 +106,7 @@ def test_mysql_writes_gtids(mysql_source: DatabaseServer, database_name: str) ->
     assert modes == (("ON", "ON"),)
     mysql_source.execute(f"CREATE DATABASE {database_name}")
     [[executed, uuid]] = mysql_source.execute("SELECT @@GLOBAL.gtid_executed, @@server_uuid")
-    assert executed.startswith(f"{uuid}:1")
+    assert any(part.strip().startswith(f"{uuid}:1") for part in executed.split(","))
 
 
 def test_root_may_do_everything(packaged: DatabaseServer, database_name: str) -> None:

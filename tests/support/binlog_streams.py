@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pymysql.err
+
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.events import EventType
 from replicator.binlog.gtid import GtidStart
@@ -13,6 +15,7 @@ from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.stream import BinlogStream
+from replicator.mysql.errors import error_code
 from replicator.mysql.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
@@ -36,6 +39,7 @@ DELETES = {
     EventType.DELETE_ROWS_V2,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED,
 }
+NO_SUCH_THREAD = 1094
 EVERY_ROW = SegmentLimits(target_bytes=1 << 30, max_bytes=1 << 30, target_events=1, max_events=1)
 
 
@@ -146,11 +150,20 @@ def dump_threads(server: DatabaseServer) -> list[int]:
     return threads(server, "command LIKE 'Binlog Dump%'")
 
 
+def kill(server: DatabaseServer, thread: int) -> None:
+    """End a thread of a server, unless it has just ended by itself."""
+    try:
+        server.execute(f"KILL {thread}")
+    except pymysql.err.OperationalError as error:
+        if error_code(error) != NO_SUCH_THREAD:
+            raise
+
+
 def kill_dumps(server: DatabaseServer) -> None:
     """Cut off all streams of a server; they send nothing more once this returns."""
     killed = dump_threads(server)
     for thread in killed:
-        server.execute(f"KILL {thread}")
+        kill(server, thread)
     deadline = time.monotonic() + 20
     # One that is being killed may have another command by then, and still use a file.
     while not set(killed).isdisjoint(left := threads(server)):

@@ -48,10 +48,11 @@ class TaskProcess:
         )
 
     def events(self) -> list[dict[str, Any]]:
-        """The log so far."""
+        """The log so far, without a line that is being written."""
         if not self._log.exists():
             return []
-        return [json.loads(line) for line in self._log.read_text().splitlines() if line]
+        *lines, _ = self._log.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines if line]
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Look until the condition holds; fails when the process ends before, or in the end."""

@@ -23,7 +23,7 @@ from replicator.schema.learned_structures import LearnedStructures
 from tests.support.binlog_ends import end_of
 
 LOOK_SECONDS = 0.02
-PATIENCE = 60.0
+PATIENCE = 120.0
 NOTHING = Parts()
 
 

@@ -192,6 +192,7 @@ def test_strangers_that_are_silent_or_talk_nonsense(monkeypatch: pytest.MonkeyPa
                     except ConnectionResetError:
                         ended = True
         assert inside.nobody()
+        monkeypatch.setattr(handshake, "SECONDS", SECONDS)
         with task(inside.point, 2):
             assert inside.next()[0] == 2
             inside.close()

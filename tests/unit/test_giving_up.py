@@ -16,23 +16,24 @@ from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
 from replicator.mysql.address import CONNECT_TIMEOUT
+from tests.support.running import LOOK_SECONDS
 from tests.unit.test_cli import TASK, private_runtime
 
 __all__ = ["private_runtime"]
 
 
 @pytest.fixture
-def silent_port() -> Iterator[int]:
-    """A port that takes connections, behind which nobody says anything."""
+def silent_server() -> Iterator[socket.socket]:
+    """One that takes connections, and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
+        yield server
 
 
 async def test_a_server_that_says_nothing_does_not_hold_up_the_end(
-    silent_port: int, tmp_path: Path
+    silent_server: socket.socket, tmp_path: Path
 ) -> None:
     values = yaml.safe_load(TASK)
-    values["target-database"]["port"] = silent_port
+    values["target-database"]["port"] = silent_server.getsockname()[1]
     file = tmp_path / "orders.yaml"
     file.write_text(yaml.safe_dump(values))
     task = load_task(file)
@@ -45,10 +46,11 @@ async def test_a_server_that_says_nothing_does_not_hold_up_the_end(
             codes.append(await supervisor.run())
 
         tasks.start_soon(run)
-        while supervisor.status().state != "starting":
-            await anyio.lowlevel.checkpoint()
-        await anyio.wait_all_tasks_blocked()
-        supervisor.request("stop")
+        connection, _ = await anyio.to_thread.run_sync(silent_server.accept)
+        with connection:
+            supervisor.request("stop")
+            while not codes:
+                await anyio.sleep(LOOK_SECONDS)
     assert codes == [0]
     assert time.monotonic() - began < CONNECT_TIMEOUT / 2
 

@@ -19,11 +19,12 @@ from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
 from replicator.mysql.address import DatabaseAddress
+from replicator.pipeline import living_job as living_module
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import BatchResult, Outcome
 from replicator.pipeline.frames import frame_of
 from replicator.pipeline.job import Part
-from replicator.pipeline.living_job import living_job
+from replicator.pipeline.living_job import living_job, make_room
 from replicator.pipeline.part_work import work_on
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
@@ -70,7 +71,12 @@ def test_replay_after_some_buckets_were_committed(merge: Merge) -> None:
     assert len(merge.rows()) > len(before), "the buckets without a watermark do their rows again"
 
 
-def test_two_writers_of_the_same_batch_at_a_time(merge: Merge) -> None:
+def test_two_writers_of_the_same_batch_at_a_time(
+    merge: Merge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both are there, however busy the machine.
+    monkeypatch.setattr(living_module, "GATHER_SECONDS", 60.0)
+    make_room(merge.spark)
     merge.create("id INT, v INT")
     batch = merge.record(
         *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),

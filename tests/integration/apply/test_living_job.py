@@ -28,6 +28,7 @@ from replicator.pipeline.living_job import (
     make_room,
     share_room,
 )
+from replicator.pipeline.session import COPIES_PER_CORE
 
 SLOTS = 2
 
@@ -203,9 +204,12 @@ def test_fewer_tasks_where_slots_are_taken(
             work(("wait", path))
             yield row
 
+    others = SLOTS * COPIES_PER_CORE - 1
     with Listener(path) as listener, ThreadPoolExecutor(1) as pool:
-        other = pool.submit(context.parallelize(range(1), 1).mapPartitions(taken).collect)
-        ((connection, _),) = waiting(listener, 1)
-        assert len(ask(living_job(context, work), "one")) == SLOTS - 1
-        connection.close()
-        assert len(other.result()) == 1
+        rows = context.parallelize(range(others), others)
+        other = pool.submit(rows.mapPartitions(taken).collect)
+        tasks = waiting(listener, others)
+        assert len(ask(living_job(context, work), "one")) == 1
+        for connection, _ in tasks:
+            connection.close()
+        assert len(other.result()) == others

@@ -63,12 +63,12 @@ def test_rows_and_statements_come_in_order(
 def test_live_rows_come_at_once(source: DatabaseServer, database_name: str) -> None:
     source.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database_name)
     start = here(source)
-    with following(source, start, database_name, heartbeat=5, read_timeout=10) as stream:
+    with following(source, start, database_name, heartbeat=60, read_timeout=120) as stream:
         for number in range(3):
             source.execute(f"INSERT INTO t VALUES ({number})", database=database_name)
             began = time.monotonic()
             assert len(row_events([stream.read_segment()])) == 1
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 30, "no heartbeat is waited for"
 
 
 def test_both_kinds_of_start_give_the_same_transactions(

@@ -125,12 +125,13 @@ def test_a_silent_source_counts_as_lost(source: DatabaseServer, database_name: s
         route=lambda *_: None,
         limits=SegmentLimits(),
         heartbeat=0.5,
-        read_timeout=0.6,
+        read_timeout=10.0,
     )
     # The heartbeat that was agreed is far longer than the time this end waits.
     stream._connection._heartbeat = 100
     try:
         stream.open()
+        stream._connection._timeout = 0.6
         with pytest.raises(StreamLostError, match="sent nothing"):
             read_on(stream)
     finally:

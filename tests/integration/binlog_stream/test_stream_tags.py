@@ -16,11 +16,13 @@ from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import (
     following,
     here,
+    kill_dumps,
     read_on,
     read_to,
     row_events,
     statements,
 )
+from tests.support.checking import purge
 from tests.support.clock import next_second
 
 OTHER = "ffffffff-fefd-fcfb-8081-828384858687"
@@ -118,8 +120,9 @@ def test_what_was_purged_or_begun_anew_is_not_read(server: DatabaseServer) -> No
     with following(server, start, "s") as stream:
         end = read_to(stream, here(server))[-1].end
     server.execute("FLUSH BINARY LOGS")
-    last = here(server).binlog.file
-    server.execute(f"PURGE BINARY LOGS TO '{last}'", *tagged("AUTOMATIC:blue", INSERT))
+    kill_dumps(server)
+    purge(server)
+    server.execute(*tagged("AUTOMATIC:blue", INSERT))
     assert rows_from(server, GtidStart(end.gtid, end.landmark)) == 1
     with pytest.raises(PurgedError), following(server, GtidStart(start.gtid), "s") as stream:
         stream.read_segment()

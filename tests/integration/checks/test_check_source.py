@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
-from replicator.sandbox.server import DatabaseServer
+from replicator.sandbox.server import DatabaseServer, reserved_port
 from tests.conftest import StartServer
 from tests.support.certificates import make_authority
 from tests.support.checking import address, failures, global_setting, one, routed
@@ -34,9 +33,9 @@ async def test_a_wrong_password_is_refused(upstream: DatabaseServer) -> None:
 
 
 async def test_a_port_where_nothing_listens_is_named_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    results = await check_source(routed(DatabaseAddress("127.0.0.1", port, "root")))
+    with reserved_port("127.0.0.1") as kept:
+        port = kept.getsockname()[1]
+        results = await check_source(routed(DatabaseAddress("127.0.0.1", port, "root")))
     assert "nothing listens" in one(results, "connection", "failed").finding
 
 
