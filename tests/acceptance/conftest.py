@@ -1,4 +1,4 @@
-"""What the cases of shard DDL share: estates of two sources of different kinds."""
+"""What tests of whole tasks share: estates of two sources of different kinds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,23 @@ from pyspark import SparkContext
 
 from replicator.sandbox.server import DatabaseServer
 from tests.support.shard_ddl import ShardedEstate
+from tests.support.shards import Shards
 
 MARIADB = ("mariadb_source", "mariadb_source_full")
 MYSQL_FIRST = ("mysql56_source", "mariadb_source")
 MYSQL_SECOND = ("mariadb_source_full", "mysql56_source")
 
 MakeEstate = Callable[[tuple[str, str]], ShardedEstate]
+
+
+@pytest.fixture
+def shards(
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+) -> Shards:
+    return Shards([mariadb_source, mariadb_source_full], target_server, database_name)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from replicator.sandbox.server import DatabaseServer
 from tests.support.operator import Operator
 from tests.support.shards import Shards
 
@@ -17,14 +16,10 @@ STARTS = 10
 
 @pytest.mark.parametrize("seed", [1])
 def test_no_row_is_missing_while_it_runs(
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
-    target_server: DatabaseServer,
-    database_name: str,
+    shards: Shards,
     tmp_path: Path,
     seed: int,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     shards.change(rows=60)
     operator = Operator(shards, tmp_path, seed)
     try:

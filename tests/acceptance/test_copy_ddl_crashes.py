@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from replicator.crashpoints import CrashPoint
-from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.acceptance.test_crashes import stop
 from tests.support.copying import copy_task
@@ -55,13 +54,9 @@ CHANGES = (
 @pytest.mark.parametrize("life", LIVES)
 def test_killed_at(
     life: str,
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
-    target_server: DatabaseServer,
-    database_name: str,
+    shards: Shards,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     shards.change()
     values = copy_task(shards) | {"shard-mode": "pessimistic", "copy": {"rows-per-second": 800}}
     path = write_task(tmp_path, values)

@@ -39,13 +39,11 @@ SKEWED = {
 
 
 def test_a_large_and_many_small_shards(
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
+    shards: Shards,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     values = copy_task(shards, rows=20_000)
     values["routes"] = {
         table: {

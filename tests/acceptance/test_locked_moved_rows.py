@@ -17,13 +17,11 @@ from tests.support.shards import Shards
 
 @pytest.mark.slow
 def test_rows_are_put_back_when_the_target_is_free(
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
+    shards: Shards,
     target_server: DatabaseServer,
     database_name: str,
     tmp_path: Path,
 ) -> None:
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     path = copied_twice(shards, tmp_path)
     with task_process(path, tmp_path, env=crash(CrashPoint.KEYS_LOOKED_UP)) as running:
         running.until_logged("moved.shared")

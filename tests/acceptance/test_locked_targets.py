@@ -62,7 +62,19 @@ def set_aside(estate: ManyTargets, task: TaskProcess) -> BlockedPart:
     return part
 
 
-def stop(estate: ManyTargets, task: TaskProcess) -> None:
+@contextmanager
+def running(estate: ManyTargets, *options: str) -> Iterator[TaskProcess]:
+    """A task that follows its sources; in the end all is as there, and nothing is blocked."""
+    with task_process(estate.file, estate.folder, *options) as task:
+        task.until_state(estate.name, "running")
+        yield task
+        finish(estate, task)
+
+
+def finish(estate: ManyTargets, task: TaskProcess) -> None:
+    """Wait until all is equal and nothing is blocked, and end the task."""
+    estate.until_equal(task)
+    estate.until_blocked(task)
     assert task.cli("stop", estate.name).returncode == 0
     assert task.process.wait(PATIENCE) == 0
 
@@ -71,8 +83,7 @@ def stop(estate: ManyTargets, task: TaskProcess) -> None:
 @pytest.mark.also_tidb
 def test_rows_that_are_locked(estate: ManyTargets) -> None:
     estate.do("a", "INSERT INTO x VALUES (1, 1)", "INSERT INTO y VALUES (1, 1)")
-    with task_process(estate.file, estate.folder, "--on-error", "exit") as task:
-        task.until_state(estate.name, "running")
+    with running(estate, "--on-error", "exit") as task:
         estate.do("a", "INSERT INTO x VALUES (2, 1)", "INSERT INTO y VALUES (2, 1)")
         estate.do("b", "INSERT INTO x VALUES (10, 1)")
         estate.until_equal(task)
@@ -84,15 +95,11 @@ def test_rows_that_are_locked(estate: ManyTargets) -> None:
             for number in range(3, 6):
                 estate.do("a", f"INSERT INTO x VALUES ({number}, 1)", "UPDATE y SET a = a + 1")
                 estate.until_equal(task, "y")
-        estate.until_equal(task)
-        estate.until_blocked(task)
-        stop(estate, task)
 
 
 @pytest.mark.slow
 def test_a_table_that_is_read_when_its_structure_is_to_change(estate: ManyTargets) -> None:
-    with task_process(estate.file, estate.folder) as task:
-        task.until_state(estate.name, "running")
+    with running(estate) as task:
         for source, number in (("a", 1), ("b", 2)):
             estate.do(source, f"INSERT INTO x VALUES ({number}, 1)")
             estate.do(source, f"INSERT INTO y VALUES ({number}, 1)")
@@ -104,30 +111,22 @@ def test_a_table_that_is_read_when_its_structure_is_to_change(estate: ManyTarget
                 estate.do(source, f"INSERT INTO y VALUES ({number}, 1)")
             set_aside(estate, task)
             estate.until_equal(task, "y")
-        estate.until_equal(task)
-        estate.until_blocked(task)
-        stop(estate, task)
 
 
 @pytest.mark.slow
 def test_a_server_that_writes_nothing_for_a_while(estate: ManyTargets) -> None:
-    with task_process(estate.file, estate.folder) as task:
-        task.until_state(estate.name, "running")
+    with running(estate) as task:
         estate.do("a", "INSERT INTO x VALUES (1, 1)", "INSERT INTO y VALUES (1, 1)")
         estate.until_equal(task)
         with in_use(estate, "FLUSH TABLES WITH READ LOCK"):
             estate.do("b", "INSERT INTO x VALUES (2, 1)")
             task.until_logged("task.restart", count=3)
         estate.do("b", "INSERT INTO y VALUES (2, 1)")
-        estate.until_equal(task)
-        estate.until_blocked(task)
-        stop(estate, task)
 
 
 @pytest.mark.slow
 def test_a_schema_change_that_waits_keeps_no_target_that_is_free_again(estate: ManyTargets) -> None:
-    with task_process(estate.file, estate.folder) as task:
-        task.until_state(estate.name, "running")
+    with running(estate) as task:
         estate.do("a", "INSERT INTO x VALUES (1, 1)", "INSERT INTO y VALUES (1, 1)")
         estate.until_equal(task)
         with in_use(estate, "SELECT * FROM y"):
@@ -139,9 +138,6 @@ def test_a_schema_change_that_waits_keeps_no_target_that_is_free_again(estate: M
                     estate.do(source, "ALTER TABLE y ADD c INT")
                 task.until_logged("ddl.started")
             estate.until_equal(task, "x")
-        estate.until_equal(task)
-        estate.until_blocked(task)
-        stop(estate, task)
 
 
 @pytest.mark.slow
@@ -155,6 +151,4 @@ def test_a_copy_waits_for_a_target_that_is_locked(estate: ManyTargets) -> None:
         with task_process(estate.file, estate.folder) as task:
             task.until_logged("copy.retry")
             lock.close()
-            estate.until_equal(task)
-            estate.until_blocked(task)
-            stop(estate, task)
+            finish(estate, task)

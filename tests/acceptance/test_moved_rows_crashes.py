@@ -18,14 +18,11 @@ from tests.support.task_files import write_task
 
 @pytest.mark.slow
 def test_killed_while_shared_keys_are_looked_up(
-    mariadb_source: DatabaseServer,
-    mariadb_source_full: DatabaseServer,
-    target_server: DatabaseServer,
+    shards: Shards,
     database_name: str,
     tmp_path: Path,
 ) -> None:
     """The rows 1 to 40 are in two shards when they are copied, and go from one by and by."""
-    shards = Shards([mariadb_source, mariadb_source_full], target_server, database_name)
     old, new = shards.servers
     path = copied_twice(shards, tmp_path)
 
