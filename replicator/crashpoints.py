@@ -87,6 +87,11 @@ class CrashPoint(StrEnum):
     """That is committed, nothing is read of the other server."""
     COPY_BEGUN_AGAIN = "copy-begun-again"
     """Shards that were postponed are noted as being copied once more, no chunk is planned."""
+    RULES_ACCEPTED = "rules-accepted"
+    """Shards and targets are noted as changed rules have them; nothing is emptied, and the rules
+    are not saved."""
+    TARGET_EMPTIED = "target-emptied"
+    """A target is emptied to be copied anew, which is not noted."""
 
 
 _reached: dict[str, int] = {}

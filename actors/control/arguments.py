@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class OnChangedRules(StrEnum):
+    """What becomes of rows on a target that were written by other rules of the task file."""
+
+    STOP = "stop"
+    KEEP = "keep"
+    RECOPY = "recopy"
 
 
 def complete_task(incomplete: str) -> list[str]:

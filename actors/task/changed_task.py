@@ -98,19 +98,6 @@ def moves_of(setup: SourceSetup, checkpoint: Checkpoint) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def followed(setup: SourceSetup, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with those members only that the task file still replicates.
-
-    Should another one replicate the others again, what they got in between is known to be missing.
-    """
-    kept = [
-        record
-        for record in checkpoint.members
-        if setup.router.route(record.member.name.schema, record.member.name.table)
-    ]
-    return replace(checkpoint, members=tuple(kept))
-
-
 def refuse_moves(
     checkpoint: Checkpoint, moves: Sequence[Move], decided: Iterable[DecisionRecord]
 ) -> None:

@@ -18,7 +18,7 @@ import anyio
 import typer
 from rich.text import Text
 
-from actors.control.arguments import AsJson, TaskFile, TaskName, name_of
+from actors.control.arguments import AsJson, OnChangedRules, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
 from replicator.terminal.consoles import err, out
 
@@ -56,6 +56,14 @@ def run(
     remove_meta: Annotated[
         bool, typer.Option("--remove-meta", help="Forget the checkpoint and start anew.")
     ] = False,
+    on_changed_rules: Annotated[
+        OnChangedRules,
+        typer.Option(
+            help="When the rules of the task file are not those that the rows on the target were"
+            " written by: stop with an error, keep those rows as they are, or empty the targets"
+            " concerned and recopy them."
+        ),
+    ] = OnChangedRules.STOP,
 ) -> None:
     """Run a task in the foreground. SIGTERM or Ctrl-C finishes the batch, saves and ends it."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
@@ -74,7 +82,14 @@ def run(
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
     structlog.get_logger().info("task.step", step="programs")
-    raise typer.Exit(_run(task, task_file, exit_on_error=on_error is OnError.EXIT))
+    raise typer.Exit(
+        _run(
+            task,
+            task_file,
+            exit_on_error=on_error is OnError.EXIT,
+            on_changed_rules=on_changed_rules,
+        )
+    )
 
 
 def check(
@@ -150,7 +165,9 @@ def _keep_from_children(task: Task) -> None:
         os.environ.pop(name, None)
 
 
-def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
+def _run(
+    task: Task, task_file: Path, *, exit_on_error: bool, on_changed_rules: OnChangedRules
+) -> int:
     """The exit code. What goes wrong goes into the log, and on a terminal a failed check, too."""
     import structlog
 
@@ -172,7 +189,9 @@ def _run(task: Task, task_file: Path, *, exit_on_error: bool) -> int:
 
         gc.freeze()
         gc.enable()
-        return run_in_foreground(task, spark, err, exit_on_error=exit_on_error)
+        return run_in_foreground(
+            task, spark, err, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
+        )
     except Exception as error:
         from actors.task.prechecks import PrecheckError
         from actors.task.programs import MissingProgramError

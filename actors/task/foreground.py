@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 from rich.console import Console
 
+from actors.control.arguments import OnChangedRules
 from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.models import Task
@@ -16,14 +17,21 @@ BAR_SECONDS = 0.5
 
 
 def run_in_foreground(
-    task: Task, spark: TaskSpark, console: Console, *, exit_on_error: bool
+    task: Task,
+    spark: TaskSpark,
+    console: Console,
+    *,
+    exit_on_error: bool,
+    on_changed_rules: OnChangedRules,
 ) -> int:
     """Run a task until it ends; its exit code.
 
     ``console`` shows the bar, and in the end what was copied, if it is a terminal: elsewhere there
     are only the lines of the log. Raises what `TaskSupervisor.run` raises.
     """
-    supervisor = TaskSupervisor(task, spark, exit_on_error=exit_on_error)
+    supervisor = TaskSupervisor(
+        task, spark, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
+    )
     code = anyio.run(_run, supervisor, console)
     copy = supervisor.status().copy
     shown = console.is_terminal and task.task_mode == "full"

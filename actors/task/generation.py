@@ -14,17 +14,19 @@ import anyio.to_thread
 import structlog
 from pyspark import SparkContext
 
+from actors.control.arguments import OnChangedRules
 from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
 from actors.task.away_sources import AwaySources
-from actors.task.changed_rules import note_rules
+from actors.task.changed_rules import accept_rules
 from actors.task.copy_overlap import hand_over
 from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
 from actors.task.postponed import copy_due
+from actors.task.recopy import empty_targets
 from actors.task.resources import Resources, resources_of
 from actors.task.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, RunningTask, wire
@@ -55,7 +57,8 @@ class Generation:
     followed, also beside a copy in the background; both stay as they were in the end. What is done
     is added to ``counts``, what is learned to ``learned``. ``spark`` waits for Spark's application,
     and gives None where the event is set before. ``blocked`` parts of the task do not go on in it,
-    nor do ``away`` sources, to which it adds.
+    nor do ``away`` sources, to which it adds. ``on_changed_rules``: what becomes of rows that were
+    written by other rules.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Generation:
         blocked: Parts,
         away: AwaySources,
         learned: LearnedStructures,
+        on_changed_rules: OnChangedRules = OnChangedRules.STOP,
     ) -> None:
         self.copy: FullCopy | None = None
         self._running: RunningTask | None = None
@@ -78,6 +82,7 @@ class Generation:
         self.blocked = blocked
         self.away = away
         self._learned = learned
+        self._on_changed_rules = on_changed_rules
         self._log = structlog.get_logger()
 
     @property
@@ -138,7 +143,13 @@ class Generation:
             if behind:
                 self.away.wait_for(behind)
                 return True
-            await note_rules(resources.setups, resources.meta)
+            await accept_rules(
+                resources.setups,
+                resources.meta,
+                self._on_changed_rules,
+                copies=task.task_mode == "all",
+            )
+            await empty_targets(resources.meta, resources.ddl)
             await drop_scratch_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._choose_buckets(resources.meta)
             load_data = await anyio.to_thread.run_sync(

@@ -17,15 +17,7 @@ from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.target_clash import refuse_clash
-from actors.task.changed_task import (
-    PESSIMISTIC,
-    followed,
-    moved,
-    moves_of,
-    refuse_missed,
-    refuse_moves,
-    refuse_other_mode,
-)
+from actors.task.changed_task import PESSIMISTIC, refuse_missed, refuse_other_mode
 from actors.task.structures_at_start import names_at_start, note_structures, tables_at_end
 from actors.task.uncopied import refuse_uncopied
 from actors.task_setup import SourceSetup
@@ -88,7 +80,9 @@ async def _load(
     setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
 ) -> SourceStart:
     if checkpoint is not None:
-        checkpoint = await _fitted(setup, checkpoint, meta)
+        refuse_other_mode(checkpoint, meta.shard_mode)
+        if meta.shard_mode == PESSIMISTIC:
+            refuse_missed(checkpoint, await DecisionStore(meta).load())
     upstream = Connection(setup.address)
     try:
         await _tell(setup, registry, meta, checkpoint)
@@ -131,22 +125,6 @@ async def _tell(
             registry.tell(told.member, told.since, told.structure)
         else:
             await store.forget(told)
-
-
-async def _fitted(setup: SourceSetup, checkpoint: Checkpoint, meta: MetaStore) -> Checkpoint:
-    """The checkpoint under the shard-mode and the routes of the task file as it is now."""
-    refuse_other_mode(checkpoint, meta.shard_mode)
-    if meta.shard_mode != PESSIMISTIC:
-        return followed(setup, checkpoint)
-    decided = await DecisionStore(meta).load()
-    refuse_missed(checkpoint, decided)
-    moves = moves_of(setup, checkpoint)
-    if not moves:
-        return checkpoint
-    refuse_moves(checkpoint, moves, decided)
-    for move in moves:
-        log.info("member.moved", source=setup.source, move=str(move))
-    return moved(checkpoint, moves)
 
 
 async def load_stopped(

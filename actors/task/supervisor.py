@@ -12,6 +12,7 @@ import anyio
 import structlog
 
 from actors.backoff import Backoff
+from actors.control.arguments import OnChangedRules
 from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
@@ -55,9 +56,17 @@ class TaskSupervisor:
     generation, or pauses the task; with ``exit_on_error`` it ends the process instead.
     """
 
-    def __init__(self, task: Task, spark: TaskSpark, *, exit_on_error: bool = False) -> None:
+    def __init__(
+        self,
+        task: Task,
+        spark: TaskSpark,
+        *,
+        exit_on_error: bool = False,
+        on_changed_rules: OnChangedRules = OnChangedRules.STOP,
+    ) -> None:
         self._task = task
         self._exit_on_error = exit_on_error
+        self._on_changed_rules = on_changed_rules
         self._phase = Phase("starting", now())
         self._wish = "run"
         self._wished = anyio.Event()
@@ -257,6 +266,7 @@ class TaskSupervisor:
             self._parts.blocked,
             self._away,
             self._learned,
+            self._on_changed_rules,
         )
         try:
             async with anyio.create_task_group() as tasks:

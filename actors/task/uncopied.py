@@ -32,8 +32,7 @@ async def refuse_uncopied(
     Members are in ``registry`` by now. A table that a statement behind ``read_from`` creates is
     going to be one. Raises TransientError, DatabaseUnavailableError, the server's error, too.
     """
-    if setup.source not in await CopyStore(meta).copies():
-        return
+    copied = setup.source in await CopyStore(meta).copies()
     members = {registry.member(number).name for number in registry.members_in(setup.source)}
     strangers = {
         name
@@ -54,6 +53,6 @@ async def refuse_uncopied(
         raise uncopied_members(
             setup.source,
             sorted(lost),
-            "a table was never copied",
+            "a table was never copied" if copied else "a table was not followed before",
             f"source {setup.source}, saved at {read_from}",
         )

@@ -255,6 +255,30 @@ class MetaStore:
             high_watermarks=tuple(marks.high.items()),
         )
 
+    async def sources(self) -> list[str]:
+        """The sources that something is saved of."""
+        rows = await self.connection.fetch(
+            f"SELECT source FROM {self.table(CHECKPOINT_TABLE)} ORDER BY 1"
+        )
+        return [str(source) for (source,) in rows]
+
+    async def destinations(self, source: str) -> dict[TableName, TableName]:
+        """The saved target of each member of a source."""
+        rows = await self.connection.fetch(
+            "SELECT schema_name, table_name, target_schema, target_table"
+            f" FROM {self.table(MEMBER_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        return {TableName(*row[:2]): TableName(*row[2:]) for row in rows}
+
+    async def save_members(self, changes: Iterable[tuple[Checkpoint, Checkpoint]]) -> None:
+        """Write the members and groups of checkpoints, before and after, in one transaction."""
+        async with self.saving() as transaction:
+            for before, after in changes:
+                await write_members(
+                    transaction, self._tables, after.source, before.state, after.state
+                )
+
     async def save(
         self,
         checkpoints: Iterable[Checkpoint],

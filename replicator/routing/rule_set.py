@@ -50,11 +50,13 @@ class RuleSet:
 class MemberRules:
     """What a rule set says of one table, for people and to be compared; empty: nothing.
 
-    ``columns``: what is made of its columns, ``rows``: which of its changes are left out.
+    ``columns``: what is made of its columns, ``rows``: which of its rows the target holds,
+    ``events``: which of its changes are left out.
     """
 
     columns: str
     rows: str
+    events: str
 
 
 class MemberRuleTexts:
@@ -68,9 +70,11 @@ class MemberRuleTexts:
     def of(self, schema: str, table: str) -> MemberRules:
         """What is said of a replicated table."""
         kinds = sorted(self._events.rows_left_out(schema, table))
-        left_out = [f"{kind} events are left out" for kind in kinds]
-        rows = (*left_out, *self._expressions.texts_of(schema, table))
-        return MemberRules(self._columns_of(schema, table), "; ".join(rows))
+        return MemberRules(
+            self._columns_of(schema, table),
+            "; ".join(self._expressions.texts_of(schema, table)),
+            "; ".join(f"{kind} events are left out" for kind in kinds),
+        )
 
     def _columns_of(self, schema: str, table: str) -> str:
         try:

@@ -20,3 +20,5 @@ class CopyState(IntEnum):
     there twice where no key tells them apart on the target."""
     AGAIN = 3
     """Its rows are being copied once more, from the saved position on."""
+    RECOPY = 4
+    """Its target is to be emptied, and all shards of the target copied anew: `LEFT_OUT` then."""

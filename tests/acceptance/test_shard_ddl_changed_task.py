@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.control.arguments import OnChangedRules
 from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
 
@@ -65,6 +66,9 @@ async def test_another_route_while_items_are_open_is_refused(mixed_estate: Shard
         await estate.settled()
     _move(routes)
     estate.target.execute(f"ALTER TABLE {estate.db}.u ADD c INT")
+    fault = await fault_of(_run(estate))
+    assert fault.event == "task.rules-changed"
+    estate.on_changed_rules = OnChangedRules.KEEP
     async with estate.merging():
         estate.insert("A2", "100, 1")
         await estate.has_rows(2, target="u")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.control.arguments import OnChangedRules
+from replicator.crashpoints import CrashPoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
-from tests.support.running import fault_of
+from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
 MakeMerging = Callable[..., Merging]
 
@@ -78,24 +81,201 @@ def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-@pytest.mark.parametrize("kind", ["events", "expression"])
-async def test_other_rows_that_are_left_out_are_told(merging: Merging, kind: str) -> None:
+async def test_other_events_that_are_left_out_are_told(merging: Merging) -> None:
     await run(merging)
     merging.do("INSERT INTO x_1 VALUES (1, 1)")
     await run(merging)
-    if kind == "events":
-        rule = {"schema-pattern": "*", "table-pattern": "x_*", "events": ["delete"]}
-        again(merging, filters={"keep": {**rule, "action": "Ignore"}})
-        merging.instance["filter-rules"] = ["keep"]
-        said = "delete events are left out"
-    else:
-        rule = {"schema": merging.database, "table": "x_1", "insert-value-expr": "v > 10"}
-        again(merging, **{"expression-filter": {"small": rule}})
-        merging.instance["expression-filters"] = ["small"]
-        said = "insert-value-expr: v > 10"
+    rule = {"schema-pattern": "*", "table-pattern": "x_*", "events": ["delete"]}
+    again(merging, filters={"keep": {**rule, "action": "Ignore"}})
+    merging.instance["filter-rules"] = ["keep"]
     for told in (True, False):
         with capture_logs() as logged:
             await run(merging)
         found = [r for r in logged if r["event"] == "task.filters-changed"]
         assert bool(found) is told
-        assert all(f"x_1: nothing before, {said} now" in r["examples"][0] for r in found)
+        said = "x_1: nothing before, delete events are left out now"
+        assert all(said in r["examples"][0] for r in found)
+
+
+@pytest.fixture(params=["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
+def pair(
+    request: pytest.FixtureRequest, merging_from: MakeMerging, mariadb_source: DatabaseServer
+) -> Merging:
+    """Two tables of two shards each, a third one, and a task in each shard-mode."""
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = request.param
+    for table in ("x", "y", "z"):
+        merging.create(table, "(id INT PRIMARY KEY, v INT)", shards=2)
+    return merging
+
+
+def rows_of_all(merging: Merging) -> None:
+    for place, shard in enumerate(("x_1", "x_2", "y_1", "y_2", "z_1")):
+        first = 10 * place
+        merging.do(f"INSERT INTO {shard} VALUES ({first}, 0), ({first + 1}, 0), ({first + 2}, 0)")
+
+
+def held_by(merging: Merging, table: str) -> list[int]:
+    rows = merging.on(merging.target, f"SELECT id FROM {table} ORDER BY id")
+    return [int(str(_text(row[0]))) for row in rows]
+
+
+async def test_a_shard_that_is_to_go_elsewhere_stops_the_task(pair: Merging) -> None:
+    await run(pair)
+    rows_of_all(pair)
+    await run(pair)
+    pair.route_of["x_2"] = "y"
+    again(pair)
+    fault = await fault_of(run(pair))
+    assert fault.event == "task.rules-changed"
+    assert f"x_2 went to {pair.database}.x, now to {pair.database}.y" in fault.message
+    assert not [way for way in fault.ways_out if "recopy" in way]
+    # It stays so, and the former rules go on where they were.
+    assert (await fault_of(run(pair))).event == "task.rules-changed"
+    del pair.route_of["x_2"]
+    again(pair)
+    async with pair.running() as generation:
+        pair.do("UPDATE x_2 SET v = 1", "DELETE FROM x_2 WHERE id = 10")
+        await pair.check(generation)
+
+
+async def test_rows_are_kept_where_the_operator_says_so(pair: Merging) -> None:
+    await run(pair)
+    rows_of_all(pair)
+    await run(pair)
+    pair.route_of["x_2"] = "y"
+    again(pair)
+    pair.on(
+        pair.target,
+        "INSERT INTO y SELECT * FROM x WHERE id BETWEEN 10 AND 19",
+        "DELETE FROM x WHERE id BETWEEN 10 AND 19",
+    )
+    pair.on_changed_rules = OnChangedRules.KEEP
+    await run(pair)
+    pair.on_changed_rules = OnChangedRules.STOP
+    pair.do("UPDATE x_2 SET v = 1", "DELETE FROM x_2 WHERE id = 10")
+    pair.do("INSERT INTO x_1 VALUES (7, 0)")
+    await run(pair)
+    assert held_by(pair, "x") == [0, 1, 2, 7]
+    assert held_by(pair, "y") == [11, 12, 20, 21, 22, 30, 31, 32]
+    assert held_by(pair, "z") == [40, 41, 42]
+    changed = pair.on(pair.target, "SELECT SUM(v) FROM y")
+    assert int(str(changed[0][0])) == 2
+
+
+async def until_recopied(merging: Merging, wanted: dict[str, list[int]]) -> None:
+    with anyio.fail_after(PATIENCE):
+        while {table: held_by(merging, table) for table in wanted} != wanted:
+            await anyio.sleep(LOOK_SECONDS)
+
+
+async def test_targets_are_copied_anew_where_the_operator_says_so(pair: Merging) -> None:
+    again(pair)
+    pair.changed(mode="all")
+    rows_of_all(pair)
+    async with pair.running() as generation:
+        await pair.copied(generation)
+        await pair.check(generation)
+    pair.route_of["x_2"] = "y"
+    pair.changed(mode="all")
+    fault = await fault_of(run(pair))
+    assert [way for way in fault.ways_out if "--on-changed-rules recopy" in way]
+    pair.do("DELETE FROM x_2 WHERE id = 10", "UPDATE x_2 SET v = 1 WHERE id = 11")
+    pair.on_changed_rules = OnChangedRules.RECOPY
+    wanted = {"x": [0, 1, 2], "y": [11, 12, 20, 21, 22, 30, 31, 32], "z": [40, 41, 42]}
+    async with pair.running() as generation:
+        await until_recopied(pair, wanted)
+        pair.do("INSERT INTO x_2 VALUES (15, 5)", "DELETE FROM y_1 WHERE id = 20")
+        pair.do("INSERT INTO z_1 VALUES (43, 5)", "DELETE FROM x_1 WHERE id = 1")
+        wanted = {"x": [0, 2], "y": [11, 12, 15, 21, 22, 30, 31, 32], "z": [40, 41, 42, 43]}
+        await until_recopied(pair, wanted)
+    # Said once: the rules that hold now are those of the rows.
+    pair.on_changed_rules = OnChangedRules.STOP
+    async with pair.running() as generation:
+        pair.do("DELETE FROM x_2 WHERE id = 12")
+        wanted["y"].remove(12)
+        await until_recopied(pair, wanted)
+        await pair.caught_up(generation)
+    assert sum(target.missing for target in generation.counts.targets.values()) == 0
+
+
+@pytest.mark.parametrize("kind", ["keep", "recopy"])
+async def test_a_shard_that_is_no_longer_replicated(pair: Merging, kind: str) -> None:
+    pair.changed(mode="all")
+    rows_of_all(pair)
+    async with pair.running() as generation:
+        await pair.copied(generation)
+        await pair.check(generation)
+    pair.instance["block-allow-list"] = "fewer"
+    ignored = {"db-name": pair.database, "tbl-name": "x_2"}
+    lists = {"do-dbs": [pair.database], "ignore-tables": [ignored]}
+    again(pair, **{"block-allow-list": {"fewer": lists}})
+    fault = await fault_of(run(pair))
+    assert fault.event == "task.rules-changed"
+    assert "x_2 went to" in fault.message
+    assert "no longer replicated" in fault.message
+    pair.on_changed_rules = OnChangedRules(kind)
+    kept = [10, 11, 12] if kind == "keep" else []
+    async with pair.running() as generation:
+        pair.do("INSERT INTO x_2 VALUES (19, 0)", "INSERT INTO x_1 VALUES (3, 0)")
+        await until_recopied(pair, {"x": [0, 1, 2, 3, *kept]})
+        await pair.caught_up(generation)
+    assert held_by(pair, "x") == [0, 1, 2, 3, *kept]
+
+
+async def test_another_expression_is_about_the_rows_that_are_there(pair: Merging) -> None:
+    pair.changed(mode="all")
+    rows_of_all(pair)
+    async with pair.running() as generation:
+        await pair.copied(generation)
+        await pair.check(generation)
+    rule = {"schema": pair.database, "table": "x_1", "insert-value-expr": "id < 2"}
+    pair.instance["expression-filters"] = ["small"]
+    again(pair, **{"expression-filter": {"small": rule}})
+    fault = await fault_of(run(pair))
+    assert fault.event == "task.rules-changed"
+    assert "x_1: nothing before, insert-value-expr: id < 2 now" in fault.message
+    pair.on_changed_rules = OnChangedRules.RECOPY
+    async with pair.running() as generation:
+        await until_recopied(pair, {"x": [2, 10, 11, 12]})
+        await pair.caught_up(generation)
+
+
+async def test_another_mapping_is_carried_out_by_copying_anew(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again(merging, **{"column-mappings": {"bits": MAPPING}})
+    merging.instance["column-mapping-rules"] = ["bits"]
+    merging.changed(mode="all")
+    merging.do("INSERT INTO x_1 VALUES (1, 1), (2, 2)")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.caught_up(generation)
+    again(merging, **{"column-mappings": {"bits": {**MAPPING, "arguments": ["1", "", "x", "_"]}}})
+    merging.on_changed_rules = OnChangedRules.RECOPY
+    former = held_by(merging, "x")
+
+    # A process that dies in between empties the target once more, and loses nothing.
+    def interrupted(point: CrashPoint) -> None:
+        if point in steps:
+            steps.remove(point)
+            raise InterruptedError(point)
+
+    steps = {CrashPoint.RULES_ACCEPTED, CrashPoint.TARGET_EMPTIED}
+    monkeypatch.setattr("actors.task.changed_rules.reach", interrupted)
+    monkeypatch.setattr("actors.task.recopy.reach", interrupted)
+    while steps:
+        with pytest.raises(ExceptionGroup, match="unhandled"):
+            await run(merging)
+        merging.on_changed_rules = OnChangedRules.STOP
+    async with merging.running() as generation:
+        merging.do("UPDATE x_1 SET v = 5 WHERE id = 1", "INSERT INTO x_1 VALUES (3, 3)")
+        await merging.copied(generation)
+        with anyio.fail_after(PATIENCE):
+            while len(held_by(merging, "x")) < 3:
+                await anyio.sleep(LOOK_SECONDS)
+        await merging.caught_up(generation)
+    rows = held_by(merging, "x")
+    assert [row & 0xFFFF for row in rows] == [1, 2, 3]
+    assert {row >> 16 for row in rows}.isdisjoint(row >> 16 for row in former)
+    assert len({row >> 16 for row in rows}) == 1

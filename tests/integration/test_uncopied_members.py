@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from actors.control.arguments import OnChangedRules
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
@@ -102,6 +103,7 @@ async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode:
         await merging.check(generation)
     merging.more["block-allow-list"] = without
     merging.changed(mode="all")
+    merging.on_changed_rules = OnChangedRules.KEEP
     async with merging.running() as generation:
         await merging.copied(generation)
         merging.do("INSERT INTO x_3 VALUES (9, 'missing')")
@@ -116,6 +118,22 @@ async def test_a_shard_that_the_task_file_takes_in_later(merging: Merging, mode:
         await merging.copied(generation)
         await merging.caught_up(generation)
     assert rows(merging) == [1, 2, 3, 4, 10]
+
+
+@ON_MARIADB
+async def test_a_shard_that_an_incremental_task_takes_in_later(merging: Merging) -> None:
+    make(merging)
+    lists = {"only": {"do-dbs": [merging.database]}}
+    without = {"only": {**lists["only"], "ignore-tables": [{"db-name": "*", "tbl-name": "x_3"}]}}
+    merging.more = {"block-allow-list": without}
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.more["block-allow-list"] = lists
+    merging.changed(mode="incremental")
+    found = await fault(merging)
+    assert found.event == "member.not-copied"
+    assert f": {merging.database}.x_3." in found.message
 
 
 @ON_MARIADB

@@ -10,6 +10,7 @@ import anyio
 from pyspark import SparkContext
 
 import config
+from actors.control.arguments import OnChangedRules
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import (
@@ -53,6 +54,9 @@ class Merging:
         self.instance: dict[str, object] = {}
         self.instances: dict[str, dict[str, object]] = {}
         self.routes: dict[str, object] = {}
+        self.route_of: dict[str, str] = {}
+        """The targets of single shards that do not go where the others of their table go."""
+        self.on_changed_rules = OnChangedRules.STOP
         self.blocked = NOTHING
         """What does not go on in the next runs."""
         self._more_schemas = False
@@ -101,7 +105,8 @@ class Merging:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Generation]:
         """Run the task; from where the first run starts it goes on in later ones."""
-        async with running(self.task, self._spark, self.blocked) as generation:
+        answer = self.on_changed_rules
+        async with running(self.task, self._spark, self.blocked, answer) as generation:
             yield generation
 
     @property
@@ -168,6 +173,10 @@ class Merging:
         missing = sum(target.missing for target in generation.counts.targets.values())
         assert missing == 0, f"{missing} rows to change or delete were not on the target"
 
+    def _numbers(self, table: str) -> str:
+        """The numbers of the shards that go where all of the table go."""
+        return "".join(n for n in "0123456789" if f"{table}_{n}" not in self.route_of)
+
     def _make_task(self) -> config.Task:
         values = task_dict(
             self.database,
@@ -177,10 +186,17 @@ class Merging:
             target_schema=self.database,
         )
         del values["routes"]["merge"]
+        for shard, table in self.route_of.items():
+            values["routes"][shard] = {
+                "schema-pattern": self.database,
+                "table-pattern": shard,
+                "target-schema": self.database,
+                "target-table": table,
+            }
         for table in self._shards:
             values["routes"][table] = {
                 "schema-pattern": self.database,
-                "table-pattern": f"{table}_?",
+                "table-pattern": f"{table}_[{self._numbers(table)}]",
                 "target-schema": self.database,
                 "target-table": table,
                 **self.routes,

@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 import config
+from actors.control.arguments import OnChangedRules
 from actors.counts import TaskCounts
 from actors.faults import FatalError, Parts
 from actors.task.away_sources import AwaySources
@@ -27,7 +28,12 @@ PATIENCE = 120.0
 NOTHING = Parts()
 
 
-def generation_of(task: config.Task, spark: SparkContext, blocked: Parts = NOTHING) -> Generation:
+def generation_of(
+    task: config.Task,
+    spark: SparkContext,
+    blocked: Parts = NOTHING,
+    on_changed_rules: OnChangedRules = OnChangedRules.STOP,
+) -> Generation:
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
     away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
@@ -36,15 +42,18 @@ def generation_of(task: config.Task, spark: SparkContext, blocked: Parts = NOTHI
     async def shared(_: anyio.Event) -> SparkContext:
         return spark
 
-    return Generation(task, shared, TaskCounts(), lease, blocked, away, learned)
+    return Generation(task, shared, TaskCounts(), lease, blocked, away, learned, on_changed_rules)
 
 
 @asynccontextmanager
 async def running(
-    task: config.Task, spark: SparkContext, blocked: Parts = NOTHING
+    task: config.Task,
+    spark: SparkContext,
+    blocked: Parts = NOTHING,
+    on_changed_rules: OnChangedRules = OnChangedRules.STOP,
 ) -> AsyncIterator[Generation]:
     """One generation of the task, stopped in order at the end of the block."""
-    generation = generation_of(task, spark, blocked)
+    generation = generation_of(task, spark, blocked, on_changed_rules)
     stop, started = anyio.Event(), anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(generation.run, stop, started)

@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 from pyspark import SparkContext
 
+from actors.control.arguments import OnChangedRules
 from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
 from actors.task.wiring import RunningTask
@@ -52,6 +53,7 @@ class ShardedEstate:
         self._folder = folder
         self._keys = count(1)
         self.generation: Generation | None = None
+        self.on_changed_rules = OnChangedRules.STOP
 
     def create(self, *shards: str, table: str = SHARD) -> None:
         """Make the shards and their targets, and let the task start behind that."""
@@ -105,7 +107,8 @@ class ShardedEstate:
     async def merging(self) -> AsyncIterator[Generation]:
         """Run the task from its saved state."""
         task = load(self._folder, self.task)
-        async with running(task, self._spark) as generation:
+        answer = self.on_changed_rules
+        async with running(task, self._spark, on_changed_rules=answer) as generation:
             self.generation = generation
             yield generation
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MODULE_LINES = 400
+MODULE_LINES = 600
 FUNCTION_LINES = 70
 
 EVERYONE_MAY_IMPORT = {
