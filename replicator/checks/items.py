@@ -16,6 +16,9 @@ CONNECTION = "connection"
 FOREIGN_KEYS = "foreign_keys"
 KEY_COLLISIONS = "key_collisions"
 SPARK_MASTER = "spark_master"
+TARGET_CASCADES = "target_foreign_keys"
+TARGET_EVENTS = "target_events"
+TARGET_TRIGGERS = "target_triggers"
 
 CHECKS: dict[str, str] = {
     ALL: "leaves out every check",
@@ -48,7 +51,10 @@ CHECKS: dict[str, str] = {
     "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
     "merge_tables": "no table has the rows of others, or takes rows for them unseen",
     "system_versioning": "what arrives of tables that keep their former rows",
-    "target_keys": "the target's keys, foreign keys and triggers suit a merge",
+    "target_keys": "the target's keys and foreign keys suit a merge",
+    TARGET_TRIGGERS: "no trigger of the target changes what the task writes",
+    TARGET_EVENTS: "no event of the target changes rows of the task's targets",
+    TARGET_CASCADES: "no foreign key of the target changes rows of the task's targets",
     SPARK_MASTER: "the master of a standalone Spark cluster answers",
     "ignore-checking-items": "the names in the task file are names of this list",
 }

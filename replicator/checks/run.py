@@ -12,6 +12,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.source import check_source
 from replicator.checks.structures import SOURCES_AT_ONCE, check_structures
 from replicator.checks.target import check_target
+from replicator.checks.target_effects import check_target_effects
 from replicator.checks.target_rights import check_target_schemas
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.mysql.connection import DatabaseUnavailableError
@@ -58,6 +59,7 @@ async def _across(task: TaskToCheck) -> list[CheckResult]:
     results: list[CheckResult] = []
     try:
         results += await check_target_schemas(task)
+        results += await check_target_effects(task)
         if not task.resuming:
             results += await check_structures(task)
     except* DatabaseUnavailableError as group:

@@ -1,4 +1,4 @@
-"""What is looked at in a target table itself: writing to it, keys, triggers, foreign keys."""
+"""What is looked at in a target table itself: writing to it, keys, foreign keys."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from replicator.schema.structure import Table
 
 _PLACE = Place("target")
 
-_TRIGGERS = """
-SELECT TRIGGER_NAME FROM information_schema.TRIGGERS
-WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s ORDER BY 1
-"""
 _ENGINE = """
 SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
@@ -99,17 +95,15 @@ def key_notes(table: Table) -> list[CheckResult]:
 
 
 async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
-    results = []
-    for query, what in (
-        (_TRIGGERS, "triggers, which fire for the rows that the task writes"),
-        (_FOREIGN_KEYS, "foreign keys, which are not enforced for the rows that the task writes"),
-    ):
-        rows = await connection.fetch(query, (table.schema, table.name))
-        if rows:
-            names = ", ".join(str(row[0]) for row in rows)
-            finding = f"{table.schema}.{table.name} has {what}: {names}"
-            results.append(_PLACE.passed("target_keys", finding))
-    return results
+    rows = await connection.fetch(_FOREIGN_KEYS, (table.schema, table.name))
+    if not rows:
+        return []
+    names = ", ".join(str(row[0]) for row in rows)
+    finding = (
+        f"{table.schema}.{table.name} has foreign keys, which are not enforced for the rows that"
+        f" the task writes: {names}"
+    )
+    return [_PLACE.passed("target_keys", finding)]
 
 
 async def _rolled_back(connection: Connection, table: Table) -> list[CheckResult]:
