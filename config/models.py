@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from config.base import Section
 from config.endpoints import TargetDatabase
-from config.processing import Copy, Loader, Mydumper, Spark, Syncer, Validator, Writer
+from config.processing import Copy, Limits, Loader, Mydumper, Spark, Syncer, Validator, Writer
 from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
 from config.sources import Source
 from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
@@ -152,6 +152,8 @@ class Task(Section):
     """Where the rows are processed."""
     writer: Writer = Writer()
     """How rows are gathered and written."""
+    limits: Limits = Limits()
+    """What is taken of servers at most."""
     enable_heartbeat: Flag = False
     """Heartbeat table of old versions."""
     heartbeat_update_interval: Whole | None = None

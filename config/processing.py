@@ -157,10 +157,20 @@ class Writer(Section):
     write to it at the same time, each remembering on its own how far it came. More use more
     connections and cores of the target. Many targets are written side by side anyway, three
     by each task of Spark."""
-    batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] = 64 << 20
+    batch_bytes: Annotated[Size, Field(ge=1 << 16, le=1 << 30)] | None = None
     """Row events are written when this many bytes of them are gathered, at the latest; bytes, or
-    like `16MiB`, from 64KiB to 1GiB. A batch is smaller when the writer is idle. More is faster
-    when far behind, and takes more memory and larger transactions."""
+    like `16MiB`, from 64KiB to 1GiB. Default: 64MiB, or less by the memory that there is: 8MiB for
+    each GiB of it. A batch is smaller when the writer is idle. More is faster when far behind, and
+    takes more memory and larger transactions."""
     mailbox_segments: Annotated[Whole, Field(ge=1, le=1024)] = 8
     """Segments of the binlog that wait between a source and the writer before the source stops
     reading, 1 to 1024. More smooths out bursts and takes more memory."""
+
+
+class Limits(Section):
+    """What is taken of servers, lest a broken or hostile one uses up the memory."""
+
+    largest_event: Annotated[Size, Field(ge=1 << 20, le=1 << 30)] | None = None
+    """The largest event, the largest row, and the largest answer to a look-up that is taken, also
+    after expanding; from 1MiB to 1GiB, which is what the protocol allows. Default: 1GiB, or an
+    eighth of the memory that there is, if that is less."""

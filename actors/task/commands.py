@@ -78,6 +78,7 @@ def run(
     logs.configure(log_level.value, log_file, task=task.name)
     for warning in task.warnings:
         structlog.get_logger().warning("task-file.no-effect", finding=warning)
+    _keep_to_memory(task)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
@@ -106,6 +107,7 @@ def check(
     """Try out everything a task needs, and say how to mend what is missing."""
     from config import load_task
     from replicator import logs
+    from replicator.memory import set_largest_event
     from replicator.terminal.checks import checks_json, render_checks
 
     size = _sample_size(keys)
@@ -113,6 +115,7 @@ def check(
     _keep_from_children(task)
     # The standard output is for the results alone.
     logs.configure("warning", task=task.name)
+    set_largest_event(task.limits.largest_event)
     results = anyio.run(_check, task, keys, size)
     if as_json:
         typer.echo(checks_json(task.name, results, task.ignore_checking_items))
@@ -154,6 +157,29 @@ def remove(
         typer.confirm("Remove it?", abort=True)
     anyio.run(remove_task, task)
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
+
+
+def _keep_to_memory(task: Task) -> None:
+    """Set what is taken of servers, and say what was made of the memory there is."""
+    import structlog
+
+    from replicator.memory import (
+        MIB,
+        available_memory,
+        batch_bytes,
+        largest_event,
+        set_largest_event,
+    )
+    from replicator.pipeline.java_options import driver_memory
+
+    set_largest_event(task.limits.largest_event)
+    structlog.get_logger().info(
+        "memory.settings",
+        available_mib=available_memory() // MIB,
+        batch_mib=round(batch_bytes(task.writer.batch_bytes) / MIB, 2),
+        largest_event_mib=largest_event() // MIB,
+        java_heap=driver_memory(task.spark.conf),
+    )
 
 
 def _keep_from_children(task: Task) -> None:

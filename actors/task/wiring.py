@@ -56,6 +56,7 @@ from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.downstream.scratch_names import scratch_table
 from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.downstream.watermarks import WATERMARK_TABLE
+from replicator.memory import batch_bytes
 from replicator.mysql.identity import ServerIdentity
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
@@ -232,7 +233,7 @@ async def _writer(
     }
     return BatchedWriter(
         WriterSettings(
-            batch_bytes=task.writer.batch_bytes,
+            batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
         ),
@@ -292,7 +293,7 @@ def _reader(
             source=unit.source,
             address=source_address(setup),
             server_id=setup.server_id,
-            limits=_limits(resources.task.writer.batch_bytes),
+            limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
             event_filter=setup.event_filter,
             target_collations=collations,
             upstream=upstream,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 
 from replicator.binlog.errors import BinlogError
+from replicator.memory import largest_event, too_large
 
 
 def expand_rows(packed: bytes) -> bytes:
@@ -44,6 +45,8 @@ def expand_value(stored: bytes) -> bytes:
 
 def _inflate(packed: bytes, width: int, window: int) -> bytes:
     length = int.from_bytes(packed[1 : 1 + width], "big")
+    if length > largest_event():
+        raise BinlogError(too_large("compressed data expanded", length))
     stream = zlib.decompressobj(window)
     try:
         # Not more than announced and one byte: a damaged length must not cost gigabytes.

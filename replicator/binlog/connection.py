@@ -46,6 +46,8 @@ _SEND_ANNOTATE_ROWS: Final = 2
 _REPORTED_NAME: Final = b"replicator"
 _PACKET_HEADER: Final = 4
 _ERROR_PACKET: Final = b"\xff"
+_LONGEST_ANSWER: Final = 4096
+"""Bytes: a server's error message has 512 at most."""
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 _ZERO_POSITIONS_SINCE = (11, 4)
@@ -328,7 +330,13 @@ class BinlogConnection:
         """Read what the server says to the registration, and nothing of the stream behind it."""
         stream = self._connection._sock
         stream.settimeout(self._timeout)
-        body = self._read(stream, int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little"))
+        size = int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little")
+        if size > _LONGEST_ANSWER:
+            raise StreamLostError(
+                f"{self._address} answers {size} bytes to the registration of a replica, where a"
+                " few come: it is no MySQL or MariaDB, or something on the way damages the answer."
+            )
+        body = self._read(stream, size)
         if body.startswith(_ERROR_PACKET):
             pymysql.err.raise_mysql_exception(body)
 

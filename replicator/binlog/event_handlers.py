@@ -5,6 +5,7 @@ Source of the formats: MySQL internals manual, "Binlog Event"; MariaDB KB, "GTID
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from zlib import crc32
 
@@ -55,6 +56,12 @@ _BETWEEN_GROUPS = (
 )
 
 
+_DAMAGE = (struct.error, IndexError, KeyError, OverflowError, ValueError)
+"""What is raised where bytes are not what they should be."""
+_DEEPEST = 2
+"""How many payloads may be in one another: an XA transaction's events, and a compressed one."""
+
+
 class EventHandlers:
     """Takes events into the state. What each returns: whether the segment is to end.
 
@@ -71,6 +78,11 @@ class EventHandlers:
         if len(event) < HEADER_SIZE:
             raise BinlogError(f"An event of {len(event)} bytes is too short to be one.")
         _, size, end = HEAD.unpack_from(event)
+        if size != len(event):
+            raise BinlogError(
+                f"A {describe(event[4])} event says that it has {size} bytes, and {len(event)} have"
+                " come: something between this host and the server damages the stream."
+            )
         files = self._state.files
         position = files.position
         self._state.segment.bytes += size
@@ -94,7 +106,14 @@ class EventHandlers:
     def _take(self, event: bytes) -> bool:
         if self._state.prepared.collecting and self._xa.collect(event):
             return False
-        return self._handlers[event[4]](event)
+        try:
+            return self._handlers[event[4]](event)
+        except _DAMAGE as error:
+            raise BinlogError(
+                f"A {describe(event[4])} event of {len(event)} bytes can't be read"
+                f" ({type(error).__name__}: {error}): it is damaged, or of a form that this program"
+                " does not know. Check the file with mysqlbinlog on the source."
+            ) from error
 
     def _build_handlers(self) -> list[Callable[[bytes], bool]]:
         """A method for each event type; its result tells whether the segment is to end."""
@@ -236,6 +255,8 @@ class EventHandlers:
 
     def _on_payload(self, event: bytes) -> bool:
         """Put the events inside before the next ones."""
+        if len(self._state.payloads) >= _DEEPEST:
+            raise BinlogError("A compressed transaction holds compressed transactions.")
         self._state.payloads.append(Payload.of_event(self._state.files.content(event)))
         return False
 

@@ -12,13 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from replicator.binlog.errors import BinlogError
+from replicator.binlog.events import HEADER_SIZE
 from replicator.compiled import Bytes
+from replicator.memory import largest_event, too_large
+from replicator.mysql.answer_size import LONGEST_MESSAGE
 
 PACKET_HEADER = 4
 FULL_PACKET = 0xFFFFFF
 """A payload of this length goes on in the next packet."""
 _ROOM = 1 << 20
 """Bytes that are received at once, at most; more where a packet is larger."""
+_SIZE = slice(10, 14)
+"""Where an event's size stands, behind the zero byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class PacketBuffer:
         self.data: Bytes = np.empty(_ROOM, np.uint8)
         self.at = self.end = 0
         self._pieces: list[bytes] = []
+        self._held = 0
 
     @property
     def continued(self) -> bool:
@@ -65,7 +71,8 @@ class PacketBuffer:
     def next_event(self) -> bytes | None:
         """The next event, from its header on, with its checksum; None where it is not whole yet.
 
-        Raises BinlogError when a payload begins with a byte that the protocol does not know.
+        Raises BinlogError when a payload begins with a byte that the protocol does not know, or an
+        event goes on over more packets than its size allows.
         """
         while not self.failure and self.end - self.at >= PACKET_HEADER:
             length = self._length()
@@ -75,11 +82,12 @@ class PacketBuffer:
             self.at = begin + length
             payload = self.data.data[begin : self.at]
             if length == FULL_PACKET or self._pieces:
-                self._pieces.append(bytes(payload))
+                self._hold(bytes(payload))
                 if length == FULL_PACKET:
                     continue
                 whole = b"".join(self._pieces)
                 self._pieces.clear()
+                self._held = 0
                 if not whole[0]:
                     return whole[1:]
                 self._end(whole)
@@ -88,6 +96,21 @@ class PacketBuffer:
             else:
                 self._end(bytes(payload))
         return None
+
+    def _hold(self, piece: bytes) -> None:
+        """Keep a part of an event that spans packets, no more of them than it says it has."""
+        self._pieces.append(piece)
+        self._held += len(piece)
+        first = self._pieces[0]
+        claimed = int.from_bytes(first[_SIZE], "little") + 1 if not first[0] else self._held
+        if max(claimed, self._held) > largest_event():
+            raise BinlogError(f"{too_large('An event', max(claimed, self._held) - 1)}.")
+        if claimed <= HEADER_SIZE or self._held > claimed:
+            raise BinlogError(
+                f"An event goes on behind its end: it says that it has {claimed - 1} bytes, and"
+                f" {self._held - 1} have come. Something between this host and the server damages"
+                " the stream, or the server does not speak the MySQL protocol."
+            )
 
     def _length(self) -> int:
         return int.from_bytes(self.data.data[self.at : self.at + 3], "little")
@@ -98,7 +121,8 @@ class PacketBuffer:
         if first == 0xFF:
             text = payload[9:] if payload[3:4] == b"#" else payload[3:]
             code = int.from_bytes(payload[1:3], "little")
-            self.failure = ServerFailure(code, text.decode("utf-8", "replace"))
+            message = text[:LONGEST_MESSAGE].decode("utf-8", "replace")
+            self.failure = ServerFailure(code, message)
         elif first == 0xFE:
             self.failure = ServerFailure(0, "end of stream")
         else:

@@ -23,6 +23,8 @@ _COUNT = Struct("<Q")
 _INTERVAL = Struct("<QQ")
 _LIST_ENTRY = Struct("<IIQ")
 _UUID_SIZE = 16
+_LARGEST_SET = 64 << 20
+"""Bytes: some four million gaps."""
 _TAGGED = 1
 """The format of a set that has tags; 0 is that of one without."""
 
@@ -148,6 +150,8 @@ class MySQLGtids:
         Raises UnsupportedEventError for a format that is not known, BinlogError where the bytes
         are damaged.
         """
+        if len(body) > _LARGEST_SET:
+            raise BinlogError(f"A GTID set of {len(body)} bytes is larger than any server has.")
         gtids = cls()
         reader = PackedReader(body)
         (count,) = _COUNT.unpack(reader.take(_COUNT.size))
@@ -164,7 +168,12 @@ class MySQLGtids:
             tag = reader.tag() if kind == _TAGGED else ""
             (intervals,) = _COUNT.unpack(reader.take(_COUNT.size))
             for _ in range(intervals):
-                gtids._insert(source, tag, *_INTERVAL.unpack(reader.take(_INTERVAL.size)))
+                first, end = _INTERVAL.unpack(reader.take(_INTERVAL.size))
+                if not 0 < first < end:
+                    raise BinlogError(
+                        f"A GTID set holds the interval {first}-{end - 1}: the bytes are damaged."
+                    )
+                gtids._add_run(source, tag, first, end)
         return gtids
 
     def encode(self) -> bytes:
@@ -240,8 +249,13 @@ def mariadb_gtids(text: str) -> list[MariaDBGtid]:
 
 
 def listed_gtids(body: bytes) -> Iterator[MariaDBGtid]:
-    """The entries of a GTID_LIST event: the last GTID of each server in each domain."""
+    """The entries of a GTID_LIST event: the last GTID of each server in each domain.
+
+    Raises BinlogError where they don't fit into it.
+    """
     count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
+    if 4 + count * _LIST_ENTRY.size > len(body):
+        raise BinlogError(f"A list of {count} GTIDs stands in {len(body)} bytes: it is damaged.")
     for number in range(count):
         domain, server, sequence = _LIST_ENTRY.unpack_from(body, 4 + number * _LIST_ENTRY.size)
         yield MariaDBGtid(domain, server, sequence)

@@ -19,12 +19,15 @@ import zstandard
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
 from replicator.binlog.events import HEADER_SIZE, U32
 from replicator.compiled import Bytes
+from replicator.memory import largest_event, too_large
 
 _END_OF_FIELDS = 0
 _COMPRESSION_FIELD = 2
 _EXPANDED_SIZE_FIELD = 3
 ZSTD = 0
 _NOT_COMPRESSED = 255
+LARGEST_WINDOW = 1 << 27
+"""Bytes that zstd may look back on: what its highest level without `--long` takes."""
 STEP = 1 << 20
 """Bytes expanded at a time, so that a huge transaction is never in memory whole."""
 
@@ -70,9 +73,12 @@ class Payload:
     def fill(self) -> bool:
         """Expand until the next event is whole; False where there is none.
 
-        Raises BinlogError when the content is damaged.
+        Raises BinlogError when the content is damaged, or an event larger than is taken.
         """
         while not self.whole:
+            if self.end - self.at >= HEADER_SIZE and self._size() > largest_event():
+                what = "An event of a compressed transaction"
+                raise BinlogError(f"{too_large(what, self._size())}.")
             if not self._expand():
                 return False
         return True
@@ -91,9 +97,12 @@ class Payload:
     def _expand(self) -> bool:
         """Expand a step further, behind what is not taken yet; False where all was."""
         rest = self.data[self.at : self.end]
-        step = STEP if self._announced is None else min(STEP, self._announced)
+        left = STEP if self._announced is None else self._announced - self._expanded
         # What is larger than announced must show, too.
-        data = np.empty(max(step + 1, 2 * len(rest)), np.uint8)
+        room = max(min(STEP, left) + 1, 2 * len(rest))
+        if len(rest) >= HEADER_SIZE:
+            room = min(room, self._size() + STEP)
+        data = np.empty(room, np.uint8)
         data[: len(rest)] = rest
         try:
             count = self._source.readinto(data.data[len(rest) :])  # type: ignore[attr-defined]
@@ -101,6 +110,11 @@ class Payload:
             raise BinlogError(f"A compressed transaction can't be expanded: {error}.") from error
         self.data, self.at, self.end = data, 0, len(rest) + count
         self._expanded += count
+        if self._announced is not None and self._expanded > self._announced:
+            raise BinlogError(
+                f"A compressed transaction expands to {self._expanded} bytes or more, and says that"
+                f" it has {self._announced}."
+            )
         if not count and (len(rest) or self._announced not in (None, self._expanded)):
             raise BinlogError(
                 f"A compressed transaction is incomplete: {self._expanded} bytes of "
@@ -128,7 +142,7 @@ def as_inside(event: bytes, cut: int | None) -> bytes:
 def _opened(compression: int, data: bytes) -> BinaryIO:
     """What gives the content, through all zstd frames. Raises UnsupportedEventError."""
     if compression == ZSTD:
-        expander = zstandard.ZstdDecompressor()
+        expander = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
         return expander.stream_reader(data, read_across_frames=True)
     if compression == _NOT_COMPRESSED:
         return io.BytesIO(data)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.lengths import packed_integer
-from replicator.binlog.types import BLOB_TYPES, ColumnType
+from replicator.binlog.types import BLOB_TYPES, ColumnType, is_possible
 
 _T = TypeVar("_T")
 
@@ -68,6 +68,8 @@ _CHARACTER = BLOB_TYPES | {
 }
 _COUNTED_BY_SOME = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
 """Without text, but counted among the columns of text by some servers."""
+MOST_COLUMNS = 4096
+"""Of a table, in all servers."""
 _LABELLED = {ColumnType.ENUM, ColumnType.SET}
 
 
@@ -132,6 +134,8 @@ def parse_table_map(body: bytes) -> TableMap:
         table, at = _identifier(body, at)
         name = f" of {schema}.{table}"
         count, at = packed_integer(body, at)
+        if count > MOST_COLUMNS:
+            raise BinlogError(f"it has {count} columns, and no server has more than {MOST_COLUMNS}")
         codes = _take(body, at, count)
         at += count
         size, at = packed_integer(body, at)
@@ -188,6 +192,11 @@ def _column_metadata(codes: bytes, block: bytes) -> tuple[tuple[int, ...], tuple
             value = 0
         else:
             raise BinlogError(f"column {len(types) + 1} has the unknown type code {code}")
+        if not is_possible(kind, value):
+            raise BinlogError(
+                f"column {len(types) + 1} has the metadata {value:#x}, which no column of type"
+                f" {kind} has"
+            )
         types.append(kind)
         metadata.append(value)
     if at != len(block):

@@ -53,3 +53,37 @@ BLOB_TYPES = frozenset(
     {ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB}
 )
 """BLOB and TEXT of every size; MySQL and MariaDB write all of them as BLOB."""
+
+_LENGTH_WIDTHS = BLOB_TYPES | {
+    ColumnType.BLOB_COMPRESSED,
+    ColumnType.GEOMETRY,
+    ColumnType.JSON,
+    ColumnType.VECTOR,
+}
+_FRACTIONS = {ColumnType.TIMESTAMP_2, ColumnType.DATETIME_2, ColumnType.TIME_2}
+_MOST_FRACTION = 6
+_MOST_PRECISION, _MOST_SCALE = 65, 38
+_MOST_BITS = 64
+
+
+def is_possible(kind: int, metadata: int) -> bool:
+    """Whether a column of this type can have this metadata, as `parse_table_map` gives it.
+
+    What finds values in row images relies on it: it looks at nothing else (MySQL internals manual,
+    "TABLE_MAP_EVENT").
+    """
+    if kind in _LENGTH_WIDTHS:
+        return 1 <= metadata <= 4
+    if kind in _FRACTIONS:
+        return metadata <= _MOST_FRACTION
+    if kind == ColumnType.DECIMAL:
+        precision, scale = metadata >> 8, metadata & 255
+        return 0 < precision <= _MOST_PRECISION and scale <= min(precision, _MOST_SCALE)
+    if kind == ColumnType.BIT:
+        whole, bits = metadata >> 8, metadata & 255
+        return bits < 8 and 0 < 8 * whole + bits <= _MOST_BITS
+    if kind == ColumnType.ENUM:
+        return metadata in (1, 2)
+    if kind == ColumnType.SET:
+        return 1 <= metadata <= 8
+    return True

@@ -16,6 +16,7 @@ from pymysql.constants import CLIENT
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.answer_size import AnswerSize, shortened
 from replicator.mysql.auth_plugins import refuse_plugin
 from replicator.mysql.liveness import notice_loss
 from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
@@ -23,10 +24,14 @@ from replicator.mysql.tls import context_for, refuse_plain
 
 
 class _Client(aiomysql.Connection):  # type: ignore[misc]
-    """A connection with TLS where the server has it, or none where it must have it."""
+    """A connection with TLS where the server has it, or none where it must have it.
+
+    It takes no answer larger than `replicator.mysql.answer_size` allows.
+    """
 
     def __init__(self, address: DatabaseAddress, context: ssl.SSLContext) -> None:
         super().__init__(ssl=context, **address.options())
+        self._answer = AnswerSize()
         self._address = address
         self._transport: Any = None
 
@@ -47,6 +52,25 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         # A server may ask for it at once, or later on.
         refuse_plugin(self._address, self._server_auth_plugin)
         await super()._request_authentication()
+
+    async def _execute_command(self, command: int, sql: str | bytes) -> None:
+        self._answer.begin()
+        await super()._execute_command(command, sql)
+
+    async def _read_bytes(self, num_bytes: int) -> bytes:
+        try:
+            self._answer.take(num_bytes)
+        except MySQLError:
+            self.close()
+            raise
+        found: bytes = await super()._read_bytes(num_bytes)
+        return found
+
+    async def _read_packet(self, *kind: Any) -> Any:
+        try:
+            return await super()._read_packet(*kind)
+        except MySQLError as error:
+            raise shortened(error) from None
 
     async def _process_auth(self, plugin_name: bytes, auth_packet: Any) -> Any:
         refuse_plugin(self._address, plugin_name.decode("ascii", "replace"))

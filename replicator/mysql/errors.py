@@ -119,6 +119,7 @@ class ErrorCode(IntEnum):
     CR_SERVER_GONE_ERROR = 2006
     CR_SERVER_LOST = 2013
     CR_COMMANDS_OUT_OF_SYNC = 2014
+    CR_NET_PACKET_TOO_LARGE = 2020
     CR_SSL_CONNECTION_ERROR = 2026
     CR_MALFORMED_PACKET = 2027
     CR_SERVER_LOST_EXTENDED = 2055
@@ -165,6 +166,7 @@ UNAVAILABLE = frozenset(
         ErrorCode.CR_SERVER_GONE_ERROR,
         ErrorCode.CR_SERVER_LOST,
         ErrorCode.CR_COMMANDS_OUT_OF_SYNC,
+        ErrorCode.CR_NET_PACKET_TOO_LARGE,
         ErrorCode.CR_SERVER_LOST_EXTENDED,
         ErrorCode.TIDB_FOR_UPDATE_CANT_RETRY,
         ErrorCode.TIDB_WRITE_CONFLICT_IN_TIDB,
@@ -182,7 +184,8 @@ UNAVAILABLE = frozenset(
     }
 )
 """Codes that say nothing about the statement: the server is away, full or shutting down, somebody
-has killed the connection, or the account has used up what it may. Those of TiDB: its store is away
+has killed the connection, the account has used up what it may, or the answer is too large to be
+taken. Those of TiDB: its store is away
 or busy, or the transaction ended for the sake of another one or of a schema change, and is to be
 tried again."""
 

@@ -14,6 +14,7 @@ import pymysql.err
 from pymysql.connections import Connection
 
 from replicator.mysql import liveness
+from replicator.mysql.answer_size import AnswerSize, shortened
 from replicator.mysql.bulk_client import BulkConnection
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.liveness import THREAD_SQL, Thread, thread_of
@@ -28,12 +29,18 @@ SLOWEST_LINK = 16_384
 class WatchedConnection(BulkConnection):
     """A connection whose waits are broken off once it is certain that nothing will come.
 
-    Until `watch` is called it behaves as PyMySQL's own.
+    Until `watch` is called it waits as PyMySQL's own. It takes no answer larger than
+    `replicator.mysql.answer_size` allows; what `receive` gives is not counted.
     """
 
+    _answer: AnswerSize
     _look: Callable[[bool, bool], bool] | None = None
     _patience = 0.0
     _sent = 0
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self._answer = AnswerSize()
+        super().__init__(*given, **options)
 
     def watch(self, thread: Thread | None, connect: Connect, patience: float) -> None:
         """Look from time to time, while the server is silent, at what ``thread`` is doing.
@@ -57,6 +64,25 @@ class WatchedConnection(BulkConnection):
         received = self._awaited(partial(cast(Any, self)._sock.recv_into, room))
         self._sent = 0
         return received
+
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        self._answer.begin()
+        cast(Any, super())._execute_command(command, sql)
+
+    def _read_bytes(self, count: int) -> bytes:
+        try:
+            self._answer.take(count)
+        except pymysql.err.MySQLError:
+            cast(Any, self)._force_close()
+            raise
+        found: bytes = cast(Any, super())._read_bytes(count)
+        return found
+
+    def _read_packet(self, *kind: Any) -> Any:
+        try:
+            return cast(Any, super())._read_packet(*kind)
+        except pymysql.err.MySQLError as error:
+            raise shortened(error) from None
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
         try:

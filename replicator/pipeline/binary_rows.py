@@ -16,7 +16,14 @@ from pymysql.constants import FIELD_TYPE
 
 from replicator.compiled import INPUT, INTEGER, INTEGERS, OUTPUT, Bytes, Integers, compiled
 from replicator.mysql.prepared import WireType
-from replicator.pipeline.text_rows import END, HEADER, LONG_ROW, LONGEST_PAYLOAD, MORE
+from replicator.pipeline.text_rows import (
+    DAMAGED,
+    END,
+    HEADER,
+    LONG_ROW,
+    LONGEST_PAYLOAD,
+    MORE,
+)
 
 FULL = 3
 """Why `convert_binary` stopped, besides what `convert_rows` stops for: the next row needs more room
@@ -110,6 +117,9 @@ def convert_binary(data: Bytes, end: int, out: Bytes, sizes: Integers) -> Intege
         after = at + HEADER + length
         if after > end:
             break
+        if length == 0:
+            reason = DAMAGED
+            break
         if data[at + HEADER] != _ROW:
             reason = END
             break
@@ -117,6 +127,10 @@ def convert_binary(data: Bytes, end: int, out: Bytes, sizes: Integers) -> Intege
             reason = FULL
             break
         place = bits + (columns + 9) // 8
+        if place > after:
+            reason = DAMAGED
+            break
+        before = written
         for column in range(columns):
             if data[bits + (column + 2) // 8] >> ((column + 2) % 8) & 1:
                 out[written] = 1
@@ -126,18 +140,32 @@ def convert_binary(data: Bytes, end: int, out: Bytes, sizes: Integers) -> Intege
             written += 1
             size = sizes[column]
             if size < 0:
+                if place >= after:
+                    reason = DAMAGED
+                    break
                 first = int(data[place])
                 head = 1
                 size = first
                 if sizes[column] == _TEXT and first > _NULL:
                     head = 3 if first == _SHORT2 else 4 if first == _SHORT3 else 9
                     size = 0
+                    if place + head > after:
+                        reason = DAMAGED
+                        break
                     for index in range(1, head):
                         size |= int(data[place + index]) << (8 * (index - 1))
-                size += head
+                # What takes eight bytes may be any number.
+                size = size + head if 0 <= size < LONGEST_PAYLOAD else LONGEST_PAYLOAD
+            if size > after - place:
+                reason = DAMAGED
+                break
             out[written : written + size] = data[place : place + size]
             written += size
             place += size
+        if reason == DAMAGED or place != after:
+            reason = DAMAGED
+            written = before
+            break
         rows += 1
         at = after
     return np.array([at, written, rows, reason])

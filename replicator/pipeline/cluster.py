@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from replicator.loop_folder import UNPACKED
+from replicator.memory import worker_environment
 from replicator.pipeline.probe import look_around
 from replicator.pipeline.python_job import run_in_tasks
 from replicator.pipeline.shipping import pack
@@ -51,6 +52,7 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
         "spark.executor.extraJavaOptions": " ".join(
             filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
         ),
+        **{f"spark.executorEnv.{name}": value for name, value in worker_environment().items()},
         PATIENCE_SETTING: conf.get(PATIENCE_SETTING, "60s"),
     }
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from replicator.memory import MIB, default_java_heap
 from replicator.pipeline.class_archive import sharing
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
@@ -35,7 +36,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 
 def driver_memory(conf: Mapping[str, str]) -> str:
     """The most that the driver's Java may take for objects, as Java reads it."""
-    return conf.get("spark.driver.memory", "1g")
+    return conf.get("spark.driver.memory", f"{default_java_heap() // MIB}m")
 
 
 def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:

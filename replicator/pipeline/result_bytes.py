@@ -8,6 +8,7 @@ import numpy as np
 import pymysql.err
 from pymysql.protocol import MysqlPacket
 
+from replicator.memory import largest_event, too_large
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.watched import WatchedConnection
 from replicator.pipeline.text_rows import HEADER, LONGEST_PAYLOAD, Bytes
@@ -61,6 +62,11 @@ class ResultBytes:
         while True:
             self._extend(pending, HEADER)
             size = int.from_bytes(pending[:3], "little")
+            if len(payload) + size > largest_event():
+                raise pymysql.err.OperationalError(
+                    ErrorCode.CR_NET_PACKET_TOO_LARGE.value,
+                    too_large("a row of a table", len(payload) + size),
+                )
             self._extend(pending, HEADER + size)
             payload += pending[HEADER : HEADER + size]
             del pending[: HEADER + size]
@@ -96,6 +102,15 @@ class ResultBytes:
             room = bytearray(size - len(pending))
             received = self._receive(memoryview(room))
             pending += room[:received]
+
+
+def damaged_row() -> pymysql.err.OperationalError:
+    """The error for a row whose values don't end with its packet."""
+    return pymysql.err.OperationalError(
+        ErrorCode.CR_MALFORMED_PACKET.value,
+        "the server sends a row whose values don't end where the row does: something between this"
+        " host and the server damages it, or no MySQL or MariaDB answers there",
+    )
 
 
 def _lost(text: str) -> pymysql.err.OperationalError:

@@ -18,8 +18,9 @@ from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
 from replicator.mysql.prepared import ask, prepare
 from replicator.mysql.session import BlockingSession
 from replicator.mysql.settings import NO_SELECT_LIMIT, SNAPSHOTS, UTC, set_session
-from replicator.pipeline.result_bytes import ResultBytes
+from replicator.pipeline.result_bytes import ResultBytes, damaged_row
 from replicator.pipeline.text_rows import (
+    DAMAGED,
     LONG_ROW,
     MORE,
     OUTPUT_FACTOR,
@@ -179,11 +180,13 @@ class SourceStream(BlockingSession):
                 yield out.data[:written], rows
             result.drop(used)
             if reason == LONG_ROW:
-                yield memoryview(convert_payload(np.frombuffer(result.long_payload(), np.uint8))), 1
+                yield memoryview(_converted(result.long_payload())), 1
             elif reason == MORE:
                 result.more()
                 if len(out) < len(result.data) * OUTPUT_FACTOR:
                     out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
+            elif reason == DAMAGED:
+                raise damaged_row()
             else:
                 self._leave_result()
                 result.end()
@@ -210,6 +213,13 @@ class SourceStream(BlockingSession):
         if result is not None:
             result.unbuffered_active = False
             result.connection = None
+
+
+def _converted(payload: bytes | bytearray) -> bytes:
+    try:
+        return convert_payload(np.frombuffer(payload, np.uint8))
+    except ValueError as error:
+        raise damaged_row() from error
 
 
 def _text(value: object) -> str:

@@ -19,9 +19,10 @@ from replicator.rows.fields import escape
 
 Bytes = NDArray[np.uint8]
 
-MORE, END, LONG_ROW = 0, 1, 2
+MORE, END, LONG_ROW, DAMAGED = 0, 1, 2, 4
 """Why `convert_rows` stopped: the input is used up; the end of the result, or the server's error,
-comes next; a row that spreads over several packets comes next."""
+comes next; a row that spreads over several packets comes next; the next row's values don't end with
+its packet."""
 
 OUTPUT_FACTOR = 3
 """Bytes of row lines that one byte of the result can become, at most: NULL, one byte, is two
@@ -49,9 +50,12 @@ def _convert(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]:
         after = place + length
         if after > end:
             break
+        if length == 0:
+            return at, written, rows, DAMAGED
         first = data[place]
         if first == _ERROR or (first == _LONG and length < _EOF_LENGTH):
             return at, written, rows, END
+        before = written
         while place < after:
             size = int(data[place])
             place += 1
@@ -64,9 +68,13 @@ def _convert(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]:
             if size > _NULL:
                 bytes_of_size = 2 if size == _SHORT2 else 3 if size == _SHORT3 else 8
                 size = 0
+                if place + bytes_of_size > after:
+                    return at, before, rows, DAMAGED
                 for index in range(bytes_of_size):
                     size |= int(data[place + index]) << (8 * index)
                 place += bytes_of_size
+            if size < 0 or size > after - place:
+                return at, before, rows, DAMAGED
             for index in range(place, place + size):
                 byte = data[index]
                 if byte in (_BACKSLASH, _TAB, _NEWLINE, _ZERO):
@@ -107,7 +115,8 @@ def convert_rows(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]
     """Turn the whole packets in ``data[:end]`` into row lines in ``out``.
 
     ``out`` has room for `OUTPUT_FACTOR` times as many bytes. Returns the bytes used of ``data``
-    and written to ``out``, the number of rows, and why it stopped (`MORE`, `END`, `LONG_ROW`).
+    and written to ``out``, the number of rows, and why it stopped (`MORE`, `END`,
+    `LONG_ROW`, `DAMAGED`).
     """
     used, written, rows, reason = _kernel(data, end, out)
     return int(used), int(written), int(rows), int(reason)
@@ -116,7 +125,8 @@ def convert_rows(data: Bytes, end: int, out: Bytes) -> tuple[int, int, int, int]
 def convert_payload(payload: Bytes) -> bytes:
     """The row line of one row, from the payload of its packets put together.
 
-    For rows of 16 MiB and more, whose packets `convert_rows` leaves to its caller.
+    For rows of 16 MiB and more, whose packets `convert_rows` leaves to its caller. Raises
+    ValueError where the values don't end with it.
     """
     # A row in one packet of a size that its header can't tell: only the walk over the values.
     parts, place = [], 0
@@ -128,9 +138,11 @@ def convert_payload(payload: Bytes) -> bytes:
             parts.append(b"\\N")
             continue
         if size > _NULL:
-            bytes_of_size = {_SHORT2: 2, _SHORT3: 3, _LONG: 8}[size]
+            bytes_of_size = {_SHORT2: 2, _SHORT3: 3}.get(size, 8)
             size = int.from_bytes(raw[place : place + bytes_of_size], "little")
             place += bytes_of_size
+        if place + size > len(raw):
+            raise ValueError(f"a value of {size} bytes where {len(raw) - place} are left")
         parts.append(escape(raw[place : place + size]))
         place += size
     return b"\t".join(parts) + b"\n"

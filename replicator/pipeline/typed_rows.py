@@ -9,8 +9,8 @@ import numpy as np
 from replicator.mysql.prepared import WireType, forget
 from replicator.mysql.watched import WatchedConnection
 from replicator.pipeline.binary_rows import FULL, convert_binary, parameter_types, value_sizes
-from replicator.pipeline.result_bytes import BLOCK_BYTES, ResultBytes
-from replicator.pipeline.text_rows import LONG_ROW, MORE
+from replicator.pipeline.result_bytes import BLOCK_BYTES, ResultBytes, damaged_row
+from replicator.pipeline.text_rows import DAMAGED, LONG_ROW, MORE
 
 
 class LargeRowError(Exception):
@@ -51,6 +51,8 @@ class TypedRows:
                 # is a statement of its own.
                 result.more()
                 continue
+            if reason == DAMAGED:
+                raise damaged_row()
             if count:
                 yield out.data[:filled], count
             filled = count = 0

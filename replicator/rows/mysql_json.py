@@ -56,33 +56,84 @@ def json_text(document: bytes) -> bytes:
     if not document:
         return b"null"
     try:
-        return _value(document[0], document, 1, 0)
+        return _Document(document).value(document[0], 1, 0)
     except (IndexError, struct.error, ValueError) as error:
         raise BinlogError(f"a JSON value cannot be read: {error}") from error
 
 
-def _value(kind: int, data: bytes, at: int, depth: int) -> bytes:
-    if kind <= _LARGE_ARRAY:
-        if depth > _DEEPEST:
-            raise BinlogError(f"a JSON value nested more than {_DEEPEST} levels deep")
-        return _container(kind, data, at, depth)
-    if kind == _LITERAL:
-        return _LITERALS[data[at]] if data[at] in _LITERALS else _unknown("literal", data[at])
-    if kind in _NUMBERS:
-        return b"%d" % _NUMBERS[kind].unpack_from(data, at)[0]
-    if kind == _DOUBLE:
-        return double_text(struct.unpack_from("<d", data, at)[0])
-    if kind == _STRING:
-        length, start = _variable_length(data, at)
-        return _quoted(_slice(data, start, length))
-    if kind == _OPAQUE:
-        length, start = _variable_length(data, at + 1)
-        return _opaque(data[at], _slice(data, start, length))
-    return _unknown("type", kind)
-
-
 def _unknown(what: str, code: int) -> bytes:
     raise BinlogError(f"a JSON value with the unknown {what} {code:#04x}")
+
+
+class _Document:
+    """A document that is being read.
+
+    Its values stand beside one another, so all that is read comes to its own length. Where more is
+    read, offsets lead to the same bytes again: a few of them could make any length of text.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._left = len(data) + 1
+
+    def value(self, kind: int, at: int, depth: int) -> bytes:
+        """The text of the value of this kind there, inside of so many others."""
+        data = self._data
+        if kind <= _LARGE_ARRAY:
+            if depth > _DEEPEST:
+                raise BinlogError(f"a JSON value nested more than {_DEEPEST} levels deep")
+            return self._container(kind, at, depth)
+        if kind == _LITERAL:
+            return _LITERALS[data[at]] if data[at] in _LITERALS else _unknown("literal", data[at])
+        if kind in _NUMBERS:
+            return b"%d" % _NUMBERS[kind].unpack_from(data, at)[0]
+        if kind == _DOUBLE:
+            return double_text(struct.unpack_from("<d", data, at)[0])
+        if kind == _STRING:
+            return _quoted(self._read(*_variable_length(data, at)))
+        if kind == _OPAQUE:
+            return _opaque(data[at], self._read(*_variable_length(data, at + 1)))
+        return _unknown("type", kind)
+
+    def _read(self, length: int, start: int) -> bytes:
+        """Bytes that are the document's text."""
+        self._use(length)
+        return _slice(self._data, start, length)
+
+    def _use(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise BinlogError("a JSON value whose parts lie on one another")
+
+    def _container(self, kind: int, start: int, depth: int) -> bytes:
+        data = self._data
+        large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
+        size = 4 if large else 2
+        inline = _INLINE_LARGE if large else _INLINE_SMALL
+
+        def number(at: int, width: int) -> int:
+            return int.from_bytes(_slice(data, at, width), "little")
+
+        count = number(start, size)
+        is_object = kind in (_SMALL_OBJECT, _LARGE_OBJECT)
+        keys_at = start + 2 * size
+        values_at = keys_at + (count * (size + 2) if is_object else 0)
+        self._use(values_at + count * (1 + size) - start)
+        parts = []
+        for n in range(count):
+            entry = values_at + n * (1 + size)
+            child = data[entry]
+            at = entry + 1 if child in inline else start + number(entry + 1, size)
+            if at <= start:
+                raise BinlogError(f"a JSON value whose element {n + 1} lies before it")
+            text = self.value(child, at, depth + 1)
+            if is_object:
+                key = keys_at + n * (size + 2)
+                name = self._read(number(key + size, 2), start + number(key, size))
+                text = _quoted(name) + b": " + text
+            parts.append(text)
+        body = b", ".join(parts)
+        return b"{" + body + b"}" if is_object else b"[" + body + b"]"
 
 
 def _slice(data: bytes, start: int, length: int) -> bytes:
@@ -92,7 +143,10 @@ def _slice(data: bytes, start: int, length: int) -> bytes:
 
 
 def _variable_length(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; the highest bit says that more follow."""
+    """A length and where what it is of begins.
+
+    Seven bits a byte, the lowest first; the highest bit says that more follow.
+    """
     length = 0
     for n in range(5):
         byte = data[at + n]
@@ -100,35 +154,6 @@ def _variable_length(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return length, at + n + 1
     raise BinlogError("a JSON value with a length of more than five bytes")
-
-
-def _container(kind: int, data: bytes, start: int, depth: int) -> bytes:
-    large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
-    size = 4 if large else 2
-    inline = _INLINE_LARGE if large else _INLINE_SMALL
-
-    def number(at: int, width: int) -> int:
-        return int.from_bytes(_slice(data, at, width), "little")
-
-    count = number(start, size)
-    is_object = kind in (_SMALL_OBJECT, _LARGE_OBJECT)
-    keys_at = start + 2 * size
-    values_at = keys_at + (count * (size + 2) if is_object else 0)
-    parts = []
-    for n in range(count):
-        entry = values_at + n * (1 + size)
-        child = data[entry]
-        at = entry + 1 if child in inline else start + number(entry + 1, size)
-        if at <= start:
-            raise BinlogError(f"a JSON value whose element {n + 1} lies before it")
-        text = _value(child, data, at, depth + 1)
-        if is_object:
-            key = keys_at + n * (size + 2)
-            name = _slice(data, start + number(key, size), number(key + size, 2))
-            text = _quoted(name) + b": " + text
-        parts.append(text)
-    body = b", ".join(parts)
-    return b"{" + body + b"}" if is_object else b"[" + body + b"]"
 
 
 def _quoted(text: bytes) -> bytes:

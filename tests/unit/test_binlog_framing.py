@@ -38,7 +38,8 @@ def test_any_pieces_give_the_same_events(events: list[bytes], data: st.DataObjec
 
 @pytest.mark.parametrize("size", [FULL_PACKET - 1, FULL_PACKET, 2 * FULL_PACKET + 5])
 def test_an_event_that_spans_packets(size: int) -> None:
-    payload = b"\x00" + b"e" * (size - 1)
+    head = b"e" * 9 + (size - 1).to_bytes(4, "little")
+    payload = b"\x00" + head + b"e" * (size - 1 - len(head))
     parts = [payload[at : at + FULL_PACKET] for at in range(0, size, FULL_PACKET)]
     if len(parts[-1]) == FULL_PACKET:
         parts.append(b"")

@@ -57,7 +57,7 @@ def test_keys_that_are_left_out_have_their_defaults(tmp_path: Path) -> None:
     assert (task.online_ddl, task.timezone, task.case_sensitive) == (True, None, False)
     assert (task.spark.master, task.spark.conf) == ("local[*]", {})
     assert task.writer.buckets == 4
-    assert task.writer.batch_bytes == 64 * 1024 * 1024
+    assert (task.writer.batch_bytes, task.limits.largest_event) == (None, None)
     assert task.writer.mailbox_segments == 8
     assert task.syncer_of(instance) == Syncer()
     assert task.syncer_of(instance).checkpoint_flush_interval == 30

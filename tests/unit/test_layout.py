@@ -20,6 +20,7 @@ EVERYONE_MAY_IMPORT = {
     "replicator.compiled",
     "replicator.crashpoints",
     "replicator.loop_folder",
+    "replicator.memory",
     "replicator.cache_folder",
     "replicator.watermark",
 }

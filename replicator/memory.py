@@ -1,0 +1,136 @@
+"""How much memory this process may have, and what follows from it.
+
+Sources: Linux, cgroups(7), "Control Group v2" (``memory.max``) and "Memory Resource Controller"
+(v1: ``memory.limit_in_bytes``); MySQL manual, ``max_allowed_packet`` (1 GiB at most).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+MIB: Final = 1 << 20
+LARGEST_PACKET: Final = 1 << 30
+"""No server takes or sends a larger event, row or value."""
+_SETTING: Final = "REPLICATOR_LARGEST_EVENT"
+"""The environment variable by which workers learn what the task file says."""
+_V1: Final = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDefaults:
+    """Settings in bytes, where the task file doesn't give them.
+
+    ``largest_event``: of an event, a row or the answer to a look-up. ``batch_bytes``: of a batch.
+    ``java_heap``: of the driver's Java.
+    """
+
+    largest_event: int
+    batch_bytes: int
+    java_heap: int
+
+
+def memory_defaults(memory: int) -> MemoryDefaults:
+    """The defaults for a process that may have so many bytes of memory."""
+    return MemoryDefaults(
+        largest_event=_between(16 * MIB, memory // 8, LARGEST_PACKET),
+        batch_bytes=_between(MIB, memory // 128, 64 * MIB),
+        java_heap=_between(192 * MIB, memory // 4, 1024 * MIB),
+    )
+
+
+def _between(least: int, wanted: int, most: int) -> int:
+    """``wanted`` within its limits, in whole MiB."""
+    return max(least, min(wanted, most)) // MIB * MIB
+
+
+def available_memory(root: Path = Path("/"), physical: int | None = None) -> int:
+    """The bytes that this process may have: its cgroup's limit, at most what the machine has.
+
+    ``root`` is where ``proc`` and ``sys`` are; ``physical``: the machine's bytes.
+    """
+    if physical is None:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min((physical, *_cgroup_limits(root)))
+
+
+def _cgroup_limits(root: Path) -> Iterator[int]:
+    """The limits of the process's cgroups and of those that they are in."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and _V1 not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup"
+        # With v1 beside it, v2 is mounted one level below.
+        mounts = (mount / _V1,) if controllers else (mount, mount / "unified")
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        for base in mounts:
+            # In a container the path may be the host's: then only the mount itself is there.
+            folder = base / path.strip("/")
+            for place in (folder, *folder.parents):
+                yield from _limit(place / name)
+                if place == base:
+                    break
+
+
+def _limit(file: Path) -> Iterator[int]:
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return
+    # "max" is no limit.
+    if text.isdecimal():
+        yield int(text)
+
+
+@cache
+def _own_defaults() -> MemoryDefaults:
+    return memory_defaults(available_memory())
+
+
+def set_largest_event(size: int | None) -> None:
+    """Have this process and those that it starts take ``size`` bytes at most; None: the default."""
+    if size is None:
+        os.environ.pop(_SETTING, None)
+    else:
+        os.environ[_SETTING] = str(size)
+    largest_event.cache_clear()
+
+
+@cache
+def largest_event() -> int:
+    """The bytes of the largest event, row or answer to a look-up that this process takes."""
+    given = os.environ.get(_SETTING, "")
+    return int(given) if given.isdecimal() else _own_defaults().largest_event
+
+
+def worker_environment() -> dict[str, str]:
+    """The environment variables that workers on other machines need."""
+    return {_SETTING: os.environ[_SETTING]} if _SETTING in os.environ else {}
+
+
+def batch_bytes(given: int | None) -> int:
+    """The size of a batch: what the task file says, or the default."""
+    return given or _own_defaults().batch_bytes
+
+
+def default_java_heap() -> int:
+    """The bytes of the driver's Java heap where the task file doesn't give it."""
+    return _own_defaults().java_heap
+
+
+def too_large(what: str, size: int) -> str:
+    """The message for something from a server that is larger than is taken."""
+    return (
+        f"{what} has {size} bytes or more, and this task takes {largest_event()} at most"
+        " (limits.largest-event in the task file; by default an eighth of the memory there is, 1GiB"
+        " at most). If the server is sound, set it to more and give the process more memory"
+    )
