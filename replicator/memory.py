@@ -18,6 +18,8 @@ LARGEST_PACKET: Final = 1 << 30
 """No server takes or sends a larger event, row or value."""
 _SETTING: Final = "REPLICATOR_LARGEST_EVENT"
 """The environment variable by which workers learn what the task file says."""
+_LEAST_HEAP: Final = 512 * MIB
+"""Spark doesn't start with less than 450 MiB."""
 _V1: Final = "memory"
 
 
@@ -39,7 +41,7 @@ def memory_defaults(memory: int) -> MemoryDefaults:
     return MemoryDefaults(
         largest_event=_between(16 * MIB, memory // 8, LARGEST_PACKET),
         batch_bytes=_between(MIB, memory // 128, 64 * MIB),
-        java_heap=_between(192 * MIB, memory // 4, 1024 * MIB),
+        java_heap=_between(_LEAST_HEAP, memory // 4, 1024 * MIB),
     )
 
 
@@ -65,7 +67,8 @@ def _cgroup_limits(root: Path) -> Iterator[int]:
     except OSError:
         return
     for line in lines:
-        _, controllers, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         if controllers and _V1 not in controllers.split(","):
             continue
         mount = root / "sys/fs/cgroup"

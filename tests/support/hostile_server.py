@@ -82,13 +82,14 @@ def endless_event() -> Iterator[bytes]:
 
 
 class HostileServer:
-    """Listens on ``port``. ``answered``: how often it gave its own answer."""
+    """Listens on ``port``. ``answered``: how often it gave its own answer, while ``armed``."""
 
     def __init__(self, backend: int, marker: bytes, answer: Answer) -> None:
         self._backend = backend
         self._marker = marker
         self._answer = answer
         self.answered = 0
+        self.armed = True
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._ends: list[socket.socket] = []
@@ -100,12 +101,16 @@ class HostileServer:
         self._shut(self._listener)
         self._threads[0].join()
         self._listener.close()
-        for end in self._ends:
-            self._shut(end)
+        self.break_all()
         for thread in self._threads:
             thread.join()
         for end in self._ends:
             end.close()
+
+    def break_all(self) -> None:
+        """End all connections."""
+        for end in self._ends:
+            self._shut(end)
 
     def _start(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
@@ -126,7 +131,7 @@ class HostileServer:
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(_CHUNK):
-                if self._marker in data:
+                if self.armed and self._marker in data:
                     self.answered += 1
                     for piece in self._answer():
                         client.sendall(piece)
