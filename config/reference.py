@@ -154,7 +154,9 @@ def _type_name(field: FieldInfo) -> str:
 
 
 def _is_size(field: FieldInfo) -> bool:
-    parsers = [m.func for m in field.metadata if isinstance(m, BeforeValidator)]
+    # Of one that may be left out they stand one level below.
+    below = [m for part in get_args(field.annotation) for m in getattr(part, "__metadata__", ())]
+    parsers = [m.func for m in (*field.metadata, *below) if isinstance(m, BeforeValidator)]
     return parse_size in parsers or parse_mebibytes in parsers
 
 

@@ -9,7 +9,9 @@ import random
 import struct
 import sys
 import zlib
+from contextlib import AbstractContextManager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from pymysql.constants import FIELD_TYPE
@@ -129,24 +131,24 @@ def _result_rows(random_: random.Random) -> None:
             convert_rows(data, len(packets), guarded(OUTPUT_FACTOR * len(packets)))
 
 
-def _guard_new_arrays() -> None:
+def _guarded_new_arrays() -> AbstractContextManager[object]:
     plain: Any = np.empty
 
     def empty(shape: Any, dtype: Any = float, **more: Any) -> Any:
         bytes_ = dtype is np.uint8 and isinstance(shape, int | np.integer)
         return guarded(int(shape)) if bytes_ else plain(shape, dtype, **more)
 
-    np.empty = empty
+    return mock.patch.object(np, "empty", empty)
 
 
 def main() -> None:
     seed, rounds = map(int, sys.argv[1:])
     random_ = random.Random(seed)
-    _guard_new_arrays()
     decoded = 0
-    for _ in range(rounds):
-        decoded += _decode(random_)
-        _result_rows(random_)
+    with _guarded_new_arrays():
+        for _ in range(rounds):
+            decoded += _decode(random_)
+            _result_rows(random_)
     sys.stdout.write(f"{decoded} {rounds - decoded}\n")
 
 

@@ -55,7 +55,8 @@ def test_what_is_supported_is_told_by_task_mode() -> None:
     "row",
     [
         "| `buckets` | whole number | `4` |",
-        "| `batch-bytes` | size | `64MiB` |",
+        "| `batch-bytes` | size | none |",
+        "| `largest-event` | size | none |",
         "| `chunk-filesize` | size | `64MiB` |",
         "| `password` | text, secret |",
     ],
