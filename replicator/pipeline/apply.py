@@ -10,13 +10,8 @@ from pyspark import SparkContext
 
 from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach
-from replicator.pipeline.batch import (
-    ApplySettings,
-    Batch,
-    BatchResult,
-    LeftOut,
-    TargetOutcome,
-)
+from replicator.pipeline.answers import from_json
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
 from replicator.pipeline.frames import Frame, frame_of
 from replicator.pipeline.job import Job, Part
 from replicator.pipeline.living_job import living_job
@@ -47,10 +42,10 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
         1 if small else sum(buckets.values()),
         sent=lambda: reach(CrashPoint.PARTS_SENT),
     )
-    told = [one for answer in answers for one in answer]
+    told = [from_json(BatchResult, answer) for answer in answers]
     return BatchResult(
-        tuple(one for one in told if isinstance(one, TargetOutcome)),
-        tuple(one for one in told if isinstance(one, LeftOut)),
+        tuple(outcome for one in told for outcome in one.outcomes),
+        tuple(left_out for one in told for left_out in one.left_out),
     )
 
 

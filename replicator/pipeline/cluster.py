@@ -15,12 +15,23 @@ from pyspark.errors import PySparkException
 
 from replicator.loop_folder import UNPACKED
 from replicator.memory import worker_environment
+from replicator.pipeline.answers import from_json, to_json
 from replicator.pipeline.probe import look_around
 from replicator.pipeline.python_job import run_in_tasks
 from replicator.pipeline.shipping import pack
 
 PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+AUTHENTICATE = "spark.authenticate"
+"""Whether Spark's processes prove to one another that they know a secret. It draws one itself on
+YARN, Kubernetes and this host; a standalone cluster has its own."""
+
 LOOK_SECONDS = 0.05
+
+_ENCRYPTION = {
+    # What goes between driver and executors, and what executors keep on disk.
+    "spark.network.crypto.enabled": "true",
+    "spark.io.encryption.enabled": "true",
+}
 
 _PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 _SHOWN = 1500
@@ -54,21 +65,34 @@ def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, st
         ),
         **{f"spark.executorEnv.{name}": value for name, value in worker_environment().items()},
         PATIENCE_SETTING: conf.get(PATIENCE_SETTING, "60s"),
+        **{name: conf.get(name, value) for name, value in _ENCRYPTION.items()},
     }
 
 
 def turned_away(error: BaseException) -> ClusterError | None:
     """What it means that Spark could not start, where it is the cluster that did not want it."""
-    if not isinstance(error, Py4JJavaError) or "stopped SparkContext" not in str(error):
+    if not isinstance(error, Py4JJavaError):
         return None
-    return _not_wanted()
+    if "secret key must be specified" in str(error):
+        return ClusterError(
+            "this cluster's secret is not known, and Spark does not go without one",
+            "set spark.authenticate: true and one spark.authenticate.secret at the master and all"
+            " workers, and give spark.conf, or spark-defaults.conf of this host, the same"
+            " spark.authenticate.secret (docs/cluster.md)",
+            "only in a network that is closed to all others: spark.conf: spark.authenticate:"
+            ' "false"; anybody who reaches the cluster then reads the accounts and the rows, and'
+            " runs programs as its user",
+            lasting=True,
+        )
+    return _not_wanted() if "stopped SparkContext" in str(error) else None
 
 
 def _not_wanted() -> ClusterError:
     return ClusterError(
         "the cluster has not taken the application, or has ended it at once",
-        "where the cluster has spark.authenticate, spark.conf must have the same"
-        " spark.authenticate.secret and spark.network settings",
+        "spark.conf must have the same spark.authenticate.secret and spark.network settings as"
+        " the master and the workers; where these have no spark.authenticate, set it there, or"
+        ' spark.authenticate: "false" in spark.conf (docs/cluster.md)',
         "see in the logs of master and workers why: Spark of another version than here, executors"
         " that do not start, or that can't reach spark.driver.host",
         lasting=False,
@@ -122,13 +146,14 @@ def _survey(spark: SparkContext) -> list[tuple[str, ...]]:
     """What each executor lacks. Raises ClusterError where no Python function can be run."""
     places = max(spark.defaultParallelism, 1)
     try:
-        return run_in_tasks(spark, places, _look)
+        found = run_in_tasks(spark, places, _look, None)
     except (PySparkException, Py4JJavaError) as error:
         raise _of_python(spark, str(error)) from error
+    return [from_json(tuple[str, ...], lacks) for lacks in found]
 
 
-def _look(_: int) -> Iterator[tuple[str, ...]]:
-    yield look_around()
+def _look(_: None, __: int) -> Iterator[bytes]:
+    yield to_json(look_around())
 
 
 def _await_executors(context: SparkContext) -> None:

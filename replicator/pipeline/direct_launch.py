@@ -67,6 +67,7 @@ MODULE_OPTIONS = (
 """What Spark needs of a Java since 17, those of later Javas too."""
 
 _READ_BY_SPARK_ITSELF = (
+    "spark.authenticate",
     "spark.cleaner.",
     "spark.default.parallelism",
     "spark.driver.bindAddress",

@@ -1,96 +1,92 @@
 """Where the tasks of a living job come in: a listening socket at the driver.
 
-Whoever does not prove to know the job's secret is turned away (`replicator.pipeline.handshake`).
-On a cluster connections are encrypted, whatever Spark's own settings are: rows and the target's
-password go over them.
+On the driver's own host that is a Unix socket which no other user can reach. On a cluster it is a
+TCP port: whoever does not prove to know the job's secret is turned away
+(`replicator.pipeline.handshake`), and connections are encrypted whatever Spark's own settings are,
+since rows and the target's password go over them.
 """
 
 from __future__ import annotations
 
-import contextlib
+import secrets
 import socket
 import ssl
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 from replicator.mysql.tls import load_pair
-from replicator.pipeline.frames import ClosedError
-from replicator.pipeline.handshake import SECONDS, StrangerError, meet_task, new_secret
-from replicator.pipeline.living_task import MeetingPoint, set_options
-
-AT_THE_DOOR = 64
-"""How many may be proving themselves at a time: the others wait."""
-
-PAUSE = 0.1
-"""Seconds until the next attempt where none could be let in."""
+from replicator.pipeline.doorkeeper import BACKLOG, Doorkeeper
+from replicator.pipeline.frames import receive_exactly
+from replicator.pipeline.handshake import meet_task, new_secret
+from replicator.pipeline.living_task import (
+    SLOT,
+    ClusterPoint,
+    MeetingPoint,
+    PrivatePoint,
+    set_options,
+)
+from replicator.pipeline.private_socket import check_peer, listen_privately
 
 _VALID = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """The clocks of executors may go wrong, and the certificate lives as long as its job."""
 
+Entered = Callable[[int, socket.socket], None]
+"""Called with a task's slot and its connection, in a thread, when the task has proved itself."""
+
 
 class Entrance:
-    """Listens until it is closed; each task that has proved itself is handed on.
+    """Listens until it is closed; tasks come in by its ``point``."""
 
-    ``bind`` and ``port`` (0: any free one) are what it listens at, ``host`` the name by which tasks
-    reach it. ``entered`` is called with a task's slot and its connection, in a thread.
-    Raises OSError where it can't listen there.
-    """
-
-    def __init__(
-        self,
-        host: str,
-        bind: str,
-        port: int,
-        *,
-        encrypted: bool,
-        entered: Callable[[int, socket.socket], None],
-    ) -> None:
-        family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
-        self._listening = socket.create_server((bind, port), family=family)
-        self._context: ssl.SSLContext | None = None
-        certificate = ""
-        if encrypted:
-            certificate, self._context = _own_certificate()
-        self.point = MeetingPoint(host, self._listening.getsockname()[1], new_secret(), certificate)
-        self._entered = entered
-        self._door = threading.Semaphore(AT_THE_DOOR)
-        self._closed = threading.Event()
-        threading.Thread(target=self._receive, daemon=True, name="entrance").start()
+    def __init__(self, point: MeetingPoint, door: Doorkeeper) -> None:
+        self.point = point
+        self._door = door
 
     def close(self) -> None:
         """Let nobody in any more."""
-        self._closed.set()
-        with contextlib.suppress(OSError):
-            # Closing alone would not end the waiting for the next one.
-            self._listening.shutdown(socket.SHUT_RDWR)
+        self._door.close()
+        if isinstance(self.point, PrivatePoint):
+            Path(self.point.folder, self.point.name).unlink(missing_ok=True)
 
-    def _receive(self) -> None:
-        with self._listening:
-            while not self._closed.is_set():
-                try:
-                    connection, _ = self._listening.accept()
-                except OSError:
-                    # Whoever wanted to come has left again, or there are too many open files.
-                    self._closed.wait(PAUSE)
-                    continue
-                self._door.acquire()
-                threading.Thread(target=self._meet, args=(connection,), daemon=True).start()
 
-    def _meet(self, connection: socket.socket) -> None:
-        try:
-            connection.settimeout(SECONDS)
-            set_options(connection)
-            if self._context is not None:
-                connection = self._context.wrap_socket(connection, server_side=True)
-            slot = meet_task(connection, self.point.secret)
-        except (OSError, ClosedError, StrangerError):
-            # Of no concern to the job: a task that is turned away tells Spark why.
-            connection.close()
-        else:
-            self._entered(slot, connection)
-        finally:
-            self._door.release()
+def private_entrance(folder: str, entered: Entered) -> Entrance:
+    """An entrance for tasks on this host, in a folder that is this user's alone. Raises OSError."""
+    name = f"pool-{secrets.token_hex(8)}"
+    listening = listen_privately(folder, name, BACKLOG)
+    return Entrance(PrivatePoint(folder, name), Doorkeeper(listening, _met_here, entered))
+
+
+def cluster_entrance(host: str, bind: str, port: int, entered: Entered) -> Entrance:
+    """An entrance for tasks on other hosts.
+
+    ``bind`` and ``port`` (0: any free one) are what it listens at, ``host`` the name by which tasks
+    reach it. Raises OSError where it can't listen there.
+    """
+    family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
+    certificate, context = _own_certificate()
+    secret = new_secret()
+    listening = socket.create_server((bind, port), family=family, backlog=BACKLOG)
+    point = ClusterPoint(host, listening.getsockname()[1], secret, certificate)
+    return Entrance(point, Doorkeeper(listening, partial(_met_afar, context, secret), entered))
+
+
+def _met_here(connection: socket.socket) -> tuple[int, socket.socket]:
+    check_peer(connection)
+    (slot,) = SLOT.unpack(receive_exactly(connection, SLOT.size))
+    return slot, connection
+
+
+def _met_afar(
+    context: ssl.SSLContext, secret: bytes, connection: socket.socket
+) -> tuple[int, socket.socket]:
+    set_options(connection)
+    encrypted = context.wrap_socket(connection, server_side=True)
+    try:
+        return meet_task(encrypted, secret), encrypted
+    except BaseException:
+        encrypted.close()
+        raise
 
 
 def _own_certificate() -> tuple[str, ssl.SSLContext]:

@@ -1,10 +1,13 @@
-"""Objects over a connection: their sizes, a pickle, and beside it the large buffers they hold.
+"""What goes over a connection of the worker pool: objects to a task, bytes back from it.
 
-A frame is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``,
+An object travels as a frame: its sizes, a pickle, and beside it the large buffers it holds. A frame
+is ``number of buffers (4 bytes), bytes of the pickle (8), bytes of each buffer (8 each)``,
 all big-endian, then the pickle and the buffers. Buffers (of numpy arrays, for example) travel
 out of band, as pickle protocol 5 (PEP 574) calls it: sent from where they lie, received to where
-they stay. Only for connections whose other end is known (`replicator.pipeline.handshake`), since a
-pickle can run anything.
+they stay. Only a task reads frames, from the driver that it knows: a pickle can run anything.
+
+An answer is ``kind (1 byte), size (8, big-endian), bytes``. It is not a pickle, so a task that
+somebody has taken over can't run anything in the driver.
 """
 
 from __future__ import annotations
@@ -23,7 +26,12 @@ LIMIT = 1 << 32
 
 MOST_BUFFERS = 1024
 
+ANSWER_LIMIT = 1 << 30
+"""The largest answer, in bytes: far more than the outcomes of thousands of targets take."""
+
 _HEAD = struct.Struct("!IQ")
+_ANSWER_HEAD = struct.Struct("!cQ")
+_DONE, _FAILED = b"+", b"-"
 _PIECE = 1 << 16
 """Below this, in bytes, a frame goes out as one piece."""
 
@@ -33,7 +41,11 @@ class ClosedError(Exception):
 
 
 class FrameError(Exception):
-    """What came is no frame of ours."""
+    """What came is no frame, or no answer, of ours."""
+
+
+class WorkFailedError(Exception):
+    """The answer of a task whose work raised an exception: how it got there."""
 
 
 def frame_of(value: object) -> Frame:
@@ -74,6 +86,25 @@ def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
         raise FrameError(f"a frame of {size + sum(sizes)} bytes is announced")
     data = receive_exactly(connection, size)
     return pickle.loads(data, buffers=[receive_exactly(connection, n) for n in sizes])
+
+
+def send_answer(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
+    """Send an answer, or, where the work ``failed``, its trace in UTF-8. Raises ClosedError."""
+    send(connection, (_ANSWER_HEAD.pack(_FAILED if failed else _DONE, len(answer)), answer))
+
+
+def receive_answer(connection: socket.socket, limit: int = ANSWER_LIMIT) -> bytes:
+    """The answer that comes next, of ``limit`` bytes or less.
+
+    Raises ClosedError, FrameError, WorkFailedError with the trace.
+    """
+    kind, size = _ANSWER_HEAD.unpack(receive_exactly(connection, _ANSWER_HEAD.size))
+    if kind not in (_DONE, _FAILED) or size > limit:
+        raise FrameError(f"an answer of kind {kind!r} and {size} bytes is announced")
+    answer = bytes(receive_exactly(connection, size))
+    if kind == _FAILED:
+        raise WorkFailedError(answer.decode("utf-8", "replace"))
+    return answer
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytearray:

@@ -15,8 +15,9 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+
+from replicator.pipeline.private_socket import check_peer, connect_privately, listen_privately
 
 VARIABLE = "REPLICATOR_EARLY_DAEMON"
 """The folder with the socket, in the environment of Java and so of what it starts."""
@@ -31,15 +32,7 @@ _HERE = b"+"
 
 def listen(folder: str) -> socket.socket:
     """A socket that `hand_over` finds by the folder. Raises OSError."""
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        with _short(folder) as place:
-            listening.bind(place)
-        listening.listen(1)
-    except OSError:
-        listening.close()
-        raise
-    return listening
+    return listen_privately(folder, _NAME)
 
 
 def hand_over(environment: Mapping[str, str]) -> bool:
@@ -50,11 +43,12 @@ def hand_over(environment: Mapping[str, str]) -> bool:
     folder = environment.get(VARIABLE)
     if not folder:
         return False
-    with socket.socket(socket.AF_UNIX) as other:
-        other.settimeout(PATIENCE)
+    try:
+        other = connect_privately(folder, _NAME, PATIENCE)
+    except OSError:
+        return False
+    with other:
         try:
-            with _short(folder) as place:
-                other.connect(place)
             if other.recv(1) != _HERE:
                 return False
         except OSError:
@@ -81,6 +75,7 @@ def take_over(listening: socket.socket, lifeline: int) -> bool:
             return False
         # Left open: its end tells the other.
         given, _ = listening.accept()
+    check_peer(given)
     given.sendall(_HERE)
     _, descriptors, _, _ = socket.recv_fds(given, 1, 3)
     with os.fdopen(os.dup(given.fileno()), "rb") as stream:
@@ -99,13 +94,3 @@ def take_over(listening: socket.socket, lifeline: int) -> bool:
     sys.argv[:] = arguments
     given.detach()
     return True
-
-
-@contextlib.contextmanager
-def _short(folder: str) -> Iterator[str]:
-    """A name of the socket that is short enough for one, whatever the folder is called."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield str(Path("/proc/self/fd", str(descriptor), _NAME))
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,6 @@
 """Driver and task prove to one another that they know the secret of their job, before all else.
 
-The secret is drawn for each job and travels with its tasks, as Spark's own secrets do; it never
+The secret is drawn for each job and sealed for its tasks (`replicator.pipeline.sealed`); it never
 goes over the connection. Each side answers a number that the other has just drawn with its HMAC
 (RFC 2104, SHA-256), over both numbers and the side's name, so that no answer serves twice, nor for
 the other side. Until then only messages of fixed size are read.
@@ -14,10 +14,12 @@ import secrets
 import socket
 import struct
 
+from replicator.pipeline.doorkeeper import StrangerError
 from replicator.pipeline.frames import ClosedError, receive_exactly, send
 
 SECONDS = 10.0
-"""How long the other side may take over each message."""
+"""How long the driver may take over each message. What a task may take in all, the driver's
+doorkeeper knows (`replicator.pipeline.doorkeeper`)."""
 
 SECRET_SIZE = 32
 
@@ -25,10 +27,6 @@ _GREETING = b"replicator living job 1\n"
 _NUMBER_SIZE = 32
 _SLOT = struct.Struct("!I")
 _DIGEST_SIZE = hashlib.sha256().digest_size
-
-
-class StrangerError(Exception):
-    """The other side does not know the secret, or does not speak like ours."""
 
 
 def new_secret() -> bytes:
@@ -42,14 +40,12 @@ def meet_task(connection: socket.socket, secret: bytes) -> int:
     Raises StrangerError, and ClosedError where it falls silent.
     """
     ours = secrets.token_bytes(_NUMBER_SIZE)
-    _hurry(connection)
     send(connection, (_GREETING + ours,))
     answer = bytes(receive_exactly(connection, _SLOT.size + _NUMBER_SIZE + _DIGEST_SIZE))
     head, proof = answer[:-_DIGEST_SIZE], answer[-_DIGEST_SIZE:]
     if not hmac.compare_digest(proof, _proof(secret, b"task", ours, head)):
         raise StrangerError("somebody who does not know the secret of the job has connected")
     send(connection, (_proof(secret, b"driver", ours, head),))
-    connection.settimeout(None)
     (slot,) = _SLOT.unpack_from(head)
     return int(slot)
 
@@ -59,7 +55,10 @@ def meet_driver(connection: socket.socket, secret: bytes, slot: int) -> None:
 
     Raises StrangerError, and ClosedError where it falls silent.
     """
-    _hurry(connection)
+    try:
+        connection.settimeout(SECONDS)
+    except OSError as error:
+        raise ClosedError(str(error)) from error
     greeting = bytes(receive_exactly(connection, len(_GREETING) + _NUMBER_SIZE))
     if not greeting.startswith(_GREETING):
         raise StrangerError("what answers at the driver's address is not the driver")
@@ -70,13 +69,6 @@ def meet_driver(connection: socket.socket, secret: bytes, slot: int) -> None:
     if not hmac.compare_digest(proof, _proof(secret, b"driver", its, head)):
         raise StrangerError("what answers at the driver's address does not know the job's secret")
     connection.settimeout(None)
-
-
-def _hurry(connection: socket.socket) -> None:
-    try:
-        connection.settimeout(SECONDS)
-    except OSError as error:
-        raise ClosedError(str(error)) from error
 
 
 def _proof(secret: bytes, side: bytes, number: bytes, head: bytes) -> bytes:

@@ -18,7 +18,13 @@ from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.columns import TargetTable
 from replicator.downstream.watermarks import BucketKey, Expected
-from replicator.pipeline.batch import ApplySettings, LeftOut, Outcome, TargetOutcome
+from replicator.pipeline.batch import (
+    ApplySettings,
+    BatchResult,
+    LeftOut,
+    Outcome,
+    TargetOutcome,
+)
 from replicator.pipeline.buckets import TargetWork, apply_buckets
 from replicator.pipeline.entries import Entries, entries_of
 from replicator.pipeline.net_columns import PlanNumbers
@@ -84,13 +90,15 @@ class DecodedPart:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def apply_part(part: Part) -> tuple[TargetOutcome | LeftOut, ...]:
+def apply_part(part: Part) -> BatchResult:
     """Decode the events and apply them, each target's in a transaction of its own."""
     take_settings(*part.job.crash)
     reach(CrashPoint.PART_RECEIVED)
-    outcomes = tuple(_outcomes(part, decode_part(part)))
+    decoded = decode_part(part)
+    outcomes = tuple(_outcomes(part, decoded))
+    left_out = tuple(found for found in decoded.left_out if 0 in part.share[found.target])
     reach(CrashPoint.PART_APPLIED)
-    return outcomes
+    return BatchResult(outcomes, left_out)
 
 
 def decode_part(part: Part) -> DecodedPart:
@@ -208,12 +216,11 @@ def _outcome_of(error: Exception) -> Outcome:
     return Outcome.UNFILTERED if isinstance(error, FilterError) else Outcome.UNDECODABLE
 
 
-def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome | LeftOut]:
+def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome]:
     job = part.job
     # All tasks of a target decode all of its events, so each knows of a failure, or it would move
     # watermarks past the event. One of them tells.
     yield from (failure for failure in decoded.failures if 0 in part.share[failure.target])
-    yield from (found for found in decoded.left_out if 0 in part.share[found.target])
     unreadable = {failure.target for failure in decoded.failures}
     numbers = PlanNumbers(job.plans)
     targets = {plan.target.number: plan.target for plan in job.plans.kinds}

@@ -12,17 +12,18 @@ import time
 import traceback
 from collections.abc import Mapping
 from socketserver import BaseServer
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import structlog
 from py4j.java_gateway import JavaGateway
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
-from pyspark.serializers import UTF8Deserializer, read_int
+from pyspark.serializers import CPickleSerializer, UTF8Deserializer, read_int
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
+from replicator.pipeline.cluster import AUTHENTICATE
 from replicator.pipeline.direct_launch import StartedJava
 
 LOOK_SECONDS = 0.01
@@ -32,6 +33,26 @@ _OF_NUMPY = (NumpyArrayConverter, NumpyScalarConverter)
 
 _ALWAYS_SAID = ("WARNING: Using incubator modules:",)
 """What every JVM says that Spark starts, and means nothing to anybody."""
+
+
+class _NoUpdates(CPickleSerializer):
+    """In place of what PySpark reads the values by that tasks add up: pickles, which an executor
+    that somebody has taken over could send. Our jobs have none."""
+
+    def _read_with_length(self, stream: BinaryIO) -> NoReturn:
+        raise PySparkRuntimeError("a task has sent values for an accumulator, and there is none")
+
+
+def warn_of_openness(settings: Mapping[str, str]) -> None:
+    """Warn where these settings let anybody in who reaches a port of Spark."""
+    if settings.get(AUTHENTICATE, "").strip().lower() == "false":
+        structlog.get_logger().warning(
+            "spark.unauthenticated",
+            reason=f"{AUTHENTICATE} is false in spark.conf: whoever reaches a port of this Spark"
+            " can read what it keeps and run programs as its user",
+            remedy=f"remove {AUTHENTICATE} from spark.conf; on a standalone cluster, give master,"
+            " workers and spark.conf the same spark.authenticate.secret (docs/cluster.md)",
+        )
 
 
 def start_jvm(settings: Mapping[str, str]) -> None:
@@ -80,6 +101,7 @@ def _use(gateway: JavaGateway) -> None:
     client = gateway._gateway_client
     client.converters = [c for c in client.converters if not isinstance(c, _OF_NUMPY)]
     SparkContext._ensure_initialized(gateway=gateway)
+    accumulators.pickleSer = _NoUpdates()
 
 
 def _log_output(output: BinaryIO) -> None:

@@ -8,8 +8,8 @@ many. So memory does not grow with the tables.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,12 @@ from pyspark.sql import SparkSession
 
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.errors import error_text
+from replicator.pipeline.answers import from_json, to_json
 from replicator.pipeline.key_plan import KeyRead
 from replicator.pipeline.key_reading import KeyReader, KeyServers
 from replicator.pipeline.key_tally import KeyRows, KeyTally, tally
 from replicator.pipeline.living_job import make_room
+from replicator.pipeline.sealed import sealed, unsealed
 
 ROWS_A_PARTITION = 2_000_000
 """Digests that are sorted at a time, about."""
@@ -38,6 +40,14 @@ _SCHEMA = pa.schema(
     ]
 )
 _FOUND = pa.schema([("found", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tallies:
+    """What one task has found, by key, and what could not be read, by key and member."""
+
+    found: Mapping[int, KeyTally]
+    failures: Mapping[tuple[int, int], str]
 
 
 def compare_keys(
@@ -64,22 +74,24 @@ def compare_keys(
         SparkSession(spark)
         .createDataFrame(plan)
         .repartitionById(len(parts), "place")
-        .mapInArrow(partial(_read, servers), _KEYS)
+        .mapInArrow(_read, _KEYS)
         .repartition(partitions, "key", "high")
         .sortWithinPartitions("key", "high", "low", "member")
         .mapInArrow(_tally, "found binary")
     )
     found: dict[int, KeyTally] = {}
     failures: dict[tuple[int, int], str] = {}
-    for part in map(pickle.loads, frame.toArrow().column("found").to_pylist()):
-        for key, its in part[0].items():
+    with sealed(spark, servers):
+        answers = frame.toArrow().column("found").to_pylist()
+    for part in (from_json(_Tallies, answer) for answer in answers):
+        for key, its in part.found.items():
             found.setdefault(key, KeyTally(key)).add(its)
-        failures.update(part[1])
+        failures.update(part.failures)
     return found, failures
 
 
-def _read(servers: KeyServers, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    reader = KeyReader(servers)
+def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    reader = KeyReader(unsealed())
     try:
         for batch in batches:
             for reads in batch.column(1).to_pylist():
@@ -123,7 +135,8 @@ def _batch(
 def _tally(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     failures: dict[tuple[int, int], str] = {}
     found = tally(_rows(batches, failures))
-    yield pa.record_batch([pa.array([pickle.dumps((found, failures))], pa.binary())], _FOUND)
+    answer = to_json(_Tallies(found, failures))
+    yield pa.record_batch([pa.array([answer], pa.binary())], _FOUND)
 
 
 def _rows(

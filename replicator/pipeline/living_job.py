@@ -20,7 +20,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -28,10 +27,18 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 
 from replicator.pipeline.cluster import is_local
-from replicator.pipeline.entrance import Entrance
-from replicator.pipeline.frames import ClosedError, Frame, FrameError, receive, send
-from replicator.pipeline.living_task import Failed, Work, stay
+from replicator.pipeline.entrance import Entrance, cluster_entrance, private_entrance
+from replicator.pipeline.frames import (
+    ClosedError,
+    Frame,
+    FrameError,
+    WorkFailedError,
+    receive_answer,
+    send,
+)
+from replicator.pipeline.living_task import Work, stay
 from replicator.pipeline.python_job import run_in_tasks
+from replicator.pipeline.spark_folder import newest_folder
 
 PORT_SETTING = "spark.replicator.port"
 """The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
@@ -95,7 +102,7 @@ class LivingJob:
         most: int,
         *,
         sent: Callable[[], None],
-    ) -> list[Any]:
+    ) -> list[bytes]:
         """What the tasks answer to requests, in no order.
 
         ``requests`` is told how many tasks there are, ``most`` or fewer, and gives a request, or
@@ -120,12 +127,18 @@ class LivingJob:
             self._end(cancel=False)
 
     def _opened(self) -> Entrance:
+        if self._local:
+            folder = newest_folder()
+            try:
+                return private_entrance(folder, self._enter)
+            except OSError as error:
+                raise LivingJobError(f"tasks can't be waited for in {folder}: {error}") from error
         conf = self._context._jsc.sc().conf()
-        host = _LOOPBACK if self._local else conf.get("spark.driver.host", _LOOPBACK)
-        bind = _LOOPBACK if self._local else conf.get("spark.driver.bindAddress", host)
+        host = conf.get("spark.driver.host", _LOOPBACK)
+        bind = conf.get("spark.driver.bindAddress", host)
         port = int(conf.get(PORT_SETTING, "0"))
         try:
-            return Entrance(host, bind, port, encrypted=not self._local, entered=self._enter)
+            return cluster_entrance(host, bind, port, self._enter)
         except OSError as error:
             raise LivingJobError(
                 f"executors can't be waited for at {bind}, port {port or 'any'}: {error}"
@@ -136,8 +149,7 @@ class LivingJob:
         """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
         try:
             self._context.setJobGroup(self._name, LIVING)
-            staying = partial(stay, self._entrance.point, work)
-            run_in_tasks(self._context, self._slots, staying)
+            run_in_tasks(self._context, self._slots, partial(stay, work), self._entrance.point)
         except (PySparkException, Py4JError, OSError, EOFError) as error:
             self._error = error
         finally:
@@ -176,21 +188,26 @@ class LivingJob:
                     return [self._tasks[slot] for slot in sorted(self._tasks)]
                 self._changed.wait(left if self._tasks else None)
 
-    def _answers(self, asked: Sequence[socket.socket]) -> list[Any]:
-        answers: list[Any] = []
+    def _answers(self, asked: Sequence[socket.socket]) -> list[bytes]:
+        answers: list[bytes] = []
+        failed: WorkFailedError | None = None
         with selectors.DefaultSelector() as waiting:
             for task in (*asked, self._ended):
                 waiting.register(task, selectors.EVENT_READ)
-            while len(answers) < len(asked):
+            waited_for = len(asked)
+            while waited_for:
                 for key, _ in waiting.select():
                     if key.fileobj is self._ended:
                         raise ClosedError("the Spark job has ended")
                     assert isinstance(key.fileobj, socket.socket)
-                    answers.append(receive(key.fileobj))
+                    try:
+                        answers.append(receive_answer(key.fileobj))
+                    except WorkFailedError as error:
+                        failed = failed or error
                     waiting.unregister(key.fileobj)
-        for answer in answers:
-            if isinstance(answer, Failed):
-                raise PythonException(answer.trace)
+                    waited_for -= 1
+        if failed is not None:
+            raise PythonException(str(failed))
         return answers
 
     @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """A task of Spark that stays: it fetches requests from the driver one after the other.
 
-It connects to the driver, each proves itself to the other, and from then on it answers: whatever
-`Work` makes of a request. It ends when the driver lets it go or is gone. What goes wrong in the
-work is told to the driver and to Spark. Runs in executors, which may be on other machines.
+It connects to the driver, each knows the other, and from then on it answers: whatever `Work` makes
+of a request. It ends when the driver lets it go or is gone. What goes wrong in the work is told to
+the driver and to Spark. Runs in executors, which may be on other machines.
 """
 
 from __future__ import annotations
@@ -10,73 +10,133 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import struct
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.pipeline.frames import ClosedError, frame_of, receive, send
+from replicator.pipeline.frames import ClosedError, receive, send_answer
 from replicator.pipeline.handshake import SECONDS, meet_driver
+from replicator.pipeline.private_socket import connect_privately
 
-Work = Callable[[Any], Any]
+Work = Callable[[Any], bytes]
 """What a task does with a request; the answer goes back to the driver."""
 
 SILENCE = (10, 5, 3)
 """Seconds of silence after which the other machine is asked whether it is still there, seconds
 between two such questions, and how many may stay without an answer."""
 
+ATTEMPTS = 5
+"""How often a task tries to get in that the driver turns away unheard: it does so where many
+strangers connect at the same time."""
+
+PAUSE = 0.2
+"""Seconds between two attempts."""
+
+SLOT = struct.Struct("!I")
+
 
 @dataclass(frozen=True, slots=True)
-class MeetingPoint:
-    """Where the tasks of a living job find their driver, and how they know it.
+class PrivatePoint:
+    """Where the tasks of a living job find their driver on the same host: a Unix socket in a
+    folder that only their user can look into."""
 
-    ``certificate`` is the driver's, in PEM, made for this job; without it (on the driver's own
-    host) the connection is not encrypted.
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPoint:
+    """Where they find it from other hosts, and how they know it.
+
+    ``certificate`` is the driver's, in PEM, made for this job.
     """
 
     host: str
     port: int
     secret: bytes = field(repr=False)
-    certificate: str = ""
+    certificate: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The answer of a task whose work raised an exception: how it got there."""
-
-    trace: str
+MeetingPoint = PrivatePoint | ClusterPoint
 
 
 class DriverUnreachableError(Exception):
     """This host can't connect to the driver."""
 
 
-def stay(point: MeetingPoint, work: Work, slot: int) -> Iterator[Any]:
+def stay(work: Work, point: MeetingPoint, slot: int) -> Iterator[bytes]:
     """What Spark runs, as the task of this slot."""
-    connection = connected(point)
-    with connection:
-        meet_driver(connection, point.secret, slot)
+    with met(point, slot) as connection:
         answer_requests(connection, work)
     yield from ()
 
 
-def connected(point: MeetingPoint) -> socket.socket:
-    """A connection to the driver. Raises DriverUnreachableError."""
+def met(point: MeetingPoint, slot: int) -> socket.socket:
+    """A connection to the driver, which is the right one and knows us to be a task of its job.
+
+    Raises DriverUnreachableError, StrangerError, ClosedError.
+    """
+    if isinstance(point, PrivatePoint):
+        return _met_privately(point, slot)
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(ClosedError):
+            return _met_over_network(point, slot)
+        time.sleep(PAUSE)
+    return _met_over_network(point, slot)
+
+
+def _met_privately(point: PrivatePoint, slot: int) -> socket.socket:
+    try:
+        connection = connect_privately(point.folder, point.name, SECONDS)
+        connection.sendall(SLOT.pack(slot))
+        connection.settimeout(None)
+    except OSError as error:
+        raise DriverUnreachableError(
+            f"a task can't connect to the driver by its socket in {point.folder}: {error}"
+        ) from error
+    return connection
+
+
+def _met_over_network(point: ClusterPoint, slot: int) -> socket.socket:
+    connection = connected(point)
+    try:
+        meet_driver(connection, point.secret, slot)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connected(point: ClusterPoint) -> socket.socket:
+    """An encrypted connection to the driver. Raises DriverUnreachableError, and ClosedError where
+    it was turned away unheard."""
     try:
         connection = socket.create_connection((point.host, point.port), SECONDS)
         set_options(connection)
-        if not point.certificate:
-            return connection
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # There is one certificate that is right, whatever name the driver is reached by.
-        context.check_hostname = False
-        context.load_verify_locations(cadata=point.certificate)
-        return context.wrap_socket(connection)
     except OSError as error:
-        raise DriverUnreachableError(
-            f"the executor on {socket.gethostname()} can't connect to the driver at"
-            f" {point.host}:{point.port}: {error}"
-        ) from error
+        raise _unreachable(point, error) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # There is one certificate that is right, whatever name the driver is reached by.
+    context.check_hostname = False
+    context.load_verify_locations(cadata=point.certificate)
+    try:
+        return context.wrap_socket(connection)
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
+        connection.close()
+        raise ClosedError(f"the driver has closed the connection: {error}") from error
+    except OSError as error:
+        connection.close()
+        raise _unreachable(point, error) from error
+
+
+def _unreachable(point: ClusterPoint, error: OSError) -> DriverUnreachableError:
+    return DriverUnreachableError(
+        f"the executor on {socket.gethostname()} can't connect to the driver at"
+        f" {point.host}:{point.port}: {error}"
+    )
 
 
 def set_options(connection: socket.socket) -> None:
@@ -112,12 +172,13 @@ def answer_requests(connection: socket.socket, work: Work) -> None:
         try:
             answer = work(request)
         except BaseException:
-            _tell(connection, Failed(traceback.format_exc()))
+            trace = traceback.format_exc().encode("utf-8", "backslashreplace")
+            _tell(connection, trace, failed=True)
             raise
         _tell(connection, answer)
 
 
-def _tell(connection: socket.socket, answer: object) -> None:
+def _tell(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
     # A driver that has let go while this task worked knows what to do without the answer.
     with contextlib.suppress(ClosedError):
-        send(connection, frame_of(answer))
+        send_answer(connection, answer, failed=failed)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from replicator.pipeline.batch import LeftOut, TargetOutcome
     from replicator.pipeline.job import Part
 
 
-def work_on(part: Part) -> tuple[TargetOutcome | LeftOut, ...]:
-    """As `replicator.pipeline.job.apply_part`."""
+def work_on(part: Part) -> bytes:
+    """As `replicator.pipeline.job.apply_part`, for a task that answers with bytes."""
+    from replicator.pipeline.answers import to_json
     from replicator.pipeline.job import apply_part
 
-    return apply_part(part)
+    return to_json(apply_part(part))

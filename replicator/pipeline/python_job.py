@@ -11,25 +11,40 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pyspark import SparkContext
+from pyspark.serializers import NoOpSerializer
 
-T = TypeVar("T")
+from replicator.pipeline.sealed import sealed, unsealed
+
+Argument = TypeVar("Argument")
 
 
 def run_in_tasks(
-    spark: SparkContext, tasks: int, function: Callable[[int], Iterable[T]]
-) -> list[T]:
-    """What a function gives, called once in each of so many tasks, with the number of the task.
+    spark: SparkContext,
+    tasks: int,
+    function: Callable[[Argument, int], Iterable[bytes]],
+    argument: Argument,
+) -> list[bytes]:
+    """What a function gives, called once in each of so many tasks, with an argument that only the
+    tasks are told (`replicator.pipeline.sealed`) and the number of the task.
 
-    Blocks. Raises PythonException where the function did, Py4JJavaError
-    where Spark failed the job, and Py4JError, OSError or EOFError without a JVM.
+    The function itself goes into blocks of Spark, so it holds no secret. What it gives is bytes,
+    and is not unpickled here: an executor that somebody has taken over can't run anything in this
+    process. Blocks. Raises PythonException where the function did, Py4JJavaError where Spark failed
+    the job, and Py4JError, OSError or EOFError without a JVM.
     """
     nothing: Any = spark.parallelize([], tasks)
-    found: list[T] = nothing.mapPartitionsWithIndex(partial(_called, function)).collect()
+    job = nothing.mapPartitionsWithIndex(partial(_called, function))
+    # By itself PySpark pickles what tasks give.
+    job._jrdd_deserializer = NoOpSerializer()
+    with sealed(spark, argument):
+        found: list[bytes] = job.collect()
     return found
 
 
-def _called(function: Callable[[int], Iterable[T]], task: int, rows: Iterable[Any]) -> Iterator[T]:
+def _called(
+    function: Callable[[Any, int], Iterable[bytes]], task: int, rows: Iterable[Any]
+) -> Iterator[bytes]:
     # Spark uses a Python process again where the task has read its input up to the end.
     for _ in rows:
         raise AssertionError("there are no rows")
-    yield from function(task)
+    yield from function(unsealed(), task)

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import uuid
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
 from replicator.pipeline.cluster import (
+    AUTHENTICATE,
     cluster_settings,
     cut_off,
     examine_executors,
@@ -35,6 +37,8 @@ from replicator.pipeline.java_home import find_java_home
 from replicator.pipeline.java_options import JAVA_OPTIONS, driver_memory, driver_options
 from replicator.pipeline.living_job import LivingJob, living_job, make_room
 from replicator.pipeline.part_work import work_on
+from replicator.pipeline.private_socket import PATH_BYTES
+from replicator.pipeline.sealed import SETTINGS
 from replicator.pipeline.spark_folder import make_folder
 
 JVM_PATIENCE = 10.0
@@ -70,15 +74,16 @@ def spark_context(
     folder = make_folder() if java is None else java.folder
     settings = _settings(master, conf, folder) | {"spark.app.name": f"replicator {task_name}"}
     # Here, since executors import this module, too, and have not what the log needs.
-    from replicator.pipeline.jvm import adopt_jvm, start_jvm
+    from replicator.pipeline.jvm import adopt_jvm, start_jvm, warn_of_openness
 
+    warn_of_openness(settings)
     try:
         if java is not None:
             adopt_jvm(java)
         else:
             settings = _submitted(settings, conf, driver_options(java_home, conf, folder), folder)
             start_jvm(settings)
-        settings |= _local_slots(settings)
+        settings |= SETTINGS | _local_slots(settings)
         spark = SparkContext.getOrCreate(_spark_conf(settings))
         # With this, what Python functions raise in executors is raised here as what it is. PySpark
         # does so by itself where Spark SQL is used.
@@ -100,6 +105,7 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
         settings.update(cluster_settings(conf, JAVA_OPTIONS))
     else:
         share_modules()
+        settings = _python_sockets(folder) | settings
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
         # Here a shuffle goes through a local file: packing it costs more than it saves.
@@ -109,6 +115,19 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
         if match:
             master = f"local[{match[1] or 1},{settings['spark.task.maxFailures']}]"
     return settings | {"spark.master": master}
+
+
+def _python_sockets(folder: str) -> dict[str, str]:
+    """The settings by which Java and Python talk over Unix sockets in the folder of the session,
+    not over ports; none where the folder's name is too long for the path of a socket. Spark's ports
+    are good, too: both sides know a secret.
+    """
+    if len(os.fsencode(Path(folder, f".{uuid.uuid4()}.sock"))) > PATH_BYTES:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": folder,
+    }
 
 
 def _local_slots(settings: Mapping[str, str]) -> dict[str, str]:
@@ -246,6 +265,9 @@ def _spark_conf(settings: Mapping[str, str]) -> SparkConf:
 
 def _defaults(folder: str) -> dict[str, str]:
     return {
+        # Else whoever reaches a port of Spark reads all of its blocks, and runs what it likes. The
+        # secret of a local Spark is one that Java draws for itself.
+        AUTHENTICATE: "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": folder,

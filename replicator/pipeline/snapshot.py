@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from pyspark import SparkContext
 
 from replicator.crashpoints import take_settings
+from replicator.pipeline.answers import from_json, to_json
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunk
 from replicator.pipeline.copy_plan import CopyChunk
 from replicator.pipeline.living_job import share_room
 from replicator.pipeline.python_job import run_in_tasks
+
+_KNOWN = frozenset({"chunk"})
+"""What the driver need not be told of the outcome of a chunk."""
 
 
 def copy_chunks(
@@ -26,15 +29,20 @@ def copy_chunks(
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
     share_room(spark)
     # One task: what a source bears is decided elsewhere.
-    return tuple(run_in_tasks(spark, 1, partial(_copy_all, tuple(chunks), settings, crash)))
+    answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash))
+    return tuple(
+        from_json(ChunkOutcome, answer, chunk=chunk)
+        for chunk, answer in zip(chunks, answers, strict=False)
+    )
 
 
 def _copy_all(
-    chunks: Sequence[CopyChunk], settings: CopySettings, crash: tuple[str, str], _: int
-) -> Iterator[ChunkOutcome]:
+    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str]], _: int
+) -> Iterator[bytes]:
+    chunks, settings, crash = told
     take_settings(*crash)
     for chunk in chunks:
         outcome = copy_chunk(chunk, settings)
-        yield outcome
+        yield to_json(outcome, without=_KNOWN)
         if outcome.outcome is not CopyOutcome.DONE:
             return

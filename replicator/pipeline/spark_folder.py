@@ -17,6 +17,7 @@ _PREFIX = "replicator-spark-"
 _LOCK = "owner.lock"
 _kept: list[int] = []
 """The locks of this process, which end with it."""
+_made: list[str] = []
 
 
 def make_folder() -> str:
@@ -31,7 +32,13 @@ def make_folder() -> str:
     # Nobody may find the file before it is locked.
     made.rename(Path(folder, _LOCK))
     _kept.append(descriptor)
+    _made.append(folder)
     return folder
+
+
+def newest_folder() -> str:
+    """The folder that this process has made last; its first one, where it has none."""
+    return _made[-1] if _made else make_folder()
 
 
 def remove_abandoned() -> None:

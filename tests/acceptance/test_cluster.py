@@ -217,6 +217,23 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
         stop(task, shards.database, code=1)
 
 
+@pytest.mark.slow
+def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
+    spark_cluster: SparkCluster, shards: Shards, tmp_path: Path
+) -> None:
+    settings = spark_cluster.settings()
+    for name in ("spark.authenticate", "spark.authenticate.secret"):
+        del settings["conf"][name]
+    path = write_task(tmp_path, shards.task(spark=settings))
+    with task_process(path, tmp_path) as task:
+        error = task.until_state(shards.database, "paused").error
+        assert error is not None
+        assert error.event == "spark.executors"
+        assert "secret is not known" in error.message
+        assert any("spark.authenticate.secret" in text for text in error.ways_out)
+        stop(task, shards.database, code=1)
+
+
 def test_a_master_that_is_away_is_told_before_the_start(shards: Shards, tmp_path: Path) -> None:
     nowhere: dict[str, Any] = {"master": "spark://127.0.0.1:1"}
     path = write_task(tmp_path, shards.task(spark=nowhere))

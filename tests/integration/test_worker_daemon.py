@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,13 +17,13 @@ ARCHIVE = "/python/lib/pyspark.zip"
 
 
 def test_workers_have_the_installed_modules_of_spark(spark: SparkContext) -> None:
-    def places(_: int) -> list[str]:
+    def places(_: None, __: int) -> list[bytes]:
         import pyspark.serializers
 
-        return [str(pyspark.serializers.__file__), *sys.path]
+        return [os.fsencode(path) for path in (str(pyspark.serializers.__file__), *sys.path)]
 
     make_room(spark)
-    module, *paths = run_in_tasks(spark, 1, places)
+    module, *paths = map(os.fsdecode, run_in_tasks(spark, 1, places, None))
     home = Path(pyspark.__file__).parent.resolve()
     assert Path(module).resolve() == home / "serializers.py"
     packed = (path for path in map(Path, paths) if path.suffix in (".zip", ".jar"))

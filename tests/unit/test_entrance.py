@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replicator.pipeline import handshake
-from replicator.pipeline.entrance import Entrance
-from replicator.pipeline.frames import ClosedError, frame_of, receive, send
-from replicator.pipeline.handshake import StrangerError, meet_driver, meet_task, new_secret
+from replicator.pipeline import doorkeeper, living_task
+from replicator.pipeline.doorkeeper import AT_THE_DOOR, StrangerError
+from replicator.pipeline.entrance import cluster_entrance, private_entrance
+from replicator.pipeline.frames import (
+    ClosedError,
+    WorkFailedError,
+    frame_of,
+    receive_answer,
+    send,
+)
+from replicator.pipeline.handshake import meet_driver, meet_task, new_secret
 from replicator.pipeline.living_task import (
+    ClusterPoint,
     DriverUnreachableError,
-    Failed,
     MeetingPoint,
+    PrivatePoint,
     answer_requests,
     connected,
+    met,
 )
+from tests.support.strangers import only_root, opened_by_stranger
 
 SECONDS = 20.0
 HOST = "127.0.0.1"
 
 
-class Inside:
-    """What an entrance has let in."""
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is turned away tries again at once."""
+    monkeypatch.setattr(living_task, "PAUSE", 0.0)
 
-    def __init__(self, *, encrypted: bool) -> None:
+
+class Inside:
+    """What an entrance has let in; without a folder it is one for tasks on other hosts."""
+
+    def __init__(self, folder: Path | None) -> None:
         self._tasks: queue.Queue[tuple[int, socket.socket]] = queue.Queue()
         self._met: list[socket.socket] = []
-        self.entrance = Entrance(HOST, HOST, 0, encrypted=encrypted, entered=self._enter)
+        if folder is None:
+            self.entrance = cluster_entrance(HOST, HOST, 0, self._enter)
+        else:
+            self.entrance = private_entrance(str(folder), self._enter)
         self.point = self.entrance.point
 
     def _enter(self, slot: int, task: socket.socket) -> None:
@@ -55,18 +78,25 @@ class Inside:
 
 
 @contextmanager
-def entrance(*, encrypted: bool = False) -> Iterator[Inside]:
-    inside = Inside(encrypted=encrypted)
+def entrance(folder: Path | None = None) -> Iterator[Inside]:
+    inside = Inside(folder)
     try:
         yield inside
     finally:
         inside.close()
 
 
-def double(value: Any) -> Any:
+@contextmanager
+def on_a_cluster() -> Iterator[tuple[Inside, ClusterPoint]]:
+    with entrance() as inside:
+        assert isinstance(inside.point, ClusterPoint)
+        yield inside, inside.point
+
+
+def double(value: Any) -> bytes:
     if value < 0:
         raise ValueError(f"less than nothing: {value}")
-    return 2 * value
+    return b"%d" % (2 * value)
 
 
 @contextmanager
@@ -76,8 +106,7 @@ def task(point: MeetingPoint, slot: int) -> Iterator[list[BaseException]]:
 
     def run() -> None:
         try:
-            with connected(point) as connection:
-                meet_driver(connection, point.secret, slot)
+            with met(point, slot) as connection:
                 answer_requests(connection, double)
         except (ValueError, StrangerError, ClosedError) as error:
             ended.append(error)
@@ -89,25 +118,25 @@ def task(point: MeetingPoint, slot: int) -> Iterator[list[BaseException]]:
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_a_task_answers_until_it_is_let_go(encrypted: bool) -> None:
-    with entrance(encrypted=encrypted) as inside, task(inside.point, 3) as ended:
+@pytest.mark.parametrize("here", [False, True])
+def test_a_task_answers_until_it_is_let_go(here: bool, tmp_path: Path) -> None:
+    with entrance(tmp_path if here else None) as inside, task(inside.point, 3) as ended:
         slot, connection = inside.next()
         assert slot == 3
         for number in (1, 21):
             send(connection, frame_of(number))
-            assert receive(connection) == 2 * number
+            assert receive_answer(connection) == b"%d" % (2 * number)
         connection.close()
     assert ended == []
 
 
-def test_work_that_fails_is_told_with_its_trace_and_ends_the_task() -> None:
-    with entrance() as inside, task(inside.point, 0) as ended:
+def test_work_that_fails_is_told_with_its_trace_and_ends_the_task(tmp_path: Path) -> None:
+    with entrance(tmp_path) as inside, task(inside.point, 0) as ended:
         _, connection = inside.next()
         send(connection, frame_of(-1))
-        answer = receive(connection)
-        assert isinstance(answer, Failed)
-        assert answer.trace.strip().endswith("ValueError: less than nothing: -1")
+        with pytest.raises(WorkFailedError) as failed:
+            receive_answer(connection)
+        assert str(failed.value).strip().endswith("ValueError: less than nothing: -1")
     assert [str(error) for error in ended] == ["less than nothing: -1"]
 
 
@@ -122,13 +151,12 @@ def test_a_task_that_loses_its_network_fails_and_one_that_is_let_go_does_not() -
         answer_requests(there, double)
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_a_task_with_another_secret_is_turned_away(encrypted: bool) -> None:
-    with entrance(encrypted=encrypted) as inside:
-        with task(replace(inside.point, secret=new_secret()), 0) as ended:
+def test_a_task_with_another_secret_is_turned_away() -> None:
+    with on_a_cluster() as (inside, point):
+        with task(replace(point, secret=new_secret()), 0) as ended:
             pass
         assert [type(error) for error in ended] == [ClosedError]
-        with task(inside.point, 1):
+        with task(point, 1):
             assert inside.next()[0] == 1, "and others still come in"
             inside.close()
 
@@ -177,50 +205,190 @@ def test_an_answer_serves_once_and_on_its_side_alone() -> None:
             meet_task(here, secret)
 
 
+def until_ended(stranger: socket.socket) -> None:
+    """Read until the other side has closed the connection."""
+    stranger.settimeout(SECONDS)
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while stranger.recv(1000):
+            pass
+
+
 def test_strangers_that_are_silent_or_talk_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handshake, "SECONDS", 0.2)
-    with entrance() as inside:
-        address = (inside.point.host, inside.point.port)
+    monkeypatch.setattr(doorkeeper, "SECONDS", 0.2)
+    with on_a_cluster() as (inside, point):
+        address = (point.host, point.port)
         with socket.create_connection(address) as silent, socket.create_connection(address) as loud:
             loud.sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(200))
             for stranger in (silent, loud):
-                stranger.settimeout(SECONDS)
-                ended = False
-                while not ended:
-                    try:
-                        ended = not stranger.recv(1000)
-                    except ConnectionResetError:
-                        ended = True
+                until_ended(stranger)
         assert inside.nobody()
-        monkeypatch.setattr(handshake, "SECONDS", SECONDS)
-        with task(inside.point, 2):
+        monkeypatch.setattr(doorkeeper, "SECONDS", SECONDS)
+        with task(point, 2):
             assert inside.next()[0] == 2
             inside.close()
 
 
-def test_another_certificate_is_not_taken() -> None:
-    with entrance(encrypted=True) as inside, entrance(encrypted=True) as other:
-        point = replace(inside.point, port=other.point.port)
-        with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
-            connected(point)
+def hello(point: ClusterPoint) -> bytes:
+    """The first bytes of a client that speaks TLS, and knows the certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
 
 
-def test_what_is_encrypted_is_not_read_by_others() -> None:
-    with entrance(encrypted=True) as inside:
-        in_the_clear = replace(inside.point, certificate="")
-        with pytest.raises((ClosedError, StrangerError)), connected(in_the_clear) as connection:
-            meet_driver(connection, inside.point.secret, 0)
+def test_who_sends_byte_after_byte_has_no_more_time_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doorkeeper, "SECONDS", 1.0)
+    with on_a_cluster() as (inside, point):
+        words = hello(point)[:200]
+        with socket.create_connection((point.host, point.port)) as stranger:
+            ended = threading.Event()
+
+            def read() -> None:
+                until_ended(stranger)
+                ended.set()
+
+            reading = threading.Thread(target=read)
+            reading.start()
+            sent = 0
+            # Each byte in less than the time for all, which together are twenty times as many.
+            while not ended.wait(0.1) and sent < len(words):
+                with contextlib.suppress(OSError):
+                    stranger.sendall(words[sent : sent + 1])
+                sent += 1
+            reading.join()
+        assert sent < len(words)
         assert inside.nobody()
 
 
-def test_nobody_comes_in_any_more() -> None:
-    with entrance() as inside:
+def test_silent_strangers_keep_nobody_out_and_are_few_at_a_time() -> None:
+    with on_a_cluster() as (inside, point), contextlib.ExitStack() as strangers:
+        before = threading.active_count()
+        waiting = [
+            strangers.enter_context(socket.create_connection((point.host, point.port)))
+            for _ in range(3 * AT_THE_DOOR)
+        ]
+        for slot in range(3):
+            with task(point, slot):
+                number, connection = inside.next()
+                assert number == slot
+                assert threading.active_count() <= before + AT_THE_DOOR + 1
+                connection.close()
+        # Those who had been there longest have made room.
+        until_ended(waiting[0])
+        assert waiting[-1].fileno() >= 0
+        assert inside.nobody()
+
+
+def test_strangers_of_one_address_make_room_for_one_another() -> None:
+    with on_a_cluster() as (inside, point), contextlib.ExitStack() as opened:
+        first = opened.enter_context(connected(point))
+        others = [
+            opened.enter_context(
+                socket.create_connection((point.host, point.port), source_address=("127.0.0.2", 0))
+            )
+            for _ in range(AT_THE_DOOR + 1)
+        ]
+        until_ended(others[0])
+        # It was there before them, and comes in all the same.
+        meet_driver(first, point.secret, 4)
+        assert inside.next()[0] == 4
+
+
+def test_tasks_come_in_while_strangers_go_on_connecting() -> None:
+    with on_a_cluster() as (inside, point):
+        over = threading.Event()
+
+        def knock() -> None:
+            with contextlib.ExitStack() as opened:
+                while not over.is_set():
+                    with contextlib.suppress(OSError):
+                        opened.enter_context(
+                            socket.create_connection(
+                                (point.host, point.port), source_address=("127.0.0.2", 0)
+                            )
+                        )
+                    if over.wait(0.001):
+                        return
+
+        knocking = threading.Thread(target=knock)
+        knocking.start()
+        try:
+            for slot in range(5):
+                with task(point, slot) as ended:
+                    inside.next()[1].close()
+                assert ended == []
+        finally:
+            over.set()
+            knocking.join()
+
+
+def test_another_certificate_is_not_taken() -> None:
+    with on_a_cluster() as (_, point), on_a_cluster() as (_, other):
+        wrong = replace(point, port=other.port)
+        with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
+            connected(wrong)
+
+
+def test_what_is_encrypted_is_not_read_by_others() -> None:
+    with on_a_cluster() as (inside, point):
+        with socket.create_connection((point.host, point.port)) as connection:
+            # An answer in the clear to a greeting that does not come.
+            connection.sendall(bytes(200))
+            with pytest.raises((ClosedError, StrangerError)):
+                meet_driver(connection, point.secret, 0)
+        assert inside.nobody()
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_nobody_comes_in_any_more(here: bool, tmp_path: Path) -> None:
+    with entrance(tmp_path if here else None) as inside:
         inside.close()
         point = inside.point
-    with pytest.raises(DriverUnreachableError, match=f"{HOST}:{point.port}"):
-        connected(point)
+    where = point.folder if isinstance(point, PrivatePoint) else f"{HOST}:{point.port}"
+    with pytest.raises(DriverUnreachableError, match=where):
+        met(point, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_of_another_user_is_turned_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with entrance(tmp_path) as inside:
+        monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+        # The task looks first; then it is the driver's turn.
+        with pytest.raises(DriverUnreachableError, match="belongs to user"):
+            met(inside.point, 0)
+        assert isinstance(inside.point, PrivatePoint)
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(Path(inside.point.folder, inside.point.name)))
+            with contextlib.suppress(BrokenPipeError):
+                stranger.sendall(bytes(4))
+            until_ended(stranger)
+        assert inside.nobody()
+
+
+@only_root
+def test_another_user_can_not_reach_the_socket_of_tasks_on_this_host(tmp_path: Path) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    with entrance(folder) as inside, task(inside.point, 1):
+        inside.next()
+        (place,) = folder.iterdir()
+        assert opened_by_stranger([place]) == []
+        inside.close()
+
+
+def test_the_name_of_a_folder_may_be_longer_than_that_of_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    with entrance(folder) as inside, task(inside.point, 7):
+        assert inside.next()[0] == 7
+        inside.close()
 
 
 def test_the_secret_is_not_shown() -> None:
-    point = MeetingPoint(HOST, 1, b"hidden")
-    assert "hidden" not in repr(point)
+    assert "hidden" not in repr(ClusterPoint(HOST, 1, b"hidden", ""))

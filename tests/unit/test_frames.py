@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from replicator.pipeline import frames
-from replicator.pipeline.frames import ClosedError, FrameError, frame_of, receive, send
+from replicator.pipeline.frames import (
+    ClosedError,
+    FrameError,
+    WorkFailedError,
+    frame_of,
+    receive,
+    receive_answer,
+    send,
+    send_answer,
+)
 
 Ends = tuple[socket.socket, socket.socket]
 
@@ -81,3 +90,33 @@ def test_what_is_too_large_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "LIMIT", 1000)
     with pytest.raises(FrameError, match="more than a frame takes"):
         frame_of(np.zeros(1001, np.uint8))
+
+
+@pytest.mark.parametrize("size", [0, 1, 1_000_000])
+def test_an_answer_arrives_as_the_bytes_that_it_is(ends: Ends, size: int) -> None:
+    here, there = ends
+    sending = threading.Thread(target=send_answer, args=(here, b"x" * size))
+    sending.start()
+    assert receive_answer(there) == b"x" * size
+    sending.join()
+    send_answer(here, "äh".encode() + b"\xff", failed=True)
+    with pytest.raises(WorkFailedError, match="äh"):
+        receive_answer(there)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [struct.pack("!cQ", b"+", frames.ANSWER_LIMIT + 1), struct.pack("!cQ", b"\x80", 1)],
+)
+def test_an_answer_that_is_huge_or_of_no_known_kind_is_refused(ends: Ends, head: bytes) -> None:
+    here, there = ends
+    here.sendall(head)
+    with pytest.raises(FrameError, match="announced"):
+        receive_answer(there)
+
+
+def test_a_pickle_is_no_answer(ends: Ends) -> None:
+    here, there = ends
+    send(here, frame_of(["what a driver sends"]))
+    with pytest.raises(FrameError):
+        receive_answer(there)

@@ -17,7 +17,7 @@ from replicator.downstream.columns import Literal, TargetColumn, TargetTable
 from replicator.downstream.fence import Fence
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.batch import ApplySettings, Batch, LeftOut
+from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, LeftOut
 from replicator.pipeline.job import Job, Part, apply_part
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.plan_list import plan_list
@@ -74,7 +74,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
     job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), {}, settings, ("", ""))
     found = apply_part(Part(job, batch.events, {3: buckets}))
-    assert found == ((LeftOut(3, SHARD, ("small",), 3),) if told else ())
+    assert found == BatchResult((), (LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 
 def test_counts_are_of_the_target_and_records_are_of_a_shard_at_a_pace() -> None:

@@ -20,6 +20,7 @@ from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline import living_job as living_module
+from replicator.pipeline.answers import from_json
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import BatchResult, Outcome
 from replicator.pipeline.frames import frame_of
@@ -89,7 +90,7 @@ def test_two_writers_of_the_same_batch_at_a_time(
     answers = living_job(merge.spark, work_on).ask(
         lambda tasks: [whole] * tasks, 2, sent=lambda: None
     )
-    results = [BatchResult(answer) for answer in (*answers, merge.apply(batch).outcomes)]
+    results = [*(from_json(BatchResult, answer) for answer in answers), merge.apply(batch)]
     assert [result.failures for result in results] == [()] * 3
     assert sum(result.total("inserted") for result in results) == 800
     assert merge.rows() == merge.shards()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -33,7 +34,7 @@ from replicator.pipeline.session import COPIES_PER_CORE
 SLOTS = 2
 
 
-def work(request: Any) -> tuple[int, Any]:
+def work(request: Any) -> bytes:
     """In a task: its process and the request, or what the request asks for."""
     match request:
         case "fail":
@@ -46,7 +47,7 @@ def work(request: Any) -> tuple[int, Any]:
                 reporting.send(os.getpid())
                 with contextlib.suppress(EOFError):
                     reporting.recv()
-    return os.getpid(), request
+    return json.dumps([os.getpid(), request]).encode()
 
 
 @pytest.fixture
@@ -60,7 +61,11 @@ def context(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sp
 
 
 def ask(job: LivingJob, request: object, most: int = SLOTS) -> list[tuple[int, Any]]:
-    return job.ask(lambda tasks: [frame_of(request)] * tasks, most, sent=lambda: None)
+    return told(job.ask(lambda tasks: [frame_of(request)] * tasks, most, sent=lambda: None))
+
+
+def told(answers: list[bytes]) -> list[tuple[int, Any]]:
+    return [(process, request) for process, request in map(json.loads, answers)]
 
 
 def jobs_of(context: SparkContext) -> int:
@@ -83,7 +88,7 @@ def test_tasks_stay_and_each_slot_has_one(context: SparkContext) -> None:
 
 def test_a_task_without_a_request_is_not_waited_for(context: SparkContext) -> None:
     job = living_job(context, work)
-    answers = job.ask(lambda _: [None, frame_of("x")], SLOTS, sent=lambda: None)
+    answers = told(job.ask(lambda _: [None, frame_of("x")], SLOTS, sent=lambda: None))
     assert [request for _, request in answers] == ["x"]
 
 

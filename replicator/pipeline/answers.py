@@ -1,0 +1,150 @@
+"""What tasks answer, as JSON: read by the types that are expected, so nothing in it can be run.
+
+A dataclass or a named tuple is the list of its fields, a mapping the list of its pairs, an enum its
+value, and bytes are text in Latin-1. A pickle would be shorter to write, but it can run anything
+where it is read, and executors may be in other hands than the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, SupportsIndex, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from pyspark.errors import PySparkException
+
+Value = TypeVar("Value")
+_Reader = Callable[[Any], Any]
+
+
+class AnswerError(PySparkException):
+    """A task has answered something else than what it was asked for."""
+
+
+def to_json(value: object, *, without: frozenset[str] = frozenset()) -> bytes:
+    """A value of which `from_json` can be told the type; ``without`` some of its fields."""
+    if without:
+        value = _values(value, without)
+    return json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii")
+
+
+def from_json(kind: type[Value], data: bytes, **known: object) -> Value:
+    """The value of this type that `to_json` has made ``data`` of.
+
+    ``known``: the fields that it was made without. Raises AnswerError where it is something else.
+    """
+    as_key = cast("Hashable", kind)
+    try:
+        told = json.loads(data)
+        if known:
+            made = _fields_of(as_key, frozenset(known))(told)
+            return kind(**made, **known)
+        return cast("Value", _reader(as_key)(told))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise AnswerError(f"a task has answered what is no {kind.__name__}: {error}") from error
+
+
+def _plain(value: object) -> object:
+    """What JSON has in place of a value that it does not know."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if is_dataclass(value):
+        return _values(value, frozenset())
+    if isinstance(value, SupportsIndex):
+        # A whole number of numpy's.
+        return value.__index__()
+    raise TypeError(f"{value!r} can't be told to the driver")
+
+
+def _values(value: Any, without: frozenset[str]) -> list[object]:
+    """The values of a dataclass, with mappings as pairs: JSON knows only those with texts."""
+    found = (getattr(value, field.name) for field in fields(value) if field.name not in without)
+    return [_paired(one) for one in found]
+
+
+def _paired(value: object) -> object:
+    if isinstance(value, Mapping):
+        return [(key, _paired(one)) for key, one in value.items()]
+    return value
+
+
+@cache
+def _reader(kind: Any) -> _Reader:
+    """What reads values of a type; it raises ValueError or TypeError for others."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in (int, str):
+        return lambda told: _checked(told, kind)
+    if kind is bytes:
+        return lambda told: _checked(told, str).encode("latin-1")
+    if origin in (Union, UnionType):
+        (one,) = (argument for argument in arguments if argument is not NoneType)
+        read = _reader(one)
+        return lambda told: None if told is None else read(told)
+    if origin in (tuple, list):
+        return _sequence(origin, arguments)
+    if origin is Counter:
+        return _mapping(Counter, (*arguments, int))
+    if origin in (dict, Mapping):
+        return _mapping(dict, arguments)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return lambda told: kind(_checked(told, str))
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        parts = _several(tuple(get_type_hints(kind).values()))
+        return lambda told: kind(*parts(told))
+    if is_dataclass(kind):
+        make = cast("Callable[..., object]", kind)
+        own = _fields_of(cast("Hashable", kind), frozenset())
+        return lambda told: make(**own(told))
+    raise TypeError(f"{kind} is no type that tasks answer with")
+
+
+@cache
+def _fields_of(kind: Any, without: frozenset[str]) -> Callable[[object], dict[str, object]]:
+    """What reads the fields of a dataclass, by their names."""
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind) if field.name not in without]
+    read = _several(tuple(hints[name] for name in names))
+    return lambda told: dict(zip(names, read(told), strict=True))
+
+
+def _sequence(made: Callable[[Iterable[Any]], Any], arguments: tuple[Any, ...]) -> _Reader:
+    if made is tuple and arguments[1:] != (...,):
+        return _several(arguments)
+    read = _reader(arguments[0])
+    return lambda told: made(map(read, _checked(told, list)))
+
+
+def _mapping(made: Callable[[dict[Any, Any]], Any], arguments: tuple[Any, ...]) -> _Reader:
+    pair = _several(arguments)
+    return lambda told: made(dict(map(pair, _checked(told, list))))
+
+
+def _several(kinds: tuple[Any, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads values of these types, one of each."""
+    if set(kinds) == {int}:
+        return lambda told: _integers(told, len(kinds))
+    readers = [_reader(kind) for kind in kinds]
+
+    def read(told: Any) -> tuple[Any, ...]:
+        values = _checked(told, list)
+        return tuple(one(value) for one, value in zip(readers, values, strict=True))
+
+    return read
+
+
+def _integers(told: Any, count: int) -> tuple[int, ...]:
+    """As many whole numbers: watermarks, of which there are many."""
+    if len(_checked(told, list)) != count or any(type(value) is not int for value in told):
+        raise ValueError(f"{told!r} is not {count} whole numbers")
+    return tuple(told)
+
+
+def _checked(told: Any, kind: type[Value]) -> Value:
+    if type(told) is not kind:
+        raise ValueError(f"{told!r} is no {kind.__name__}")
+    return told
