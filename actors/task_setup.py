@@ -11,6 +11,7 @@ from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
 from replicator.binlog.connection import SourceAddress
 from replicator.checks.items import ALL, FOREIGN_KEYS
+from replicator.mysql.address import ServerKey
 from replicator.mysql.connection import DatabaseAddress
 from replicator.mysql.tls import Pem, Tls
 from replicator.routing.allow_list import AllowList, TableFilter
@@ -71,7 +72,15 @@ def address_of(endpoint: Endpoint) -> DatabaseAddress:
         password=endpoint.password.get_secret_value(),
         tls=_tls_of(endpoint.security),
         session=session,
+        server_key=_server_key_of(endpoint.security),
     )
+
+
+def _server_key_of(security: Security | None) -> ServerKey:
+    """With which key a password may be encrypted."""
+    if security is None:
+        return ServerKey()
+    return ServerKey(Pem(security.server_public_key_path), security.get_server_public_key)
 
 
 def _tls_of(security: Security | None) -> Tls | None:
@@ -92,6 +101,7 @@ def source_address(setup: SourceSetup) -> SourceAddress:
         user=address.user,
         password=address.password,
         tls=address.tls,
+        server_key=address.server_key,
     )
 
 

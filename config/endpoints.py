@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from config.base import Section
 from config.pem import Certificate, EncodedCertificate, EncodedKey, PrivateKey
-from config.values import Scalar, Whole, parse_whole
+from config.values import Flag, Scalar, Whole, parse_whole
 
 _NOTHING = SecretStr("")
 
@@ -28,7 +28,12 @@ class PemPart:
 class Security(Section):
     """TLS of a connection. It is encrypted without this section, too, where the server has TLS, but
     then any server is believed. With an authority, the server's certificate must be one that it has
-    signed, and be for `host`; with anything at all here, there is no connection without TLS.
+    signed, and be for `host`; with an authority, a certificate or a key of the client here, there
+    is no connection without TLS.
+
+    Some accounts (`caching_sha2_password`, `sha256_password`) let the server read the password. It
+    is sent to a server with a certificate that `ssl-ca` vouches for, or over loopback; to any other
+    one only as `server-public-key-path` or `get-server-public-key` allow.
 
     What is given in several ways counts in this order: bytes, base64, file. Relative paths start at
     the folder the process runs in. Files are read for each connection, on this host only.
@@ -57,6 +62,14 @@ class Security(Section):
     """The content of `ssl-cert`, in base64."""
     ssl_key_base64: EncodedKey = _NOTHING
     """The content of `ssl-key`, in base64."""
+
+    server_public_key_path: str = ""
+    """File of the server's RSA key in PEM, with which the password is encrypted where `ssl-ca` does
+    not vouch for the server. It counts before `get-server-public-key`. At the server: SHOW STATUS
+    LIKE 'Caching_sha2_password_rsa_public_key'."""
+    get_server_public_key: Flag = False
+    """Trust whoever answers with the password: encrypt it with the RSA key that the server sends,
+    and send it over TLS also where `ssl-ca` does not vouch for the server."""
 
     def parts(self) -> tuple[PemPart, PemPart, PemPart]:
         """The authority, the client's certificate, its key."""

@@ -16,6 +16,7 @@ from actors.faults import FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.retention import BinlogFile, Distance, distance
+from replicator.mysql.answers import understood
 from replicator.mysql.binlog_end import binlog_end
 from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
 
@@ -86,6 +87,8 @@ class PurgeWatch:
         try:
             end = await binlog_end(connection)
             rows = await connection.fetch("SHOW BINARY LOGS")
+            with understood("SHOW BINARY LOGS"):
+                files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
         except DatabaseUnavailableError:
             # The reader reports a source that is unreachable.
             return
@@ -96,7 +99,6 @@ class PurgeWatch:
             return
         if end is not None:
             self._compare(source, need.idle, BinlogPosition(end.file, end.offset))
-        files = [BinlogFile(str(row[0]), int(row[1])) for row in rows]
         self._look_at_prepared(source, need, files)
         found = distance(need.position, files)
         if found is None:

@@ -31,8 +31,9 @@ from replicator.binlog.failures import StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.server import Flavor, ServerInfo, server_info
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.errors import ErrorCode
+from replicator.mysql.address import DatabaseAddress, ServerKey
+from replicator.mysql.answers import READING, understood
+from replicator.mysql.errors import ErrorCode, OddAnswerError
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.session import connect
 from replicator.mysql.session_defaults import session_defaults
@@ -48,6 +49,7 @@ _PACKET_HEADER: Final = 4
 _ERROR_PACKET: Final = b"\xff"
 _LONGEST_ANSWER: Final = 4096
 """Bytes: a server's error message has 512 at most."""
+_OK_PACKET: Final = b"\0"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
 _ZERO_POSITIONS_SINCE = (11, 4)
@@ -63,9 +65,22 @@ class SourceAddress:
     user: str
     password: str = field(default="", repr=False)
     tls: Tls | None = None
+    server_key: ServerKey = field(default_factory=ServerKey)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+    @property
+    def login(self) -> DatabaseAddress:
+        """The same for connections of any purpose."""
+        return DatabaseAddress(
+            self.host,
+            self.port,
+            self.user,
+            self.password,
+            self.tls,
+            server_key=self.server_key,
+        )
 
 
 class BinlogConnection:
@@ -209,9 +224,7 @@ class BinlogConnection:
             )
 
     def _connect(self) -> Any:
-        where = self._address
-        login = DatabaseAddress(where.host, where.port, where.user, where.password, where.tls)
-        connection = connect(login, timeout=self._timeout)
+        connection = connect(self._address.login, timeout=self._timeout)
         with connection.cursor() as cursor:
             cursor.execute(_SETTINGS)
         return connection
@@ -261,21 +274,28 @@ class BinlogConnection:
 
     def _has_executed(self, info: ServerInfo, gtid: str) -> bool:
         if info.flavor is Flavor.MARIADB:
-            state = self._query("SELECT @@global.gtid_binlog_state")[0][0]
-            return MariaDBGtids(gtid).is_within(str(state or ""))
+            rows = self._query("SELECT @@global.gtid_binlog_state")
+            with understood("gtid_binlog_state"):
+                ((state,),) = rows
+                return MariaDBGtids(gtid).is_within(str(state or ""))
         if info.gtid_mode != "ON":
             return True
         # The server knows sets that have tags, too.
-        answer = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
-        return bool(answer[0][0])
+        rows = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
+        with understood("gtid_executed"):
+            ((within,),) = rows
+            return bool(int(within))
 
     def _ask_gtid(self, info: ServerInfo) -> str:
         """MariaDB can tell the GTID set at a file and position, except at a file's beginning."""
         if info.flavor is not Flavor.MARIADB or isinstance(self._start, GtidStart):
             return ""
         binlog = self._start.binlog
-        row = self._query("SELECT BINLOG_GTID_POS(%s, %s)", (binlog.file, binlog.offset))
-        return str(row[0][0] or "") if row else ""
+        rows = self._query("SELECT BINLOG_GTID_POS(%s, %s)", (binlog.file, binlog.offset))
+        with understood("BINLOG_GTID_POS"):
+            gtid = str(rows[0][0] or "") if rows else ""
+            MariaDBGtids(gtid)
+        return gtid
 
     def _negotiate(self, info: ServerInfo) -> None:
         """Session variables that the dump thread reads.
@@ -338,7 +358,10 @@ class BinlogConnection:
             )
         body = self._read(stream, size)
         if body.startswith(_ERROR_PACKET):
-            pymysql.err.raise_mysql_exception(body)
+            with READING:
+                pymysql.err.raise_mysql_exception(body)
+        if not body.startswith(_OK_PACKET):
+            raise OddAnswerError.of(f"the server answers a registration with {body[:20]!r}")
 
     def _read(self, stream: socket.socket, size: int) -> bytes:
         found = b""
@@ -358,6 +381,8 @@ class BinlogConnection:
         """PyMySQL's exception carries (number, text) where the server gave them."""
         if isinstance(error, TlsError):
             return BinlogError(f"The binlog can't be read: {error.args[-1]}. {error.way_out}.")
+        if isinstance(error, OddAnswerError):
+            return StreamLostError(f"{self._address}: {error.args[-1]}")
         code, message = (
             error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
         )
@@ -370,7 +395,8 @@ class BinlogConnection:
         """
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW BINARY LOGS")
-            return [(str(row[0]), int(row[1])) for row in cursor]
+            with understood("SHOW BINARY LOGS"):
+                return [(str(row[0]), int(row[1])) for row in cursor]
 
     def _available(self) -> str:
         """Which binlogs the server has, for a message."""

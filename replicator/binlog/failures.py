@@ -52,6 +52,9 @@ _ADVICE: dict[int, str] = {
         "The password has expired: ALTER USER … IDENTIFIED BY, and the new one into the task file.",
     ),
     **dict.fromkeys(ACCOUNT_LOCKED, "Unlock it: ALTER USER … ACCOUNT UNLOCK."),
+    ErrorCode.CR_AUTH_PLUGIN_ERR: "Name the authority of the server's certificate in"
+    " security.ssl-ca, or the server's key in security.server-public-key-path, or set"
+    " security.get-server-public-key: true.",
     ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
     " this client.",
 }

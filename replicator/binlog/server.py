@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from replicator.binlog.errors import BinlogError
+from replicator.mysql.answers import understood
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.session_defaults import SessionDefaults
 
@@ -63,7 +64,8 @@ def server_info(connection: Any) -> ServerInfo:
     """
     with connection.cursor() as cursor:
         cursor.execute(VARIABLES_SQL)
-        return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
+        with understood("its variables"):
+            return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
 
 
 def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:

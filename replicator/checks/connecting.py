@@ -37,6 +37,15 @@ _OTHER_PLUGIN = (
 )
 
 
+WITHHELD_WAY_OUT = (
+    "Give the server a certificate and name its authority in security.ssl-ca. Or, for an account"
+    " with caching_sha2_password, let the password be encrypted with the server's own key: save it"
+    " here as a file (SHOW STATUS LIKE 'Caching_sha2_password_rsa_public_key' tells it) and name"
+    " that in security.server-public-key-path. Or, where nobody else can answer in the server's"
+    " place, set security.get-server-public-key: true"
+)
+
+
 async def check_login(place: Place, connection: Connection) -> CheckResult:
     """Connect, log in and run the first statement."""
     address = connection.address
@@ -125,6 +134,8 @@ def _of_account(address: DatabaseAddress, code: int, said: str) -> tuple[str, st
             " '…'; TiDB: the same with mysql_native_password; MariaDB: ALTER USER"
             f" {account} IDENTIFIED VIA mysql_native_password USING PASSWORD('…');)",
         )
+    if code == ErrorCode.CR_AUTH_PLUGIN_ERR:
+        return said.removesuffix(f" ({code})"), WITHHELD_WAY_OUT
     if code in HOST_REFUSED:
         return (
             f"{address} does not let this host in: {said}",

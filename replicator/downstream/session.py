@@ -19,6 +19,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from replicator.mysql import prepared
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.answers import READING, understood
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.liveness import Thread
 from replicator.mysql.prepared import LARGEST_PACKET
@@ -95,16 +96,18 @@ class Session(BlockingSession):
     def _prepare(self) -> None:
         found = self.rows(
             b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count,@@log_bin"
-        )[0]
-        self.max_packet = int(found[0])
+        )
+        with understood("max_allowed_packet"):
+            ((packet, binlog_format, warnings, log_bin),) = found
+            self.max_packet, kept, logs = int(packet), int(warnings), int(log_bin)
         # As a statement in its binlog a bulk would be each of its rows.
-        logs_rows = not int(found[3]) or found[1] in (b"ROW", "ROW")
+        logs_rows = not logs or binlog_format in (b"ROW", "ROW")
         self.takes_typed_rows = self._connection.takes_bulk and logs_rows
-        if more := keep_warnings(int(found[2]), WARNINGS_KEPT):
+        if more := keep_warnings(kept, WARNINGS_KEPT):
             self.run(more.encode())
         # Without gap locks buckets do not get in each other's way; a server that logs
         # statements refuses to write rows so.
-        if found[1] not in (b"STATEMENT", "STATEMENT"):
+        if binlog_format not in (b"STATEMENT", "STATEMENT"):
             self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
     def run(self, sql: bytes) -> Answer:
@@ -137,7 +140,9 @@ class Session(BlockingSession):
         connection = cast(Any, self._connection)
         connection._execute_command(COMMAND.COM_QUERY, sql)
         request = connection._read_packet()
-        if not request.is_load_local_packet():
+        with READING:
+            asks = request.is_load_local_packet()
+        if not asks:
             raise pymysql.err.OperationalError(
                 ErrorCode.CR_COMMANDS_OUT_OF_SYNC.value, "no file was asked for"
             )
@@ -147,7 +152,8 @@ class Session(BlockingSession):
             for start in range(0, len(view), size):
                 connection.write_packet(bytes(view[start : start + size]))
         connection.write_packet(b"")
-        answer = OKPacketWrapper(connection._read_packet())
+        with READING:
+            answer = OKPacketWrapper(connection._read_packet())
         return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
 
     @property
@@ -174,7 +180,9 @@ class Session(BlockingSession):
 
     def warnings(self) -> list[tuple[int, str]]:
         """Code and text of the warnings of the last statement."""
-        return [(int(code), _text(text)) for _, code, text in self.rows(b"SHOW WARNINGS")]
+        rows = self.rows(b"SHOW WARNINGS")
+        with understood("SHOW WARNINGS"):
+            return [(int(code), _text(text)) for _, code, text in rows]
 
 
 class _OwnSessions(threading.local):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicator.mysql.answers import understood
 from replicator.mysql.spellings import (
     SHOW_BINLOG_END,
     Asking,
@@ -46,14 +47,15 @@ def _end(rows: Rows) -> BinlogEnd | None:
     """File, position, two lists of databases and, with MySQL, a GTID set in lines."""
     if not rows:
         return None
-    file, offset, only, ignored, *gtid = rows[0]
-    return BinlogEnd(
-        _text(file),
-        int(offset),
-        _names(only),
-        _names(ignored),
-        _text(gtid[0]).replace("\n", "") if gtid else "",
-    )
+    with understood("the end of its binlog"):
+        file, offset, only, ignored, *gtid = rows[0]
+        return BinlogEnd(
+            _text(file),
+            int(offset),
+            _names(only),
+            _names(ignored),
+            _text(gtid[0]).replace("\n", "") if gtid else "",
+        )
 
 
 def _names(value: object) -> frozenset[str]:

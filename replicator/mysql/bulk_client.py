@@ -11,8 +11,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from pymysql.connections import Connection
 from pymysql.constants import CLIENT
+
+from replicator.mysql.blocking_login import LoginConnection
 
 BULK_OPERATIONS = 1 << 2
 """MARIADB_CLIENT_STMT_BULK_OPERATIONS, among the capabilities that only MariaDB has."""
@@ -41,7 +42,7 @@ def naming_bulk(response: bytes) -> bytes:
     return head + response[_RESPONSE.size :]
 
 
-class BulkConnection(Connection):
+class BulkConnection(LoginConnection):
     """A connection with `takes_bulk`: whether the server takes many rows with one statement."""
 
     takes_bulk = False

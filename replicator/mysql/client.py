@@ -17,9 +17,24 @@ from pymysql.err import MySQLError
 
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.answer_size import AnswerSize, shortened
-from replicator.mysql.auth_plugins import refuse_plugin
+from replicator.mysql.answers import READING, asks_for_file, look_at_rows
+from replicator.mysql.auth_plugins import (
+    CACHING_SHA2,
+    OWN_PLUGINS,
+    SHA256,
+    channel_of,
+    first_plugin,
+    prove,
+    proved,
+)
 from replicator.mysql.liveness import notice_loss
-from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
+from replicator.mysql.login import (
+    look_at_refusal,
+    may_refuse_certificate,
+    provable_beside,
+    prove_beside,
+    telling,
+)
 from replicator.mysql.tls import context_for, refuse_plain
 
 
@@ -49,9 +64,10 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
                 raise refuse_plain()
             self._ssl_context = None
             self.client_flag &= ~CLIENT.SSL
-        # A server may ask for it at once, or later on.
-        refuse_plugin(self._address, self._server_auth_plugin)
-        await super()._request_authentication()
+        offered: str = self.__dict__["_server_auth_plugin"]
+        self._server_auth_plugin = first_plugin(offered)
+        with READING:
+            await super()._request_authentication()
 
     async def _execute_command(self, command: int, sql: str | bytes) -> None:
         self._answer.begin()
@@ -66,15 +82,60 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
         found: bytes = await super()._read_bytes(num_bytes)
         return found
 
-    async def _read_packet(self, *kind: Any) -> Any:
-        try:
-            return await super()._read_packet(*kind)
-        except MySQLError as error:
-            raise shortened(error) from None
-
     async def _process_auth(self, plugin_name: bytes, auth_packet: Any) -> Any:
-        refuse_plugin(self._address, plugin_name.decode("ascii", "replace"))
+        name = plugin_name.decode("ascii", "replace")
+        if name in OWN_PLUGINS:
+            return await self._prove(name, auth_packet)
         return await super()._process_auth(plugin_name, auth_packet)
+
+    async def caching_sha2_password_auth(self, pkt: Any) -> Any:
+        """Prove the password, where the server asks for it at once."""
+        return await self._prove(CACHING_SHA2, pkt)
+
+    async def sha256_password_auth(self, pkt: Any) -> Any:
+        """The same for the other plugin."""
+        return await self._prove(SHA256, pkt)
+
+    async def _prove(self, plugin: str, packet: Any) -> Any:
+        channel = channel_of(self._address, self.socket, encrypted=self._secure)
+        exchange = prove(plugin, self._address, channel, packet, self.salt)
+        try:
+            sent = next(exchange)
+            while True:
+                if sent is not None:
+                    self.write_packet(sent)
+                sent = exchange.send(await self._read_packet())
+        except StopIteration as end:
+            return proved(end.value)
+
+    async def _get_server_information(self) -> None:
+        with READING:
+            await super()._get_server_information()
+
+    async def _read_packet(self, *kind: Any) -> Any:
+        with READING:
+            try:
+                return await super()._read_packet(*kind)
+            except MySQLError as error:
+                raise shortened(error) from None
+
+    async def _read_query_result(self, unbuffered: bool = False) -> None:
+        with READING:
+            try:
+                await super()._read_query_result(unbuffered=unbuffered)
+            except RuntimeError as error:
+                # It has not been told that it may read files.
+                raise asks_for_file() from error
+            look_at_rows(self._result)
+
+    async def _read_ok_packet(self) -> bool:
+        with READING:
+            return bool(await super()._read_ok_packet())
+
+    async def show_warnings(self) -> Any:
+        """The rows of SHOW WARNINGS. Raises the driver's error."""
+        with READING:
+            return await super().show_warnings()
 
     @property
     def socket(self) -> socket.socket:
@@ -95,18 +156,25 @@ class _Client(aiomysql.Connection):  # type: ignore[misc]
 
 
 async def log_in(address: DatabaseAddress) -> aiomysql.Connection:
-    """A new connection. Raises the driver's error, TlsError among them."""
+    """A new connection. Raises the driver's error, TlsError and OddAnswerError among them."""
     try:
-        with telling(address):
-            client = _Client(address, context_for(address.tls))
-            try:
-                await client._connect()
-                notice_loss(client.socket)
-            except BaseException:
-                client.close()
-                raise
-            return client
+        return await _connected(address)
     except MySQLError as error:
         if may_refuse_certificate(address, error):
             await anyio.to_thread.run_sync(look_at_refusal, address)
-        raise
+        if not provable_beside(address, error):
+            raise
+    await anyio.to_thread.run_sync(prove_beside, address)
+    return await _connected(address)
+
+
+async def _connected(address: DatabaseAddress) -> _Client:
+    with telling(address):
+        client = _Client(address, context_for(address.tls))
+        try:
+            await client._connect()
+            notice_loss(client.socket)
+        except BaseException:
+            client.close()
+            raise
+        return client

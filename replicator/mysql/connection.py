@@ -21,6 +21,7 @@ import structlog
 
 from replicator.mysql import liveness
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.answers import understood
 from replicator.mysql.client import log_in
 from replicator.mysql.errors import (
     DatabaseUnavailableError,
@@ -55,7 +56,9 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
     async def _show_warnings(self, conn: aiomysql.Connection) -> None:
         if self._result and self._result.has_next:
             return
-        for level, code, message in await conn.show_warnings():
+        for warning in await conn.show_warnings():
+            with understood("SHOW WARNINGS"):
+                level, code, message = warning
             log.debug("server.warning", level=level, code=code, message=message)
 
 
@@ -218,10 +221,12 @@ class Connection:
     async def _run(
         self, sql: str, args: Sequence[object], patience: float
     ) -> tuple[list[tuple[Any, ...]], int]:
+        asked = False
         try:
             with anyio.fail_after(patience):
                 if self._connection is None:
                     self._connection = await self._open()
+                asked = True
                 async with self._connection.cursor(_Cursor) as cursor:
                     affected = await cursor.execute(
                         _fillable(sql) if args else sql, tuple(args) or None
@@ -230,6 +235,14 @@ class Connection:
                     self._used_at = time.monotonic()
                     return rows, affected
         except BaseException as error:
+            if asked and isinstance(error.__cause__, UnicodeDecodeError):
+                self.close()
+                raise pymysql.err.DataError(
+                    ErrorCode.ER_INVALID_CHARACTER_STRING.value,
+                    f"the answer to {sql.strip()!r:.300} holds bytes that are not UTF-8; if it is"
+                    " the DEFAULT of a binary column, write it as an expression, such as"
+                    " DEFAULT (UNHEX('FF00'))",
+                ) from error
             lost = is_unavailable(error) or (
                 error_code(error) == ErrorCode.ER_QUERY_INTERRUPTED and not await self._answers()
             )
@@ -237,13 +250,6 @@ class Connection:
                 self.close()
             if lost:
                 raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
-            if isinstance(error, UnicodeDecodeError):
-                raise pymysql.err.DataError(
-                    ErrorCode.ER_INVALID_CHARACTER_STRING.value,
-                    f"the answer to {sql.strip()!r:.300} holds bytes that are not UTF-8; if it is"
-                    " the DEFAULT of a binary column, write it as an expression, such as"
-                    " DEFAULT (UNHEX('FF00'))",
-                ) from error
             raise
 
     async def _answers(self) -> bool:

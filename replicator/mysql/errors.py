@@ -124,6 +124,7 @@ class ErrorCode(IntEnum):
     CR_MALFORMED_PACKET = 2027
     CR_SERVER_LOST_EXTENDED = 2055
     CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
+    CR_AUTH_PLUGIN_ERR = 2061
 
     TIDB_FOR_UPDATE_CANT_RETRY = 8002
     TIDB_TXN_TOO_LARGE = 8004
@@ -242,7 +243,11 @@ LOGIN_REFUSED = (
     | PASSWORD_EXPIRED
     | ACCOUNT_LOCKED
     | HOST_REFUSED
-    | {ErrorCode.CR_SSL_CONNECTION_ERROR, ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD}
+    | {
+        ErrorCode.CR_SSL_CONNECTION_ERROR,
+        ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD,
+        ErrorCode.CR_AUTH_PLUGIN_ERR,
+    }
 )
 """There is no way to log in, whatever is then asked for."""
 
@@ -280,6 +285,18 @@ class DatabaseUnavailableError(Exception):
     """The server cannot be reached just now; trying again later is safe."""
 
 
+class OddAnswerError(pymysql.err.OperationalError):
+    """What came as the answer of a server can't be understood.
+
+    The connection is of no use any more. Trying again later is safe: a proxy may have damaged it.
+    """
+
+    @classmethod
+    def of(cls, finding: str) -> OddAnswerError:
+        """The error with the code that the servers' own clients give it."""
+        return cls(ErrorCode.CR_MALFORMED_PACKET.value, finding)
+
+
 def error_code(error: BaseException) -> int:
     """The server's error number; 0 where there is none."""
     args = error.args if isinstance(error, pymysql.err.MySQLError) else ()
@@ -296,7 +313,9 @@ def is_unavailable(error: BaseException) -> bool:
 
     The connection is then gone or unusable, so that the end of a transaction is unknown.
     """
-    if isinstance(error, DatabaseUnavailableError | TimeoutError | ConnectionError):
+    if isinstance(
+        error, DatabaseUnavailableError | OddAnswerError | TimeoutError | ConnectionError
+    ):
         return True
     if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
         return not error.args or error.args[0] in UNAVAILABLE or error.args[0] == 0

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from replicator.mysql.answers import understood
+
 IDENTITY_SQL: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('server_id', 'server_uuid', 'lower_case_table_names')"
@@ -27,13 +29,17 @@ class ServerIdentity:
 
     @staticmethod
     def told(rows: Iterable[tuple[Any, ...]]) -> ServerIdentity:
-        """That of a server that gave these answers, texts, to `IDENTITY_SQL`."""
-        found = {str(name).lower(): str(value) for name, value in rows}
-        return ServerIdentity(
-            int(found["server_id"]),
-            found.get("server_uuid", ""),
-            int(found["lower_case_table_names"]) != 0,
-        )
+        """That of a server that gave these answers, texts, to `IDENTITY_SQL`.
+
+        Raises OddAnswerError.
+        """
+        with understood("its identity"):
+            found = {str(name).lower(): str(value) for name, value in rows}
+            return ServerIdentity(
+                int(found["server_id"]),
+                found.get("server_uuid", ""),
+                int(found["lower_case_table_names"]) != 0,
+            )
 
     def is_same(self, other: ServerIdentity) -> bool:
         """Whether both may be of one server: an empty UUID is one that is not known."""

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from replicator.mysql.answers import understood
+
 VANISHED_SECONDS = 30
 """How long nobody may acknowledge what was sent, or answer probes, until a connection is lost."""
 
@@ -81,10 +83,11 @@ class Thread:
         """
         if not self._is_known_to(asked):
             return False
-        for client, command, seconds, state in states:
-            if _text(client) == self.client:
-                idle = _text(command) == _IDLE and int(seconds or 0) >= QUIET_SECONDS
-                return (idle and not on_its_way) or _text(state) in _SENDING
+        with understood("what a thread is doing"):
+            for client, command, seconds, state in states:
+                if _text(client) == self.client:
+                    idle = _text(command) == _IDLE and int(seconds or 0) >= QUIET_SECONDS
+                    return (idle and not on_its_way) or _text(state) in _SENDING
         return True
 
     def _is_known_to(self, asked: Thread | None) -> bool:
@@ -98,8 +101,9 @@ def thread_of(rows: Sequence[Sequence[Any]]) -> Thread | None:
     """
     if not rows:
         return None
-    *server, number, client = rows[0]
-    return Thread(tuple(_text(part) for part in server), int(number), _text(client))
+    with understood("who serves the connection"):
+        *server, number, client = rows[0]
+        return Thread(tuple(_text(part) for part in server), int(number), _text(client))
 
 
 def notice_loss(connection: socket.socket, *, sends_much: bool = False) -> None:

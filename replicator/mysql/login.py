@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pymysql
 import pymysql.err
 
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.auth_plugins import refused_plugins
+from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.auth_plugins import PasswordWithheldError, plugins_of
+from replicator.mysql.blocking_login import LoginConnection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.tls import TlsError, context_for, tls_error
 
@@ -29,11 +29,6 @@ def telling(address: DatabaseAddress) -> Iterator[None]:
         if found is None or found is error:
             raise
         raise found from error
-    except RuntimeError as error:
-        # PyMySQL lacks a package for this way of proving the password.
-        raise pymysql.err.OperationalError(
-            ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD.value, str(error)
-        ) from error
 
 
 def may_refuse_certificate(address: DatabaseAddress, error: BaseException) -> bool:
@@ -52,13 +47,44 @@ def look_at_refusal(address: DatabaseAddress) -> None:
     context = context_for(address.tls, listening=_LISTENING)
     try:
         with telling(address):
-            pymysql.connect(
+            LoginConnection(
                 **address.options(),
                 ssl=context,
                 read_timeout=10,
-                auth_plugin_map=refused_plugins(address),
+                auth_plugin_map=plugins_of(address),
             ).close()
     except TlsError:
         raise
     except (pymysql.err.MySQLError, OSError):
         return  # It broke for another reason: the caller's error tells.
+
+
+def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
+    """Whether a password that was withheld over TLS can be proved with the server's key without it.
+
+    So it is where the task file has that key, and asks nothing of TLS.
+    """
+    withheld = isinstance(error, PasswordWithheldError)
+    return withheld and address.tls is None and bool(address.server_key.pinned)
+
+
+def prove_beside(address: DatabaseAddress) -> None:
+    """Prove a password without TLS, so that the server knows it. Blocks; for a thread.
+
+    Over TLS a server takes the password in the clear only, also from one who has its RSA key. But
+    once it knows the password of an account with caching_sha2_password, a scramble is enough for it
+    (MySQL manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for a key that can't
+    be used.
+    """
+    try:
+        with telling(address):
+            LoginConnection(
+                **address.options(),
+                ssl_disabled=True,
+                read_timeout=CONNECT_TIMEOUT,
+                auth_plugin_map=plugins_of(address),
+            ).close()
+    except TlsError:
+        raise
+    except (pymysql.err.MySQLError, OSError):
+        return  # The next login tells: it may know the password, and refuse who has no TLS.

@@ -16,6 +16,7 @@ from pymysql.connections import Connection
 from pymysql.constants import COMMAND, FLAG
 from pymysql.protocol import FieldDescriptorPacket
 
+from replicator.mysql.answers import READING
 from replicator.mysql.session import Answer
 
 _PREPARED = struct.Struct("<xIHH")
@@ -43,7 +44,8 @@ def prepare(connection: Connection[Any], sql: bytes) -> int:
     own = cast(Any, connection)
     own._execute_command(COMMAND.COM_STMT_PREPARE, sql)
     answer = own._read_packet()
-    number, columns, parameters = _PREPARED.unpack_from(answer.get_all_data())
+    with READING:
+        number, columns, parameters = _PREPARED.unpack_from(answer.get_all_data())
     # Each list ends with a packet of its own.
     for listed in (parameters, columns):
         for _ in range(listed + 1 if listed else 0):
@@ -63,7 +65,8 @@ def ask(connection: Connection[Any], number: int) -> tuple[WireType, ...]:
     """
     own = cast(Any, connection)
     own._execute_command(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", number, 0, 1))
-    columns = own._read_packet().read_length_encoded_integer()
+    with READING:
+        columns = int(own._read_packet().read_length_encoded_integer())
     fields = [own._read_packet(FieldDescriptorPacket) for _ in range(columns)]
     own._read_packet()
     return tuple(WireType(f.type_code, bool(f.flags & FLAG.UNSIGNED)) for f in fields)

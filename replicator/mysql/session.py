@@ -14,10 +14,16 @@ from pymysql.constants import CLIENT
 from pymysql.err import MySQLError
 
 from replicator.mysql.address import CONNECT_TIMEOUT, DatabaseAddress
-from replicator.mysql.auth_plugins import refused_plugins
+from replicator.mysql.auth_plugins import plugins_of
 from replicator.mysql.errors import is_unavailable
 from replicator.mysql.liveness import THREAD_SQL, Thread, notice_loss, thread_of
-from replicator.mysql.login import look_at_refusal, may_refuse_certificate, telling
+from replicator.mysql.login import (
+    look_at_refusal,
+    may_refuse_certificate,
+    provable_beside,
+    prove_beside,
+    telling,
+)
 from replicator.mysql.tls import context_for
 from replicator.mysql.watched import WatchedConnection
 
@@ -42,26 +48,35 @@ def connect(
     the driver's error when the server can't be reached or refuses, TlsError among them.
     """
     try:
-        with telling(address):
-            connection = WatchedConnection(
-                **address.options(),
-                # Without a context PyMySQL makes one that believes any server, if that has TLS.
-                ssl=context_for(address.tls) if address.tls else None,
-                read_timeout=min(timeout, CONNECT_TIMEOUT),
-                write_timeout=min(timeout, CONNECT_TIMEOUT),
-                # The server may then ask for a file, and no answer of ours holds one: the driver
-                # would send any that it names, in place of whatever it was asked.
-                client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
-                auth_plugin_map=refused_plugins(address),
-            )
-        own = cast(Any, connection)
-        notice_loss(own._sock, sends_much=local_infile)
-        own._read_timeout = own._write_timeout = timeout
-        return connection
+        return _connected(address, timeout, local_infile=local_infile)
     except MySQLError as error:
         if may_refuse_certificate(address, error):
             look_at_refusal(address)
-        raise
+        if not provable_beside(address, error):
+            raise
+    prove_beside(address)
+    return _connected(address, timeout, local_infile=local_infile)
+
+
+def _connected(
+    address: DatabaseAddress, timeout: float, *, local_infile: bool
+) -> WatchedConnection:
+    with telling(address):
+        connection = WatchedConnection(
+            **address.options(),
+            # Without a context PyMySQL makes one that believes any server, if that has TLS.
+            ssl=context_for(address.tls) if address.tls else None,
+            read_timeout=min(timeout, CONNECT_TIMEOUT),
+            write_timeout=min(timeout, CONNECT_TIMEOUT),
+            # The server may then ask for a file, and no answer of ours holds one: the driver
+            # would send any that it names, in place of whatever it was asked.
+            client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
+            auth_plugin_map=plugins_of(address),
+        )
+    own = cast(Any, connection)
+    notice_loss(own._sock, sends_much=local_infile)
+    own._read_timeout = own._write_timeout = timeout
+    return connection
 
 
 class BlockingSession:

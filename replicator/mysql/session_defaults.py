@@ -12,6 +12,7 @@ from typing import Any
 
 import pymysql.err
 
+from replicator.mysql.answers import understood
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName
 from replicator.mysql.sql_modes import ServerKind, kind_of
@@ -74,7 +75,7 @@ class SessionDefaults:
 
 def session_defaults(connection: Any) -> SessionDefaults:
     """Ask an open PyMySQL connection. Raises pymysql.MySQLError as the connection does."""
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, understood("the defaults of its sessions"):
         cursor.execute(
             "SELECT VERSION(), @@global.time_zone, @@global.explicit_defaults_for_timestamp"
         )

@@ -84,18 +84,6 @@ class WatchedConnection(BulkConnection):
         except pymysql.err.MySQLError as error:
             raise shortened(error) from None
 
-    def _read_query_result(self, unbuffered: bool = False) -> int:
-        try:
-            return int(cast(Any, super())._read_query_result(unbuffered))
-        except RuntimeError as error:
-            # PyMySQL has not been told that it may read files.
-            cast(Any, self)._force_close()
-            raise pymysql.err.OperationalError(
-                ErrorCode.CR_MALFORMED_PACKET.value,
-                "the server asks for a file in place of an answer, as none does that is what it"
-                " seems; it gets none. Look who answers there, and let security.ssl-ca make sure",
-            ) from error
-
     def _write_bytes(self, data: bytes) -> None:
         if self._look is None:
             cast(Any, super())._write_bytes(data)

@@ -9,7 +9,8 @@ import pymysql.err
 from pymysql.protocol import MysqlPacket
 
 from replicator.memory import largest_event, too_large
-from replicator.mysql.errors import ErrorCode
+from replicator.mysql.answers import READING
+from replicator.mysql.errors import ErrorCode, OddAnswerError
 from replicator.mysql.watched import WatchedConnection
 from replicator.pipeline.text_rows import HEADER, LONGEST_PAYLOAD, Bytes
 
@@ -82,9 +83,11 @@ class ResultBytes:
             self.more()
         size = self.packet_bytes()
         packet = MysqlPacket(self.data[HEADER:size].tobytes(), "utf8mb4")
-        if packet.is_error_packet():
-            packet.raise_for_error()
-        assert self.filled == size, "bytes behind the end of a result"
+        with READING:
+            if packet.is_error_packet():
+                packet.raise_for_error()
+        if self.filled != size:
+            raise OddAnswerError.of("the server sends more behind the end of a result")
 
     def _receive(self, room: memoryview) -> int:
         try:

@@ -14,6 +14,7 @@ import pymysql.err
 
 from replicator.binlog.errors import OtherServerError
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.answers import understood
 from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
 from replicator.mysql.prepared import ask, prepare
 from replicator.mysql.session import BlockingSession
@@ -88,7 +89,9 @@ class SourceStream(BlockingSession):
         if self._server is None:
             return
         rows = self.rows(IDENTITY_SQL.encode())
-        found = ServerIdentity.told((_text(name), _text(value)) for name, value in rows)
+        with understood("its identity"):
+            texts = [(_text(name), _text(value)) for name, value in rows]
+        found = ServerIdentity.told(texts)
         if not self._server.is_same(found):
             raise OtherServerError(
                 f"{self._address} is another server now, with {found}; what was read before is of"
@@ -100,8 +103,10 @@ class SourceStream(BlockingSession):
 
         Raises the driver's error.
         """
-        (row,) = self.rows(b"SHOW CREATE TABLE " + table)
-        return fingerprint_of(_text(row[1]))
+        rows = self.rows(b"SHOW CREATE TABLE " + table)
+        with understood("SHOW CREATE TABLE"):
+            ((_, text, *_),) = rows
+            return fingerprint_of(_text(text))
 
     def begin_snapshot(self) -> SnapshotPlace | None:
         """Start a transaction that sees one state of the data; its place in the binlog, if told.
@@ -119,14 +124,17 @@ class SourceStream(BlockingSession):
             return None
         exact = not prepared and self._xa_commits() == commits
         rows = self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_%'")
-        found = {_text(name).lower(): _text(value) for name, value in rows}
-        file = found["binlog_snapshot_file"]
-        return SnapshotPlace(file, int(found["binlog_snapshot_position"]), exact) if file else None
+        with understood("binlog_snapshot_file"):
+            found = {_text(name).lower(): _text(value) for name, value in rows}
+            file, offset = found["binlog_snapshot_file"], int(found["binlog_snapshot_position"])
+        return SnapshotPlace(file, offset, exact) if file else None
 
     def _xa_commits(self) -> int:
         """How many statements XA COMMIT the server has begun since it was started."""
-        ((_, count),) = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
-        return int(_text(count))
+        rows = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
+        with understood("Com_xa_commit"):
+            ((_, count),) = rows
+            return int(_text(count))
 
     def await_writers(self, table: bytes, seconds: int) -> None:
         """Wait until the transactions that have written to a table have ended, at most so long.

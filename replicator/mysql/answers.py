@@ -1,0 +1,88 @@
+"""What the client libraries and our own code raise over an answer that is not as answers are.
+
+Both libraries parse what a server sends without looking at it first, so a broken or hostile server
+decides which of Python's errors they raise. Only calls of theirs that read, and code of ours that
+takes answers apart, are wrapped: a mistake anywhere else stays the error that it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql.err
+
+from replicator.mysql.errors import ErrorCode, OddAnswerError
+
+_SHOWN = 200
+
+_NOT_AS_EXPECTED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    struct.error,
+)
+
+
+class _Reading:
+    """Around a call of a library that reads a server's answer: raises OddAnswerError where the
+    library could make no sense of it. Errors that the server told of, a lost connection and a
+    socket's errors pass as they are."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and not _is_told(error):
+            reason = f"{type(error).__name__}: {error}"[:_SHOWN]
+            raise OddAnswerError.of(
+                f"the server gives an answer that can't be understood ({reason!r}): either"
+                " something on the way damages it, or no MySQL, MariaDB or TiDB answers there"
+            ) from error
+
+
+READING = _Reading()
+
+
+def _is_told(error: Exception) -> bool:
+    if isinstance(error, OSError | EOFError | MemoryError | pymysql.err.InterfaceError):
+        return True
+    # The libraries' own complaints about an answer have no number.
+    told = isinstance(error, pymysql.err.MySQLError) and bool(error.args)
+    return told and isinstance(error.args[0], int)
+
+
+def look_at_rows(result: Any) -> None:
+    """Raise ValueError for a result set of a library in which a row has not all columns."""
+    for row in result.rows or ():
+        if len(row) != result.field_count:
+            raise ValueError(f"a row of {len(row)} values in {result.field_count} columns")
+
+
+def asks_for_file() -> pymysql.err.OperationalError:
+    """The error for a server that asks for a file in place of an answer."""
+    return pymysql.err.OperationalError(
+        ErrorCode.CR_MALFORMED_PACKET.value,
+        "the server asks for a file in place of an answer, as none does that is what it seems; it"
+        " gets none. Look who answers there, and let security.ssl-ca make sure",
+    )
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around code that takes an answer apart: raise OddAnswerError for one of another form.
+
+    ``what`` names the answer.
+    """
+    try:
+        yield
+    except _NOT_AS_EXPECTED as error:
+        reason = f"{type(error).__name__}: {error}"[:_SHOWN]
+        raise OddAnswerError.of(
+            f"the server gives an answer that can't be understood, for {what} ({reason!r})"
+        ) from error
