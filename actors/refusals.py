@@ -26,7 +26,7 @@ def refusal(
 ) -> FatalError | DatabaseUnavailableError:
     """The error to raise for a server's own: that of a source, or (None) the target's."""
     if is_unavailable(error) or is_contention(error):
-        return DatabaseUnavailableError(f"{address}: {error}")
+        return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
     code = error_code(error)
     finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"
     if code in LOGIN_REFUSED:

@@ -3,7 +3,9 @@ them until they do, or have caught up."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 
 import anyio
 import pymysql.err
@@ -13,6 +15,10 @@ from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUna
 
 LOOK_SECONDS = 2.0
 """Seconds between two looks whether a source answers again."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds, at most, until a source that did not get through a start is tried again. Each try is a
+start of the task, which the others have to wait for."""
 
 Behind = Callable[[], Awaitable[str]]
 """Tells why a server that answers can't be gone on with yet; empty once it can. Raises
@@ -30,6 +36,7 @@ class AwaySources:
         self.reasons: dict[str, str] = {}
         self._addresses = dict(addresses)
         self._behind: dict[str, Behind] = {}
+        self._pauses: dict[str, float] = {}
         self._log = structlog.get_logger()
 
     async def look(self, sources: Iterable[str]) -> set[str]:
@@ -48,9 +55,7 @@ class AwaySources:
             except DatabaseUnavailableError as error:
                 let_in, reason = False, str(error)
             if reason:
-                if source not in self.reasons:
-                    self._log.warning("source.away", source=source, reason=reason)
-                self.reasons[source] = reason
+                self._note(source, reason)
                 return
             if let_in:
                 admitted.add(source)
@@ -67,6 +72,26 @@ class AwaySources:
         """Take these sources for away from the next look on, until they are behind no more."""
         self._behind |= behind
 
+    def leave_out(self, error: DatabaseUnavailableError) -> bool:
+        """Take a source for away that was lost, or not understood, while the task began.
+
+        It lets us in, so it is tried again after a pause, which is longer each time. False where
+        the error is not one of a source's server.
+        """
+        found = [s for s, address in self._addresses.items() if str(address) == error.server]
+        for source in found:
+            reason = str(error)
+            pause = min(2 * self._pauses.get(source, LOOK_SECONDS), LONGEST_PAUSE)
+            self._pauses[source] = pause
+            self._behind[source] = partial(_paused, time.monotonic() + pause, reason)
+            self._note(source, reason)
+        return bool(found)
+
+    def _note(self, source: str, reason: str) -> None:
+        if source not in self.reasons:
+            self._log.warning("source.away", source=source, reason=reason)
+        self.reasons[source] = reason
+
     async def one_is_back(self) -> None:
         """Wait until one of them answers."""
         while True:
@@ -81,10 +106,15 @@ class AwaySources:
         for source in sources:
             self.reasons.pop(source, None)
             self._behind.pop(source, None)
+            self._pauses.pop(source, None)
 
     def waited_for(self) -> DatabaseUnavailableError:
         """The error that nothing can be done without them."""
         return DatabaseUnavailableError("; ".join(self.reasons.values()))
+
+
+async def _paused(until: float, reason: str) -> str:
+    return reason if time.monotonic() < until else ""
 
 
 async def lets_in(address: DatabaseAddress) -> bool:

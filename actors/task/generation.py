@@ -39,7 +39,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.downstream.meta_tables import create_tables
 from replicator.downstream.scratch_names import drop_scratch_tables
 from replicator.downstream.session import Session
-from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.schema.learned_structures import LearnedStructures
 
@@ -139,7 +139,12 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
-            behind = await follow_moved_sources(resources)
+            try:
+                behind = await follow_moved_sources(resources)
+            except DatabaseUnavailableError as error:
+                if not self.away.leave_out(error):
+                    raise
+                return True
             if behind:
                 self.away.wait_for(behind)
                 return True
@@ -172,11 +177,16 @@ class Generation:
     ) -> bool:
         """Follow the sources; False where that was ended by ``stop``."""
         self._log.info("task.step", step="sources")
-        starts = {
-            source: await load_start(setup, resources.registry, resources.meta)
-            for source, setup in resources.setups.items()
-            if source not in resources.blocked.sources
-        }
+        try:
+            starts = {
+                source: await load_start(setup, resources.registry, resources.meta)
+                for source, setup in resources.setups.items()
+                if source not in resources.blocked.sources
+            }
+        except DatabaseUnavailableError as error:
+            if not self.away.leave_out(error):
+                raise
+            return True
         stopped = {
             source: await load_stopped(source, resources.registry, resources.meta)
             for source in sorted(resources.blocked.sources)

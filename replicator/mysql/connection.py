@@ -249,7 +249,9 @@ class Connection:
             if not isinstance(error, pymysql.err.MySQLError) or lost:
                 self.close()
             if lost:
-                raise DatabaseUnavailableError(f"{self.address}: {_text(error)}") from error
+                raise DatabaseUnavailableError(
+                    f"{self.address}: {_text(error)}", server=str(self.address)
+                ) from error
             raise
 
     async def _answers(self) -> bool:

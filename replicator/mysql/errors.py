@@ -282,7 +282,14 @@ DUPLICATE_KEY = frozenset({ErrorCode.ER_DUP_ENTRY, ErrorCode.ER_DUP_ENTRY_WITH_K
 
 
 class DatabaseUnavailableError(Exception):
-    """The server cannot be reached just now; trying again later is safe."""
+    """The server cannot be reached just now, or gives odd answers; trying again later is safe.
+
+    ``server`` is its address where that is known, in the form that errors show.
+    """
+
+    def __init__(self, message: str, *, server: str = "") -> None:
+        super().__init__(message)
+        self.server = server
 
 
 class OddAnswerError(pymysql.err.OperationalError):
