@@ -22,8 +22,6 @@ from functools import partial
 from typing import Any, cast
 
 import pymysql.err
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pymysql import _auth
 from pymysql.protocol import MysqlPacket
 
@@ -199,6 +197,15 @@ def _pinned(address: DatabaseAddress) -> bytes:
 
 def _rsa_key(text: bytes) -> bytes:
     """The key in PEM, as it came. Raises ValueError where it is no RSA key."""
+    try:
+        # Executors need it for such accounts only.
+        from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    except ImportError as error:
+        raise _not_taken_part_in(
+            "it wants the password encrypted with its key, for which Python's package 'cryptography'"
+            " is needed here"
+        ) from error
     if not isinstance(load_pem_public_key(text), RSAPublicKey):
         raise ValueError("it is a key of another kind than RSA")
     return text
