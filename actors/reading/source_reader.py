@@ -21,12 +21,13 @@ from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
 from actors.reading.online_ddl import OnlineDdl
+from actors.reading.prepared_check import PreparedCheck
 from actors.reading.prepared_transactions import PreparedBefore
 from actors.reading.reader_progress import ReaderProgress
 from actors.reading.side_effects import SideEffects
-from actors.reading.source_faults import source_fault
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
-from actors.reading.uncopied_members import UncopiedMemberError, uncopied_members
+from actors.reading.stream_errors import StreamErrors
+from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
 from replicator.binlog.connection import SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
@@ -80,7 +81,7 @@ class SourceReader(Actor[Never]):
     """Reads segments in a thread and sends each part to its group, the segment's end to the writer.
 
     A lost connection is reopened indefinitely, with growing pauses, and reading continues after
-    the last event that was sent. Anything unreadable is fatal.
+    the last event that was sent; so is a damaged one, once. Anything unreadable is fatal.
 
     ``members`` are those of the source at the start, ``held`` the targets of which nothing is
     handed on. What is read is added to ``counts``.
@@ -141,6 +142,8 @@ class SourceReader(Actor[Never]):
             expected=settings.upstream,
         )
         self._prepared = PreparedBefore(settings.source, self._make_stream)
+        self._prepared_check = PreparedCheck(settings.source)
+        self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)
         self._uncopied: TableName | None = None
         self._waiting = anyio.CancelScope()
@@ -216,7 +219,10 @@ class SourceReader(Actor[Never]):
             self._lost(error)
             raise
         except BinlogError as error:
-            raise self._fault(error) from error
+            translated = self._translated(error)
+            if isinstance(translated, StreamLostError):
+                self._lost(translated)
+            raise translated from error
         self._prepared.tell_purged(stream.purged)
         self._statements.follow(server)
         self.progress.state = "reading"
@@ -236,13 +242,14 @@ class SourceReader(Actor[Never]):
                 await self._look_back(error)
                 return
             except BinlogError as error:
-                raise self._fault(error) from error
+                raise self._translated(error) from error
             if segment is None:
                 return
             reach(CrashPoint.SEGMENT_READ)
             readings = self._readings
             doubt = await self._doubt(segment)
             await self._deal(segment, doubt)
+            await self._prepared_check.look(self._stream, segment, self._limiter)
             if self._readings > readings:
                 # The server lets one of us read at a time.
                 return
@@ -256,17 +263,8 @@ class SourceReader(Actor[Never]):
             find, limiter=self._limiter, abandon_on_cancel=True
         )
 
-    def _fault(self, error: BinlogError) -> FatalError:
-        if not isinstance(error, UncopiedMemberError):
-            settings = self.settings
-            return source_fault(settings.source, self._start, error, by_gtid=settings.by_gtid)
-        assert self._uncopied is not None
-        return uncopied_members(
-            self.settings.source,
-            [self._uncopied],
-            "rows of a table that was never copied come next",
-            f"source {self.settings.source}, after {self._start}",
-        )
+    def _translated(self, error: BinlogError) -> FatalError | StreamLostError:
+        return self._errors.of(error, (self._start, self._resume_after), self._uncopied)
 
     @property
     def _readings(self) -> int:

@@ -8,13 +8,13 @@ from replicator.binlog.file_state import FileState
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.ordinary_course import OrdinaryCourse
-from replicator.binlog.position import SourcePosition
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
 from replicator.binlog.reading_state import ReadingState
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
 from replicator.binlog.table_routes import Route, TableRoutes
-from replicator.binlog.xa import UnknownTransactionError
+from replicator.binlog.xa import UnknownTransactionError, Xid
 from replicator.mysql.identity import Landmark
 from replicator.watermark import Place
 
@@ -66,6 +66,14 @@ class SegmentAssembler:
     def landmark(self) -> Landmark | None:
         """The newest event by which the binlog is known."""
         return self._state.files.boundary.landmark
+
+    @property
+    def prepared(self) -> dict[BinlogPosition, Xid]:
+        """Where the XA transactions stand that are prepared; none where no rows are wanted."""
+        prepared = self._state.prepared
+        if isinstance(prepared, PreparedPlaces):
+            return {}
+        return {one.at: xid for xid, one in prepared.items()}
 
     def run(self) -> bool:
         """Consume events until the segment is to end (True) or they are used up (False).

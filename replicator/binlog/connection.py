@@ -30,6 +30,7 @@ from replicator.binlog.errors import (
 from replicator.binlog.failures import StreamRequest, translate
 from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.position import SourcePosition
+from replicator.binlog.prepared_at_source import PreparedAtSource, prepared_at_source
 from replicator.binlog.server import Flavor, ServerInfo, server_info
 from replicator.mysql.address import DatabaseAddress, ServerKey
 from replicator.mysql.answers import READING, understood
@@ -52,8 +53,6 @@ _LONGEST_ANSWER: Final = 4096
 _OK_PACKET: Final = b"\0"
 _UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
 _SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
-_ZERO_POSITIONS_SINCE = (11, 4)
-"""From this MariaDB version on, events inside transactions may carry no end position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,9 +340,8 @@ class BinlogConnection:
                 f"{self._request.start} lies beyond 4 GiB, which the protocol can't ask for. "
                 "Start by GTID (enable-gtid: true)."
             )
-        zero_positions = info.flavor is Flavor.MARIADB and info.version >= _ZERO_POSITIONS_SINCE
-        # Without end positions the sizes of all events are summed up, so none may be left out.
-        flags = _SEND_ANNOTATE_ROWS if zero_positions else 0
+        # Each event is to begin where the one before ended, so none may be left out.
+        flags = _SEND_ANNOTATE_ROWS if info.flavor is Flavor.MARIADB else 0
         return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._server_id) + file
 
     def _read_answer(self) -> None:
@@ -397,6 +395,14 @@ class BinlogConnection:
             cursor.execute("SHOW BINARY LOGS")
             with understood("SHOW BINARY LOGS"):
                 return [(str(row[0]), int(row[1])) for row in cursor]
+
+    def prepared(self) -> PreparedAtSource:
+        """The XA transactions that the server has prepared, asked on a connection of its own.
+
+        Raises pymysql.MySQLError, OSError.
+        """
+        with self._connect() as connection, connection.cursor() as cursor:
+            return prepared_at_source(cursor)
 
     def _available(self) -> str:
         """Which binlogs the server has, for a message."""

@@ -27,7 +27,21 @@ class OtherOrderError(BinlogError):
     """Another server's binlog has other transactions, or another order, where places are sought."""
 
 
-class ChecksumError(BinlogError):
+class DamagedStreamError(BinlogError):
+    """What was received contradicts itself: it was damaged on its way, or in the binlog file.
+
+    Reading it again tells which: what was damaged on its way is sound the next time.
+    """
+
+
+DAMAGED = (
+    "The file or the network damaged it: check the file with mysqlbinlog --verify-binlog-checksum"
+    " on the source. Nothing behind the last sound boundary was taken; reading goes on from there"
+)
+"""Behind what was seen of a damage: what it means, and what to do."""
+
+
+class ChecksumError(DamagedStreamError):
     """An event's CRC32 does not match its bytes."""
 
 

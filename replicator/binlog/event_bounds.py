@@ -26,17 +26,22 @@ def number_at(data: Bytes, at: int, width: int) -> Number:
 
 
 @inlined
-def framed(data: Bytes, at: int, limit: int, checksum: int, tables: NDArray[np.uint32]) -> Number:
+def framed(
+    data: Bytes, at: int, limit: int, sequence: int, checksum: int, tables: NDArray[np.uint32]
+) -> Number:
     """Where the event of the packet at ``at`` begins.
 
     NO_EVENT where it is not whole before ``limit``, or needs a handler: parts of events, what is no
-    event, and what does not match its checksum, of ``checksum`` bytes.
+    event, what is not the packet of this ``sequence`` number, and what does not match its checksum,
+    of ``checksum`` bytes.
     """
     room = limit - at
     if room < 5 + _HEADER:
         return np.int64(NO_EVENT)
     length = number_at(data, at, 3)
     if length <= _HEADER or length == 0xFFFFFF or room < 4 + length or data[at + 4]:
+        return np.int64(NO_EVENT)
+    if data[at + 3] != sequence:
         return np.int64(NO_EVENT)
     begin, size = at + 5, length - 1
     stop = begin + size - checksum
@@ -66,3 +71,9 @@ def end_offset(before: int, size: int, end: int) -> Number:
         return before + size
     offset = before - (before & (_WRAP - 1)) + end
     return offset if offset >= before else offset + _WRAP
+
+
+@inlined
+def joins(before: int, size: int, end: int) -> Number:
+    """Whether an event that says to end there, by 32 bits, begins where the one before ends."""
+    return not end or (before + size - end) & (_WRAP - 1) == 0

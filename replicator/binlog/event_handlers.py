@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from zlib import crc32
 
 from replicator.binlog import refusals
-from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.errors import BinlogError, DamagedStreamError, UnsupportedEventError
 from replicator.binlog.events import (
     FLAG_IGNORABLE,
     FLAGS,
-    HEAD,
     HEADER_SIZE,
     ROW_EVENTS,
     SERVER_ID,
+    SIZE,
     TIMESTAMP,
     EventType,
     describe,
 )
-from replicator.binlog.file_state import CRC_RESIDUE
+from replicator.binlog.file_state import is_artificial
 from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid, read_tagged_gtid
 from replicator.binlog.payload import Payload, as_outside
 from replicator.binlog.query_event import (
@@ -31,12 +30,16 @@ from replicator.binlog.query_event import (
     sql_offset,
     transaction_control,
 )
-from replicator.binlog.reading_state import ReadingState, refuse
+from replicator.binlog.reading_state import ReadingState, XaGroup, refuse
 from replicator.binlog.segment import Statement
 from replicator.binlog.table_routes import NOT_REPLICATED, TABLE_ID
 from replicator.binlog.xa_handlers import XaHandlers
 
 _WHOLE_POST_HEADER = slice(HEADER_SIZE, HEADER_SIZE + 13)
+
+_ROWS_FLAGS = HEADER_SIZE + 6
+"""Where row events have their flags (MySQL internals manual, "ROWS_EVENT")."""
+_STATEMENT_END = 1
 
 _PARTS_OF_GROUPS = (
     EventType.INTVAR,
@@ -77,21 +80,14 @@ class EventHandlers:
         """Take an event, from its header on, with its checksum."""
         if len(event) < HEADER_SIZE:
             raise BinlogError(f"An event of {len(event)} bytes is too short to be one.")
-        _, size, end = HEAD.unpack_from(event)
+        size = SIZE.unpack_from(event, 9)[0]
         if size != len(event):
-            raise BinlogError(
+            raise DamagedStreamError(
                 f"A {describe(event[4])} event says that it has {size} bytes, and {len(event)} have"
                 " come: something between this host and the server damages the stream."
             )
-        files = self._state.files
-        position = files.position
+        self._state.files.advance(event)
         self._state.segment.bytes += size
-        position.before = position.offset
-        position.offset += size
-        if files.cut and crc32(event) != CRC_RESIDUE:
-            files.check_failed(event)
-        if end != position.offset:
-            position.end_event(end)
         return self._take(event)
 
     def handle_inside(self, event: bytes) -> bool:
@@ -104,7 +100,7 @@ class EventHandlers:
         return self._take(as_outside(event, position.offset, checksums=checksums))
 
     def _take(self, event: bytes) -> bool:
-        if self._state.prepared.collecting and self._xa.collect(event):
+        if self._state.xa is XaGroup.PREPARED and self._xa.collect(event):
             return False
         try:
             return self._handlers[event[4]](event)
@@ -144,20 +140,36 @@ class EventHandlers:
     # Rows and groups -------------------------------------------------------------------------
 
     def _on_table_map(self, event: bytes) -> bool:
+        self._in_transaction(event)
         self._state.tables.open(event, self._state.files.cut)
         return False
 
-    def _on_rows(self, event: bytes) -> bool:
+    def _in_transaction(self, event: bytes) -> None:
+        """Raise where no transaction has begun, without which there are no rows."""
         state = self._state
-        state.ordinal += 1
-        try:
-            table = state.tables.by_id[event[TABLE_ID]]
-        except KeyError:
-            refuse(refusals.NOT_A_BOUNDARY)
-        if state.ordinal <= state.skip or not state.tables.takes(table, event[4]):
-            return False
         if not state.open:
             refuse(refusals.NOT_A_BOUNDARY)
+        if not state.begun:
+            raise state.damaged(event, "stands in a group that is a statement")
+
+    def _take_rows(self, event: bytes) -> None:
+        """Check that a row event follows its table map; note where it ends its statement."""
+        state = self._state
+        self._in_transaction(event)
+        if not state.tables.is_mapped(event[TABLE_ID]):
+            raise state.damaged(event, "has no table map in its statement")
+        if FLAGS.unpack_from(event, _ROWS_FLAGS)[0] & _STATEMENT_END:
+            state.end_statement()
+        else:
+            state.unended = True
+
+    def _on_rows(self, event: bytes) -> bool:
+        state = self._state
+        self._take_rows(event)
+        state.ordinal += 1
+        table = state.tables.by_id[event[TABLE_ID]]
+        if state.ordinal <= state.skip or not state.tables.takes(table, event[4]):
+            return False
         state.routed += 1
         whole = memoryview(event)[: state.files.cut]
         if state.segment.add(table, state.transaction, state.ordinal, whole):
@@ -167,6 +179,7 @@ class EventHandlers:
 
     def _on_partial_rows(self, event: bytes) -> bool:
         state = self._state
+        self._take_rows(event)
         state.ordinal += 1
         if state.tables.by_id.get(event[TABLE_ID], NOT_REPLICATED) != NOT_REPLICATED:
             refuse(refusals.PARTIAL_JSON)
@@ -177,11 +190,11 @@ class EventHandlers:
         state.begin_group(event)
         server_id = SERVER_ID.unpack_from(event, 5)[0]
         group = read_mariadb_gtid(state.files.content(event), server_id)
-        if group.prepares:
-            self._xa.begin()
         state.begun = not group.standalone
         state.without_effect = group.without_effect
         state.gtid = group.gtid
+        state.files.begins_sending(group.gtid)
+        self._xa.begin_group(group, event)
         return False
 
     def _on_mysql_gtid(self, event: bytes) -> bool:
@@ -189,28 +202,36 @@ class EventHandlers:
         state.begin_group(event)
         if event[4] == EventType.GTID:
             state.gtid = read_mysql_gtid(state.files.content(event))
+        state.files.begins_sending(state.gtid)
         return False
 
     def _on_tagged_gtid(self, event: bytes) -> bool:
         state = self._state
         state.begin_group(event)
         state.gtid = read_tagged_gtid(state.files.content(event))
+        state.files.begins_sending(state.gtid)
         return False
 
     def _on_xid(self, event: bytes) -> bool:
-        return self._state.end_group(event)
+        return self._state.end_transaction(event)
 
     def _on_query(self, event: bytes) -> bool:
         state = self._state
         sql = event[HEADER_SIZE + sql_offset(event[_WHOLE_POST_HEADER]) : state.files.cut]
         if sql == b"BEGIN":
-            if not state.open:
-                state.begin_group(event)
-            state.begun = True
+            self._begin(event)
             return False
         if sql == b"COMMIT" and state.open:
-            return state.end_group(event)
+            return state.end_transaction(event)
         return self._on_statement(event)
+
+    def _begin(self, event: bytes) -> None:
+        state = self._state
+        if state.open and state.begun:
+            raise state.damaged(event, "begins a transaction inside of another")
+        if not state.open:
+            state.begin_group(event)
+        state.begun = True
 
     def _on_statement(self, event: bytes) -> bool:
         state = self._state
@@ -223,6 +244,9 @@ class EventHandlers:
             return self._xa.on_statement(control, query.sql, event)
         if control is not None:
             return self._on_control(control, event)
+        self._xa.refuse_other(event)
+        if query.has_no_effect_yet is not state.without_effect:
+            raise state.damaged(event, "is another half of an ALTER than its GTID event says")
         gtid = "" if state.gtid is None else str(state.gtid)
         full = not state.begun and state.end_group(event)
         state.tables.forget()
@@ -249,7 +273,9 @@ class EventHandlers:
         if rollback and state.routed:
             refuse(refusals.ROLLBACK)
         if control in (TransactionControl.COMMIT, TransactionControl.ROLLBACK):
-            return state.end_group(event)
+            return state.end_transaction(event)
+        if control is TransactionControl.BEGIN:
+            self._begin(event)
         state.begun = True
         return False
 
@@ -265,21 +291,27 @@ class EventHandlers:
     def _on_part_of_group(self, _: bytes) -> bool:
         return False
 
-    def _on_file_event(self, _: bytes) -> bool:
+    def _on_file_event(self, event: bytes) -> bool:
         state = self._state
+        if state.open:
+            raise state.damaged(event, "stands inside of a group, whose end is missing")
         # Before the first group of a start by GTID, groups may be left out: the position is behind.
-        if state.located and not state.open:
+        if state.located:
             state.pass_boundary()
         return False
 
     def _on_format_description(self, event: bytes) -> bool:
         state = self._state
+        if state.open:
+            raise state.damaged(event, "stands inside of a group, whose end is missing")
         state.files.on_format_description(event)
         state.tables.forget_ids()
         return False
 
     def _on_rotate(self, event: bytes) -> bool:
         state = self._state
+        if state.open and not is_artificial(event):
+            raise state.damaged(event, "stands inside of a group, whose end is missing")
         state.discard_unfinished()
         if state.files.on_rotate(event) and state.located:
             state.segment.moved = True

@@ -12,8 +12,57 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.binlog.event_bounds import NO_EVENT, end_offset, framed, number_at, unframed
+from replicator.binlog.event_bounds import NO_EVENT, end_offset, framed, joins, number_at, unframed
 from replicator.binlog.events import ROW_EVENTS, EventType
+from replicator.binlog.walk_numbers import (
+    BEFORE,
+    BEGUN,
+    BOUNDARY,
+    BYTES,
+    CHECKSUM,
+    COUNT,
+    DONE,
+    ENDS,
+    ENTERED,
+    EXECUTED,
+    EXECUTED_FIRST,
+    EXECUTED_LAST,
+    FAMILY,
+    FILE_KEY,
+    GTID,
+    GTID_NUMBER,
+    GTID_SERVER,
+    INNER,
+    INNER_LIMIT,
+    INSIDE,
+    LIMIT,
+    LOCATED,
+    MARIADB,
+    MOVED,
+    MYSQL,
+    NEWEST,
+    NEWEST_OFFSET,
+    NEWEST_SIZE,
+    OFFSET,
+    OPEN,
+    ORDINAL,
+    PACKET,
+    PENDING,
+    RESUMING,
+    ROUTED,
+    RUNS,
+    SEQUENCE,
+    SKIP,
+    STATEMENT,
+    TARGET_BYTES,
+    TARGET_EVENTS,
+    TIMESTAMP,
+    TRANSACTION,
+    UNENDED,
+    UNUSUAL,
+    WITHOUT_EFFECT,
+)
+from replicator.binlog.walk_rows import take_rows, take_table_map
 from replicator.compiled import (
     CHECKSUMS,
     INPUT,
@@ -28,41 +77,6 @@ from replicator.compiled import (
     inlined,
 )
 
-# The places of the loop's numbers in their array. Where the next packet begins in the buffer, and
-# where what was received ends:
-PACKET, LIMIT = 0, 1
-# In the file: where the newest event begins and ends, the last boundary, the file's position key.
-BEFORE, OFFSET, BOUNDARY, FILE_KEY = 2, 3, 4, 5
-CHECKSUM = 6
-"""The bytes of an event's checksum: 4, or 0 where there is none."""
-# The group, as in `replicator.binlog.reading_state`; RESUMING: rows may have to be left out.
-OPEN, BEGUN, WITHOUT_EFFECT, LOCATED, RESUMING = 7, 8, 9, 10, 11
-TRANSACTION, ORDINAL, SKIP, ROUTED = 12, 13, 14, 15
-# The segment: bytes of events, row events and their bytes.
-BYTES, COUNT, KEPT, TIMESTAMP, MOVED = 16, 17, 18, 19, 20
-TARGET_BYTES, MAX_BYTES, TARGET_EVENTS, MAX_EVENTS = 21, 22, 23, 24
-# The first event of the newest group: where it stands in the buffer (-1: not there), in the file.
-NEWEST, NEWEST_SIZE, NEWEST_OFFSET = 25, 26, 27
-# Whose GTIDs they are (0: none came yet), and whether the newest one's group is open.
-FAMILY, PENDING = 28, 29
-# The newest: domain, server and sequence, or both halves of the UUID, and the number.
-GTID, GTID_SERVER, GTID_NUMBER = 30, 31, 32
-# Those executed since, of this domain or UUID: none, or the last one's server and sequence; or the
-# first number, and the end.
-EXECUTED, EXECUTED_FIRST, EXECUTED_LAST = 33, 34, 35
-INSIDE = 36
-"""Whether the next events are those of a payload: not in packets, without checksums, and all end
-where the payload does."""
-# How many of the payloads that were expanded ahead have been gone into. Where the next event of the
-# last one begins in what is expanded, and where they end:
-ENTERED, INNER, INNER_LIMIT = 37, 38, 39
-RUNS = 40
-"""How many runs of GTIDs, each of one domain or UUID, have ended."""
-NUMBERS = 41
-
-MARIADB, MYSQL, TAGGED = 1, 2, 3
-"""For FAMILY. Of GTIDs with tags the loop only ends the groups: handlers read them."""
-
 STOPPED, FULL = 0, 1
 """What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
 
@@ -72,7 +86,6 @@ _BEGIN = np.frombuffer(b"BEGIN", np.uint8)
 _COMMIT = np.frombuffer(b"COMMIT", np.uint8)
 _WRAP = 1 << 32
 _MOST = 1 << 62
-_UNUSUAL, _DONE, _ENDS = 0, 1, 2
 _PART, _TABLE_MAP, _ROWS, _XID, _QUERY = range(1, 6)
 _MARIADB_GTID, _MYSQL_GTID, _ANONYMOUS, _PAYLOAD = range(6, 10)
 _STANDALONE_OR_XA = 1 | 64 | 128
@@ -105,7 +118,7 @@ CLASSES = _classes()
 def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
     place = offset - size
     if state[OPEN] or state[RESUMING] or state[INSIDE] or place < 0:
-        return _UNUSUAL
+        return UNUSUAL
     state[LOCATED] = 1
     state[OPEN] = 1
     state[BEGUN] = 0
@@ -114,14 +127,15 @@ def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
     state[TRANSACTION] = state[FILE_KEY] | place
     if place < _WRAP:
         state[NEWEST], state[NEWEST_SIZE], state[NEWEST_OFFSET] = begin, size, place
-    state[ORDINAL] = state[SKIP] = state[ROUTED] = 0
-    return _DONE
+    state[ORDINAL] = state[SKIP] = state[ROUTED] = state[UNENDED] = 0
+    state[STATEMENT] += 1
+    return DONE
 
 
 @inlined
 def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int) -> Number:
-    if not state[OPEN]:
-        return _UNUSUAL
+    if not state[OPEN] or not state[BEGUN] or state[UNENDED]:
+        return UNUSUAL
     if state[PENDING]:
         if state[FAMILY] == MARIADB:
             state[EXECUTED_FIRST], state[EXECUTED_LAST] = state[GTID_SERVER], state[GTID_NUMBER]
@@ -136,7 +150,7 @@ def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int)
     state[BOUNDARY] = offset
     state[MOVED] = 1
     full = state[BYTES] + size >= state[TARGET_BYTES] or state[COUNT] >= state[TARGET_EVENTS]
-    return _ENDS if full else _DONE
+    return ENDS if full else DONE
 
 
 @inlined
@@ -162,17 +176,17 @@ def _mariadb_gtid(
 ) -> Number:
     body = begin + _HEADER
     if stop - body < _MARIADB_GTID_BYTES:
-        return _UNUSUAL
+        return UNUSUAL
     number, domain, flags = number_at(data, body, 8), number_at(data, body + 8, 4), data[body + 12]
     extra = body + _MARIADB_GTID_BYTES
     if flags & _GROUP_COMMIT_ID:
         extra += _GROUP_COMMIT_BYTES
     if flags & _STANDALONE_OR_XA or number < 0 or (extra < stop and data[extra]):
-        return _UNUSUAL
+        return UNUSUAL
     if state[FAMILY] not in (0, MARIADB) or state[RUNS] == runs.shape[0]:
-        return _UNUSUAL
-    if _begin_group(state, begin, size, offset) == _UNUSUAL:
-        return _UNUSUAL
+        return UNUSUAL
+    if _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
     if state[GTID] != domain:
         _end_run(state, runs)
     state[BEGUN] = 1
@@ -182,7 +196,7 @@ def _mariadb_gtid(
         number_at(data, begin + 5, 4),
         number,
     )
-    return _DONE
+    return DONE
 
 
 @inlined
@@ -197,20 +211,20 @@ def _mysql_gtid(
 ) -> Number:
     body = begin + _HEADER
     if stop - body < _MYSQL_GTID_BYTES:
-        return _UNUSUAL
+        return UNUSUAL
     first, second = number_at(data, body + 1, 8), number_at(data, body + 9, 8)
     number = number_at(data, body + 17, 8)
     if number < 1 or number > _MOST:
-        return _UNUSUAL
+        return UNUSUAL
     if state[FAMILY] not in (0, MYSQL) or state[RUNS] == runs.shape[0]:
-        return _UNUSUAL
-    if _begin_group(state, begin, size, offset) == _UNUSUAL:
-        return _UNUSUAL
+        return UNUSUAL
+    if _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
     if state[GTID] != first or state[GTID_SERVER] != second or state[GTID_NUMBER] + 1 != number:
         _end_run(state, runs)
     state[FAMILY], state[PENDING] = MYSQL, 1
     state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = first, second, number
-    return _DONE
+    return DONE
 
 
 @inlined
@@ -226,87 +240,18 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
     """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
     body = begin + _HEADER
     if stop - body < _SQL:
-        return _UNUSUAL
+        return UNUSUAL
     sql = body + _SQL + np.int64(data[body + 8]) + number_at(data, body + 11, 2) + 1
     if stop - sql == len(_COMMIT) and _is(data, sql, _COMMIT):
         return _end_group(data, state, begin, size, offset)
     if stop - sql != len(_BEGIN) or not _is(data, sql, _BEGIN):
-        return _UNUSUAL
-    if not state[OPEN] and _begin_group(state, begin, size, offset) == _UNUSUAL:
-        return _UNUSUAL
+        return UNUSUAL
+    if state[OPEN] and state[BEGUN]:
+        return UNUSUAL
+    if not state[OPEN] and _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
     state[BEGUN] = 1
-    return _DONE
-
-
-@inlined
-def _find(known: Integers, table_id: int) -> Number:
-    """The place of a table id in the hash table, or -1."""
-    mask = known.shape[0] - 1
-    place = table_id & mask
-    while known[place, 0] >= 0:
-        if known[place, 0] == table_id:
-            return place
-        place = (place + 1) & mask
-    return np.int64(-1)
-
-
-@inlined
-def _table_map(data: Bytes, begin: int, stop: int, known: Integers, bodies: Bytes) -> Number:
-    body = begin + _HEADER + 6
-    if stop < body:
-        return _UNUSUAL
-    place = _find(known, number_at(data, begin + _HEADER, 6))
-    if place < 0 or known[place, 3] != stop - body:
-        return _UNUSUAL
-    same = known[place, 2]
-    for byte in range(stop - body):
-        if data[body + byte] != bodies[same + byte]:
-            return _UNUSUAL
-    return _DONE
-
-
-@inlined
-def _rows(
-    data: Bytes,
-    state: Integers,
-    begin: int,
-    stop: int,
-    size: int,
-    known: Integers,
-    left_out: Bytes,
-    kept: Bytes,
-    starts: Integers,
-    heads: Integers,
-) -> Number:
-    if stop - begin < _HEADER + 6:
-        return _UNUSUAL
-    place = _find(known, number_at(data, begin + _HEADER, 6))
-    if place < 0:
-        return _UNUSUAL
-    table = known[place, 1]
-    ordinal = state[ORDINAL] + 1
-    if table < 0 or ordinal <= state[SKIP] or left_out[table << 8 | np.int64(data[begin + 4])]:
-        state[ORDINAL] = ordinal
-        return _DONE
-    if not state[OPEN]:
-        return _UNUSUAL
-    state[ORDINAL] = ordinal
-    state[ROUTED] += 1
-    state[MOVED] = 1
-    at, count = state[KEPT], state[COUNT]
-    for byte in range(stop - begin):
-        kept[at + byte] = data[begin + byte]
-    if state[INSIDE]:
-        for byte in range(4):
-            kept[at + 13 + byte] = state[OFFSET] >> 8 * byte & 255
-    heads[0, count], heads[1, count], heads[2, count] = table, state[TRANSACTION], ordinal
-    count += 1
-    starts[count] = state[KEPT] = at + stop - begin
-    state[COUNT] = count
-    if state[BYTES] + size >= state[MAX_BYTES] or count >= state[MAX_EVENTS]:
-        state[TIMESTAMP] = number_at(data, begin, 4)
-        return _ENDS
-    return _DONE
+    return DONE
 
 
 @inlined
@@ -314,10 +259,10 @@ def _enter(state: Integers, payloads: Integers) -> Number:
     """Go into a payload that was expanded ahead."""
     number = state[ENTERED]
     if state[INSIDE] or number >= payloads.shape[0] or payloads[number, 0] != state[PACKET]:
-        return _UNUSUAL
+        return UNUSUAL
     state[INSIDE], state[ENTERED] = 1, number + 1
     state[INNER], state[INNER_LIMIT] = payloads[number, 1], payloads[number, 2]
-    return _DONE
+    return DONE
 
 
 @compiled(
@@ -358,7 +303,9 @@ def walk(
             begin = unframed(data, state[INNER], state[INNER_LIMIT])
         else:
             data = packets
-            begin = framed(data, state[PACKET], state[LIMIT], state[CHECKSUM], tables)
+            begin = framed(
+                data, state[PACKET], state[LIMIT], state[SEQUENCE], state[CHECKSUM], tables
+            )
         if begin == NO_EVENT:
             return STOPPED
         kind = classes[data[begin + 4]]
@@ -368,13 +315,18 @@ def walk(
         stop = begin + size
         if not state[INSIDE]:
             stop -= state[CHECKSUM]
-            offset = end_offset(before, size, number_at(data, begin + 13, 4))
+            end = number_at(data, begin + 13, 4)
+            if not joins(before, size, end):
+                return STOPPED
+            offset = end_offset(before, size, end)
         inside = state[INSIDE]
-        outcome = np.int64(_DONE)
+        outcome = np.int64(DONE)
         if kind == _ROWS:
-            outcome = _rows(data, state, begin, stop, size, known, left_out, kept, starts, heads)
+            outcome = take_rows(
+                data, state, begin, stop, size, known, left_out, kept, starts, heads
+            )
         elif kind == _TABLE_MAP:
-            outcome = _table_map(data, begin, stop, known, bodies)
+            outcome = take_table_map(data, state, begin, stop, known, bodies)
         elif kind == _XID:
             outcome = _end_group(data, state, begin, size, offset)
         elif kind == _MARIADB_GTID:
@@ -387,10 +339,12 @@ def walk(
             outcome = _query(data, state, begin, stop, size, offset)
         elif kind == _PAYLOAD:
             outcome = _enter(state, payloads)
-        if outcome == _UNUSUAL:
+        if outcome == UNUSUAL:
             return STOPPED
         state[INNER if inside else PACKET] = begin + size
+        if not inside:
+            state[SEQUENCE] = state[SEQUENCE] + 1 & 0xFF
         state[BEFORE], state[OFFSET] = before, offset
         state[BYTES] += size
-        if outcome == _ENDS:
+        if outcome == ENDS:
             return FULL

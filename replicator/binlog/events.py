@@ -31,6 +31,9 @@ TIMESTAMP = Struct("<I")
 U32 = Struct("<I")
 """A four-byte number: an end position, a checksum."""
 
+SIZE = Struct("<I")
+"""At offset 9: bytes of the event."""
+
 SERVER_ID = Struct("<I")
 """At offset 5."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
-from replicator.binlog.errors import ChecksumError
+from replicator.binlog.errors import DAMAGED, ChecksumError, DamagedStreamError
 from replicator.binlog.events import (
     CHECKSUM_SIZE,
     FLAG_ARTIFICIAL,
@@ -20,8 +20,19 @@ from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGt
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
 from replicator.binlog.landmark import MAX_OFFSET, fingerprint, landmark_of
 from replicator.binlog.position import SourcePosition
-from replicator.binlog.read_position import ReadPosition
+from replicator.binlog.read_position import FILE_HEADER, ReadPosition
 from replicator.mysql.identity import Landmark
+
+_HEARTBEATS: Final = (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
+_BETWEEN_GROUPS: Final = frozenset(
+    {
+        *(EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID),
+        *(EventType.ROTATE, EventType.STOP, EventType.PREVIOUS_GTIDS),
+        *(EventType.MARIADB_GTID_LIST, EventType.MARIADB_BINLOG_CHECKPOINT),
+    }
+)
+"""What may come behind groups that a source leaves out."""
+_WRAP: Final = 1 << 32
 
 CRC_RESIDUE: Final = 0x2144DF1C
 """CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
@@ -31,10 +42,21 @@ class FileState:
     """The state of the binlog file that is being read.
 
     ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
-    where the file has no checksums.
+    where the file has no checksums. ``in_doubt``: whether it has is not proven yet.
     """
 
-    __slots__ = ("_created", "_gtids", "_landmark", "_newest", "cut", "position")
+    __slots__ = (
+        "_awaited",
+        "_by_gtid",
+        "_created",
+        "_gtids",
+        "_landmark",
+        "_newest",
+        "cut",
+        "in_doubt",
+        "leaves_out",
+        "position",
+    )
 
     def __init__(
         self,
@@ -45,6 +67,11 @@ class FileState:
     ) -> None:
         self.position = ReadPosition(start.binlog if start else None)
         self.cut = -CHECKSUM_SIZE if checksums else None
+        self.in_doubt = False
+        # By GTID a source begins with the file that has the first one, and leaves out those before.
+        # A MariaDB does so in each domain, up to the one that was asked for.
+        self.leaves_out = self._by_gtid = start is None
+        self._awaited = gtids.domains if isinstance(gtids, MariaDBGtids) else set()
         self._gtids = gtids
         self._created = 0
         self._landmark = start.landmark if start else None
@@ -56,6 +83,55 @@ class FileState:
         gtid = "" if self._gtids is None else str(self._gtids)
         self._settle()
         return SourcePosition(self.position.boundary, gtid, self._landmark)
+
+    def advance(self, event: bytes) -> None:
+        """Go to the end of an event that was received, and check its bytes and its place.
+
+        An event begins where the one before ended (MySQL internals manual, "Binlog Event header":
+        end position). Heartbeats and what is made up for the connection stand nowhere. Raises
+        ChecksumError and DamagedStreamError.
+        """
+        kind, size, end = HEAD.unpack_from(event)
+        position = self.position
+        position.before = position.offset
+        position.offset += size
+        if self.cut and crc32(event) != CRC_RESIDUE:
+            self.check_failed(event)
+        if self.in_doubt:
+            self._prove(event)
+        if end == position.offset:
+            return
+        begin = (end - size) % _WRAP
+        if end and begin != position.before % _WRAP and not self._stands_apart(event, kind, begin):
+            raise DamagedStreamError(
+                f"Events are missing, doubled or out of order: the {describe(kind)} event begins at"
+                f" {begin}, and the one before it ended at {position.before}. {DAMAGED}."
+            )
+        position.end_event(end)
+
+    def _stands_apart(self, event: bytes, kind: int, begin: int) -> bool:
+        if kind in _HEARTBEATS or is_artificial(event):
+            return True
+        if kind == EventType.FORMAT_DESCRIPTION:
+            return begin == FILE_HEADER
+        return self.leaves_out and kind in _BETWEEN_GROUPS
+
+    def _prove(self, event: bytes) -> None:
+        """A file that is said to have no checksums has none behind its first event, either."""
+        if is_artificial(event) or event[4] in (*_HEARTBEATS, EventType.FORMAT_DESCRIPTION):
+            return
+        self.in_doubt = False
+        if crc32(event) == CRC_RESIDUE:
+            raise DamagedStreamError(
+                f"The beginning of {self.position.file} says that its events have no checksums, and"
+                f" the {describe(event[4])} event has one. {DAMAGED}."
+            )
+
+    def begins_sending(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
+        """A group was sent: the source leaves out no more of this domain."""
+        if isinstance(gtid, MariaDBGtid):
+            self._awaited.discard(gtid.domain)
+        self.leaves_out = self.leaves_out and bool(self._awaited)
 
     def begins_group(self, offset: int, event: bytes) -> None:
         """An event group begins at this offset: its first event is the newest landmark."""
@@ -95,6 +171,7 @@ class FileState:
             self._raise_checksum(event)
         self._settle()
         self.cut = -CHECKSUM_SIZE if checksum is Checksum.CRC32 else None
+        self.in_doubt = self.cut is None
         self._created = TIMESTAMP.unpack_from(event)[0]
         file = self.position.file
         if file and (self._landmark is None or self._landmark.file != file):
@@ -128,9 +205,19 @@ class FileState:
             return False
         if self.content(event).decode("utf-8", "replace") != position.file:
             return False
+        if end == position.before % _WRAP:
+            # It has left nothing out any more since it said so before.
+            self.leaves_out = False
+            position.pass_boundary()
+            return True
+        if not self._by_gtid:
+            raise DamagedStreamError(
+                f"The source says that it stands at {position.file}:{end}, and what it has sent"
+                f" ends at {position}: events are missing. {DAMAGED}."
+            )
+        # A MySQL says so before it goes on behind groups that it has left out.
         position.end_event(end)
-        position.pass_boundary()
-        return position.offset == position.before
+        return False
 
     def on_previous_gtids(self, event: bytes) -> None:
         """MySQL: the GTIDs of all earlier files."""
@@ -154,9 +241,7 @@ class FileState:
 
     def _raise_checksum(self, event: bytes) -> None:
         raise ChecksumError(
-            f"The checksum of a {describe(event[4])} event does not match its bytes: the file or "
-            "the network damaged it. Check the file with mysqlbinlog --verify-binlog-checksum on "
-            "the source."
+            f"The checksum of a {describe(event[4])} event does not match its bytes. {DAMAGED}."
         )
 
 

@@ -1,8 +1,8 @@
 """Cutting the byte stream of a dump connection into events.
 
-Source of the format: MySQL internals manual, "MySQL Packets" (3 bytes length, 1 byte sequence;
-a payload of 2^24-1 bytes is continued in the next packet) and "Binlog Network Stream" (a 0x00
-byte, then one event; 0xff begins an error packet, 0xfe the end of the stream).
+Source of the format: MySQL internals manual, "MySQL Packets" (3 bytes length, 1 byte sequence
+number, which wraps; a payload of 2^24-1 bytes is continued in the next packet) and "Binlog Network
+Stream" (a 0x00 byte, then one event; 0xff begins an error packet, 0xfe the end of the stream).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replicator.binlog.errors import BinlogError
+from replicator.binlog.errors import BinlogError, DamagedStreamError
 from replicator.binlog.events import HEADER_SIZE
 from replicator.compiled import Bytes
 from replicator.memory import largest_event, too_large
@@ -20,6 +20,8 @@ from replicator.mysql.answer_size import LONGEST_MESSAGE
 PACKET_HEADER = 4
 FULL_PACKET = 0xFFFFFF
 """A payload of this length goes on in the next packet."""
+FIRST_PACKET = 1
+"""The number of the first packet that answers a command, which is packet 0."""
 _ROOM = 1 << 20
 """Bytes that are received at once, at most; more where a packet is larger."""
 _SIZE = slice(10, 14)
@@ -37,14 +39,16 @@ class ServerFailure:
 class PacketBuffer:
     """Takes bytes as they arrive and gives the events that are complete.
 
-    What is not consumed yet is ``data[at:end]``; a packet begins at ``at``. ``failure`` is set when
-    the server ended the stream; nothing comes after it.
+    What is not consumed yet is ``data[at:end]``; a packet begins at ``at`` and has the number
+    ``sequence``, modulo 256. ``failure`` is set when the server ended the stream; nothing comes
+    after it.
     """
 
     def __init__(self) -> None:
         self.failure: ServerFailure | None = None
         self.data: Bytes = np.empty(_ROOM, np.uint8)
         self.at = self.end = 0
+        self.sequence = FIRST_PACKET
         self._pieces: list[bytes] = []
         self._held = 0
 
@@ -72,15 +76,18 @@ class PacketBuffer:
         """The next event, from its header on, with its checksum; None where it is not whole yet.
 
         Raises BinlogError when a payload begins with a byte that the protocol does not know, or an
-        event goes on over more packets than its size allows.
+        event goes on over more packets than its size allows; DamagedStreamError when packets are
+        missing, doubled or out of order.
         """
         while not self.failure and self.end - self.at >= PACKET_HEADER:
             length = self._length()
             begin = self.at + PACKET_HEADER
             if begin + length > self.end:
                 return None
+            number = int(self.data[self.at + 3])
             self.at = begin + length
             payload = self.data.data[begin : self.at]
+            self._count(number, payload)
             if length == FULL_PACKET or self._pieces:
                 self._hold(bytes(payload))
                 if length == FULL_PACKET:
@@ -110,6 +117,18 @@ class PacketBuffer:
                 f"An event goes on behind its end: it says that it has {claimed - 1} bytes, and"
                 f" {self._held - 1} have come. Something between this host and the server damages"
                 " the stream, or the server does not speak the MySQL protocol."
+            )
+
+    def _count(self, number: int, payload: memoryview) -> None:
+        """Take the number of the next packet."""
+        expected, self.sequence = self.sequence, self.sequence + 1 & 0xFF
+        # Nothing comes behind an error packet, and nothing is taken of it but its text.
+        ends = not self._pieces and len(payload) and payload[0] in (0xFE, 0xFF)
+        if number != expected and not ends:
+            raise DamagedStreamError(
+                f"Packet {number} came where packet {expected} was due (their numbers count to 255"
+                " and begin anew): something between this host and the server lost, doubled or"
+                " reordered packets. Connect to the server directly."
             )
 
     def _length(self) -> int:

@@ -112,6 +112,11 @@ class MariaDBGtids:
             raise TypeError(gtid)
         self._last[gtid.domain] = gtid
 
+    @property
+    def domains(self) -> set[int]:
+        """Those that have a GTID."""
+        return set(self._last)
+
     def newest(self, domain: int) -> MariaDBGtid | None:
         """The last GTID of a domain; None where it has none."""
         return self._last.get(domain)

@@ -13,6 +13,7 @@ from enum import Enum
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
 from replicator.binlog.tagged_gtid import read_tagged
+from replicator.binlog.xa import Xid
 
 _MARIADB = struct.Struct("<QIB")
 _STANDALONE = 1
@@ -23,6 +24,8 @@ _MULTI_ENGINE = 1
 _START_ALTER = 2
 _ROLLBACK_ALTER = 8
 _GROUP_COMMIT_SIZE = 8
+_XID = struct.Struct("<IBB")
+"""Format and the lengths of both parts of its name, which follow."""
 _MYSQL = struct.Struct("<x16sQ")
 _ROTATE = struct.Struct("<Q")
 
@@ -43,6 +46,10 @@ class MariaDBGroup:
     """One statement follows, with no commit after it."""
     prepares: bool
     """The first phase of an XA transaction, which is in the binlog apart from its outcome."""
+    completes: bool
+    """That outcome."""
+    xid: Xid | None
+    """Which XA transaction it prepares or completes."""
     without_effect: bool
     """The first half of an ALTER written in two, or its roll-back."""
 
@@ -52,16 +59,29 @@ def read_mariadb_gtid(body: bytes, server_id: int) -> MariaDBGroup:
     try:
         sequence, domain, flags = _MARIADB.unpack_from(body)
         at = _MARIADB.size + (_GROUP_COMMIT_SIZE if flags & _GROUP_COMMIT_ID else 0)
-        xa = flags & (_PREPARED_XA | _COMPLETED_XA)
-        extra = body[at] if at < len(body) and not xa else 0
+        xid = None
+        if flags & (_PREPARED_XA | _COMPLETED_XA):
+            xid, at = _read_xid(body, at)
+        extra = body[at] if at < len(body) else 0
     except struct.error as error:
         raise BinlogError("A GTID event is too short.") from error
     return MariaDBGroup(
         gtid=MariaDBGtid(domain, server_id, sequence),
         standalone=bool(flags & _STANDALONE),
         prepares=bool(flags & _PREPARED_XA),
+        completes=bool(flags & _COMPLETED_XA),
+        xid=xid,
         without_effect=bool(extra & (_START_ALTER | _ROLLBACK_ALTER)),
     )
+
+
+def _read_xid(body: bytes, at: int) -> tuple[Xid, int]:
+    kind, first, second = _XID.unpack_from(body, at)
+    start, middle = at + _XID.size, at + _XID.size + first
+    end = middle + second
+    if end > len(body):
+        raise BinlogError("A GTID event ends inside the name of its XA transaction.")
+    return Xid(kind, body[start:middle], body[middle:end]), end
 
 
 def read_mysql_gtid(body: bytes) -> MySQLGtid:

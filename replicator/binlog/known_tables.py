@@ -18,9 +18,10 @@ class KnownTables:
     """By table id, the number of the table and the body of its table map.
 
     ``ids`` is a hash table whose size is a power of two: a row of (id, number, where the body
-    begins in ``bodies``, how long it is) stands at the first free place from the id's last bits on.
-    -1: no id; no number; no body, so that the next table map is looked at. ``left_out`` has 256
-    truths for each number: which types of row events go nowhere.
+    begins in ``bodies``, how long it is, the statement that has mapped it last) stands at the first
+    free place from the id's last bits on. -1: no id; no number; no body, so that the next table map
+    is looked at; no statement. ``left_out`` has 256 truths for each number: which types of row
+    events go nowhere.
     """
 
     __slots__ = ("_count", "_used", "bodies", "ids", "left_out")
@@ -32,18 +33,19 @@ class KnownTables:
         self._clear(_FIRST_IDS)
 
     def _clear(self, room: int) -> None:
-        self.ids: Integers = np.full((room, 4), _EMPTY, np.int64)
+        self.ids: Integers = np.full((room, 5), _EMPTY, np.int64)
         self._count = 0
 
-    def open(self, table_id: bytes, number: int, body: bytes) -> None:
-        """Note the table map of an id."""
+    def open(self, table_id: bytes, number: int, body: bytes, statement: int) -> None:
+        """Note the table map of an id, which stands in a statement."""
         place = self._place(int.from_bytes(table_id, "little"), number)
+        self.ids[place, 4] = statement
         self._make_room(len(body))
         end = self._used + len(body)
         if end > len(self.bodies):
             return
         self.bodies[self._used : end] = np.frombuffer(body, np.uint8)
-        self.ids[place, 2:] = self._used, len(body)
+        self.ids[place, 2:4] = self._used, len(body)
         self._used = end
 
     def _make_room(self, size: int) -> None:
@@ -57,15 +59,22 @@ class KnownTables:
 
     def forget_bodies(self) -> None:
         """The next table map of each id is to be looked at again."""
-        self.ids[:, 2:] = _EMPTY
+        self.ids[:, 2:4] = _EMPTY
         self._used = 0
 
     def set_ids(self, numbers: Mapping[bytes, int]) -> None:
         """Know these ids only, with their numbers and without their bodies."""
+        former = self.ids[self.ids[:, 0] != _EMPTY]
+        statements = dict(zip(former[:, 0].tolist(), former[:, 4].tolist(), strict=True))
         self._clear(_FIRST_IDS)
         self._used = 0
         for table_id, number in numbers.items():
-            self._place(int.from_bytes(table_id, "little"), number)
+            key = int.from_bytes(table_id, "little")
+            self.ids[self._place(key, number), 4] = statements.get(key, _EMPTY)
+
+    def statement_of(self, table_id: bytes) -> int:
+        """The statement that has mapped an id last; -1: none has."""
+        return int(self.ids[self._free(int.from_bytes(table_id, "little")), 4])
 
     def set_left_out(self, number: int, kinds: Iterable[int]) -> None:
         """Note which types of row events go nowhere, of the table with this number."""
@@ -88,7 +97,7 @@ class KnownTables:
             self._count = len(former)
         place = self._free(table_id)
         self._count += self.ids[place, 0] == _EMPTY
-        self.ids[place] = table_id, number, _EMPTY, _EMPTY
+        self.ids[place, :4] = table_id, number, _EMPTY, _EMPTY
         return place
 
     def _free(self, table_id: int) -> int:

@@ -6,8 +6,10 @@ import struct
 
 import numpy as np
 
-from replicator.binlog import event_walk as walk
+from replicator.binlog import walk_numbers as walk
 from replicator.binlog.crc32 import TABLES
+from replicator.binlog.event_walk import CLASSES, FULL
+from replicator.binlog.event_walk import walk as follow_events
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
 from replicator.binlog.payload import Payload
@@ -40,11 +42,12 @@ class OrdinaryCourse:
         """Take events as long as they are ordinary; whether the segment is to end.
 
         Where it is not, the next event needs `EventHandlers`, or is not there yet. It may be one of
-        a payload that the state has then. Of an XA transaction handlers take each event.
+        a payload that the state has then. Where one of the state's parts can't
+        be told to the loop (`ReadingState.needs_handlers`), handlers take each event.
         """
         if packets.continued or packets.end - packets.at < _SMALLEST_PACKET:
             return False
-        if self._state.prepared.collecting:
+        if self._state.needs_handlers:
             return False
         if self._walk(packets, NOT_EXPANDED):
             return True
@@ -62,7 +65,7 @@ class OrdinaryCourse:
 
     def follow_inside(self, payload: Payload) -> bool:
         """The same with what is expanded of a payload."""
-        if self._state.prepared.collecting:
+        if self._state.needs_handlers:
             return False
         expanded = Expanded(payload.data, NOT_EXPANDED.payloads)
         full = self._walk(_NO_PACKETS, expanded, payload.at, payload.end)
@@ -81,7 +84,7 @@ class OrdinaryCourse:
             self._numbers[walk.ENTERED : walk.RUNS] = 0, at, end
             return False
         self._numbers[walk.INSIDE :] = at < end, 0, at, end, 0
-        result = walk.walk(
+        result = follow_events(
             packets.data,
             expanded.data,
             expanded.payloads,
@@ -90,7 +93,7 @@ class OrdinaryCourse:
             tables.ids,
             tables.bodies,
             tables.left_out,
-            walk.CLASSES,
+            CLASSES,
             TABLES,
             rows.data,
             rows.start,
@@ -98,7 +101,7 @@ class OrdinaryCourse:
         )
         if self._numbers[walk.PACKET] > packets.at or self._numbers[walk.INNER] > at:
             self._store(packets)
-        return result == walk.FULL
+        return result == FULL
 
     def _load(self, packets: PacketBuffer) -> None:
         state, numbers = self._state, self._numbers
@@ -135,6 +138,11 @@ class OrdinaryCourse:
             limits.max_events,
             _NONE,
         )
+        numbers[walk.SEQUENCE : walk.FAMILY] = (
+            packets.sequence,
+            state.tables.statement,
+            state.unended,
+        )
         numbers[walk.FAMILY :] = 0
         gtid = state.gtid
         if isinstance(gtid, MariaDBGtid):
@@ -151,7 +159,9 @@ class OrdinaryCourse:
     def _store(self, packets: PacketBuffer) -> None:
         state, numbers = self._state, self._numbers.tolist()
         files, segment = state.files, state.segment
-        packets.at = numbers[walk.PACKET]
+        packets.at, packets.sequence = numbers[walk.PACKET], numbers[walk.SEQUENCE]
+        state.tables.statement = numbers[walk.STATEMENT]
+        state.unended = bool(numbers[walk.UNENDED])
         files.position.before, files.position.offset = numbers[walk.BEFORE], numbers[walk.OFFSET]
         if numbers[walk.BOUNDARY] != _NONE:
             files.position.boundary = BinlogPosition(files.position.file, numbers[walk.BOUNDARY])

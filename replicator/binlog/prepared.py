@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import tempfile
 import weakref
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, BinaryIO, Final, cast
 
 from replicator.binlog import refusals
-from replicator.binlog.errors import BinlogError, UnsupportedEventError
+from replicator.binlog.errors import DAMAGED, BinlogError, UnsupportedEventError
 from replicator.binlog.events import HEADER_SIZE, U32, EventType
 from replicator.binlog.payload import Payload
 from replicator.binlog.position import BinlogPosition
@@ -22,6 +23,9 @@ from replicator.binlog.xa import UnknownTransactionError, Xid, xa_prepare_body
 
 IN_MEMORY: Final = 4 << 20
 """Bytes of one transaction's events that are kept in memory; more go to a temporary file."""
+
+_MOST_IN_ONE_PHASE: Final = 1000
+"""Names of the last transactions that were committed in one phase, which are remembered."""
 
 
 class KeptEvents:
@@ -67,16 +71,16 @@ class Prepared:
 class PreparedTransactions:
     """Those of one source that are prepared at the last boundary that was read.
 
-    While the group of one is read, its events are `collecting`.
+    While the group of one is read, its events are collected.
     """
 
-    __slots__ = ("_known", "_open", "_settling", "collecting")
+    __slots__ = ("_in_one_phase", "_known", "_open", "_settling")
 
     def __init__(self, known: Iterable[tuple[Xid, Prepared]] = ()) -> None:
         self._known = dict(known)
         self._open: KeptEvents | None = None
         self._settling: Xid | None = None
-        self.collecting = False
+        self._in_one_phase: deque[Xid] = deque(maxlen=_MOST_IN_ONE_PHASE)
 
     @property
     def places(self) -> tuple[BinlogPosition, ...]:
@@ -90,7 +94,6 @@ class PreparedTransactions:
     def begin(self) -> None:
         """The group of an XA transaction begins."""
         self._open = KeptEvents()
-        self.collecting = True
 
     def collect(self, event: bytes) -> None:
         """Keep an event of the group, without its checksum."""
@@ -108,13 +111,13 @@ class PreparedTransactions:
         self._known[xid] = Prepared(at, self._open)
         self.abandon()
 
-    def in_one_phase(self, event: bytes) -> Payload:
+    def in_one_phase(self, xid: Xid, event: bytes) -> Payload:
         """The group ends with this event, by which the transaction is committed: all of it.
 
         `settled` is to follow.
         """
         assert self._open is not None
-        self.collecting = False
+        self._in_one_phase.append(xid)
         return self._open.payload(event)
 
     def commit(self, xid: Xid, at: BinlogPosition, event: bytes) -> Payload | None:
@@ -125,13 +128,22 @@ class PreparedTransactions:
         """
         prepared = self._known.get(xid)
         if prepared is None:
+            self._refuse_second_outcome(xid)
             raise UnknownTransactionError(xid, at)
         self._settling = xid
         return prepared.events.payload(_end_of(event, xid))
 
     def roll_back(self, xid: Xid, at: BinlogPosition) -> None:
         """Forget a transaction at the end of the group of its outcome, which begins ``at``."""
-        self._known.pop(xid, None)
+        if self._known.pop(xid, None) is None:
+            self._refuse_second_outcome(xid)
+
+    def _refuse_second_outcome(self, xid: Xid) -> None:
+        if xid in self._in_one_phase:
+            raise BinlogError(
+                f"The XA transaction {xid} has an outcome, and it was committed when it was"
+                f" prepared: one of both events lies. {DAMAGED}."
+            )
 
     def settled(self) -> None:
         """The group of the events given last has ended."""
@@ -142,7 +154,7 @@ class PreparedTransactions:
 
     def abandon(self) -> None:
         """Forget what was kept of a group that has no end."""
-        self._open, self.collecting = None, False
+        self._open = None
 
 
 class PreparedPlaces:
@@ -154,7 +166,6 @@ class PreparedPlaces:
 
     __slots__ = ("_sought", "_until", "found", "met")
 
-    collecting = False
     places = ()
 
     def __init__(self, until: int | None = None, sought: Xid | None = None) -> None:

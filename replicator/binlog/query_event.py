@@ -35,6 +35,8 @@ _MARIADB_GTID_FLAGS = 130
 _MARIADB_CHARSET_COLLATIONS = 131
 _ENDS_ALTER = 4 | 8
 """Of MariaDB's extra flags of a GTID: it commits, or rolls back, an ALTER written in two halves."""
+_NO_EFFECT = 2 | 8
+"""Of these: it only starts such an ALTER, or rolls it back."""
 _EXPLICIT_TIMESTAMP_DEFAULTS_FLAG = 1 << 24
 """MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; a MySQL sets no such flag."""
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1} | {
@@ -54,12 +56,16 @@ _UNREAD = -1
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """The parsed event. ``error``: the code that the statement ended with, 0 for none."""
+    """The parsed event. ``error``: the code that the statement ended with, 0 for none.
+
+    ``has_no_effect_yet``: of MariaDB, the first half of an ALTER written in two, or its roll-back.
+    """
 
     schema: str
     sql: str
     context: StatementContext
     error: int = 0
+    has_no_effect_yet: bool = False
 
 
 class TransactionControl(Enum):
@@ -127,6 +133,7 @@ def parse_query_event(body: bytes, *, compressed: bool = False) -> QueryEvent:
         text.decode(_codec(variables.get(_CHARSET)), "surrogateescape"),
         _context(variables),
         error_code,
+        bool(variables.get(_MARIADB_GTID_FLAGS, b"\0")[0] & _NO_EFFECT),
     )
 
 

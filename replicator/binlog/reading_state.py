@@ -13,11 +13,12 @@ internals manual, "Binlog Event"; MariaDB KB, "GTID_EVENT"):
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum, auto
 from typing import NoReturn
 
 from replicator.binlog import refusals
-from replicator.binlog.errors import UnsupportedEventError
-from replicator.binlog.events import TIMESTAMP
+from replicator.binlog.errors import DAMAGED, DamagedStreamError, UnsupportedEventError
+from replicator.binlog.events import TIMESTAMP, describe
 from replicator.binlog.file_state import FileState
 from replicator.binlog.gtid import MariaDBGtid, MySQLGtid
 from replicator.binlog.payload import Payload
@@ -30,6 +31,15 @@ from replicator.watermark import Place
 _EVERY_ROW = 1 << 62
 
 
+class XaGroup(Enum):
+    """What a group is to an XA transaction: nothing, the one that prepares it, or that of the
+    outcome, where its events are given back."""
+
+    NONE = auto()
+    PREPARED = auto()
+    GIVEN_BACK = auto()
+
+
 class ReadingState:
     """The files, the open table maps, the segment that is being filled, and the newest group.
 
@@ -39,7 +49,8 @@ class ReadingState:
     which ordinal row events were handed on already; ``routed``: how many of them go anywhere.
     ``located``: whether the position is known; ``resume``: rows up to there are dropped.
     ``payloads``: those whose events come before the next packet, from the last one on.
-    ``prepared``: the XA transactions that are, at the last boundary.
+    ``prepared``: the XA transactions that are, at the last boundary; ``xa``: what the group is to
+    one of them. ``unended``: rows of a statement came, and not the last ones.
     """
 
     __slots__ = (
@@ -57,7 +68,9 @@ class ReadingState:
         "skip",
         "tables",
         "transaction",
+        "unended",
         "without_effect",
+        "xa",
     )
 
     def __init__(
@@ -80,6 +93,8 @@ class ReadingState:
         self.open = False
         self.begun = False
         self.without_effect = False
+        self.unended = False
+        self.xa = XaGroup.NONE
         self.gtid: MariaDBGtid | MySQLGtid | None = None
         self.transaction = 0
         self.ordinal = 0
@@ -93,14 +108,17 @@ class ReadingState:
         return replace(boundary, prepared=prepared) if prepared else boundary
 
     def begin_group(self, event: bytes) -> None:
-        """A group begins with this event."""
-        self.discard_unfinished()
+        """A group begins with this event. Raises DamagedStreamError where one is open."""
+        if self.open:
+            raise self.damaged(event, "stands inside of a group, whose end is missing")
         self.located = True
         self.open = True
         self.begun = False
         self.without_effect = False
         self.transaction = self.files.position.begin_group(len(event))
         self.files.begins_group(self.files.position.boundary.offset, event)
+        self.xa = XaGroup.NONE
+        self.end_statement()
         self.ordinal = 0
         self.skip = 0
         self.routed = 0
@@ -113,9 +131,15 @@ class ReadingState:
                 self.skip = resume.ordinal if same else _EVERY_ROW
 
     def end_group(self, event: bytes) -> bool:
-        """The group ends with this event; whether the segment should, too."""
+        """The group ends with this event; whether the segment should, too.
+
+        Raises DamagedStreamError where rows of its last statement are missing.
+        """
         if not self.open:
             refuse(refusals.NOT_A_BOUNDARY)
+        if self.unended:
+            raise self.damaged(event, "ends a group whose last rows are missing")
+        self.xa = XaGroup.NONE
         self.files.executed(self.gtid)
         self.gtid = None
         self.open = False
@@ -123,16 +147,42 @@ class ReadingState:
         self.pass_boundary()
         return self.segment.is_full()
 
+    def end_transaction(self, event: bytes) -> bool:
+        """As `end_group`, by a commit or rollback, which only ends what is `begun`.
+
+        Raises DamagedStreamError where the group is to end otherwise.
+        """
+        if self.open and not self.begun:
+            raise self.damaged(event, "ends a transaction that has not begun")
+        if self.xa is not XaGroup.NONE:
+            raise self.damaged(event, "ends an XA transaction, which other events end")
+        return self.end_group(event)
+
+    def end_statement(self) -> None:
+        """The rows that come next are those of another statement."""
+        self.tables.statement += 1
+        self.unended = False
+
     def pass_boundary(self) -> None:
         """Everything up to the end of the newest event is complete."""
         self.files.position.pass_boundary()
         self.segment.moved = True
+
+    @property
+    def needs_handlers(self) -> bool:
+        """Whether the next events are checked, or kept, for more than the compiled loop knows."""
+        return self.xa is XaGroup.PREPARED or self.files.in_doubt
+
+    def damaged(self, event: bytes, what: str) -> DamagedStreamError:
+        """The error of an event that can't stand where it does; ``what`` it does there."""
+        return DamagedStreamError(f"The {describe(event[4])} event {what}. {DAMAGED}.")
 
     def discard_unfinished(self) -> None:
         """A server that crashed may leave the beginning of a transaction at a file's end."""
         if not self.open:
             return
         self.open = False
+        self.xa = XaGroup.NONE
         self.gtid = None
         self.prepared.abandon()
         if self.segment.discard(self.transaction) != self.routed:

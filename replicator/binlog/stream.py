@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import pymysql
+
 from replicator.binlog.assembler import SegmentAssembler
 from replicator.binlog.connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
@@ -13,11 +15,13 @@ from replicator.binlog.gtid import GtidStart, MariaDBGtids, MySQLGtids
 from replicator.binlog.landmark_check import LandmarkCheck
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
+from replicator.binlog.prepared_at_source import PreparedAtSource
 from replicator.binlog.prepared_reading import PreparedReading
 from replicator.binlog.segment import Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import Flavor, ServerInfo
 from replicator.binlog.table_routes import Route
+from replicator.binlog.xa import Xid
 from replicator.mysql.identity import Landmark, ServerIdentity
 from replicator.watermark import Place
 
@@ -148,6 +152,19 @@ class BinlogStream:
     def binlogs(self) -> list[tuple[str, int]]:
         """As `BinlogConnection.binlogs`."""
         return self._connection.binlogs()
+
+    @property
+    def prepared(self) -> dict[BinlogPosition, Xid]:
+        """Where the XA transactions stand that are prepared behind the last segment."""
+        return {} if self._assembler is None else self._assembler.prepared
+
+    def prepared_at_source(self) -> PreparedAtSource | None:
+        """Those that the source has; None where it does not answer."""
+        try:
+            return self._connection.prepared()
+        except (pymysql.MySQLError, OSError):
+            # It is asked again; who reads on is told, too, where the source has gone.
+            return None
 
     def _landmark_check(self, mark: Landmark | None) -> LandmarkCheck | None:
         if mark is None:

@@ -42,12 +42,14 @@ NOT_REPLICATED = -1
 
 class TableRoutes:
     """The open table maps. ``by_id`` has the numbers of their tables, which are indexes into
-    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop."""
+    ``tables``, or NOT_REPLICATED; ``known`` has the same for the compiled loop.
+    ``statement`` counts the statements: a table map holds for the rows of its own."""
 
     def __init__(self, route: Route) -> None:
         self.by_id: dict[bytes, int] = {NO_TABLE: NOT_REPLICATED}
         self.tables: list[RoutedTable] = []
         self.known = KnownTables()
+        self.statement = 0
         self._route = route
         self._by_body: dict[bytes, int] = {}
         self._most_tables = _MOST_TABLES
@@ -64,7 +66,11 @@ class TableRoutes:
         if number is None:
             number = self._by_body[body] = self._resolve(event[:cut])
         self.by_id[event[TABLE_ID]] = number
-        self.known.open(event[TABLE_ID], number, body)
+        self.known.open(event[TABLE_ID], number, body, self.statement)
+
+    def is_mapped(self, table_id: bytes) -> bool:
+        """Whether the table map of an id came in this statement."""
+        return table_id == NO_TABLE or self.known.statement_of(table_id) == self.statement
 
     def takes(self, number: int, kind: int) -> bool:
         """Whether row events of this type go anywhere, of the table with this number."""

@@ -82,6 +82,11 @@ def xa_prepare_body(xid: Xid, *, one_phase: bool) -> bytes:
     return head + xid.globally + xid.branch
 
 
+def are_alike(named: Xid, cut: Xid) -> bool:
+    """Whether an event can be of a transaction; ``cut`` has 32 bits of the format."""
+    return named._replace(format=named.format & _FORMAT_BITS) == cut
+
+
 def read_start(sql: str) -> Xid | None:
     """The transaction that an XA START begins; None for anything else."""
     word, xid = _read_named(sql)

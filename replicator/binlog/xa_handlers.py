@@ -6,6 +6,8 @@ from typing import Final
 
 from replicator.binlog import refusals
 from replicator.binlog.events import ROW_EVENTS, EventType
+from replicator.binlog.gtid import MariaDBGtid
+from replicator.binlog.headers import MariaDBGroup
 from replicator.binlog.payload import as_inside
 from replicator.binlog.prepared import PreparedTransactions
 from replicator.binlog.query_event import (
@@ -13,14 +15,18 @@ from replicator.binlog.query_event import (
     parse_query_event,
     transaction_control,
 )
-from replicator.binlog.reading_state import ReadingState, refuse
-from replicator.binlog.xa import Xid, read_outcome, read_start, read_xa_prepare
+from replicator.binlog.reading_state import ReadingState, XaGroup, refuse
+from replicator.binlog.xa import Xid, are_alike, read_outcome, read_start, read_xa_prepare
 
 _STATEMENTS: Final = (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED)
 _COLLECTED: Final = frozenset(
     (*ROW_EVENTS, EventType.TABLE_MAP, EventType.PARTIAL_UPDATE_ROWS, *_STATEMENTS)
 )
 """The events of a group that decide what it does."""
+_ENDS: Final = (
+    *(TransactionControl.BEGIN, TransactionControl.COMMIT, TransactionControl.ROLLBACK),
+    *(TransactionControl.XA_START, TransactionControl.XA_OUTCOME),
+)
 
 
 class XaHandlers:
@@ -29,57 +35,99 @@ class XaHandlers:
     def __init__(self, state: ReadingState) -> None:
         self._state = state
         self._named: Xid | None = None
+        self._completes = False
 
-    def begin(self, named: Xid | None = None) -> None:
-        """The events of an XA transaction follow, which is ``named`` so by its first statement."""
-        self._named = named
-        self._state.begun = True
-        self._state.prepared.begin()
+    def begin_group(self, group: MariaDBGroup, event: bytes) -> None:
+        """A group begins, and says what it is to an XA transaction."""
+        if group.completes and (group.prepares or not group.standalone):
+            raise self._state.damaged(event, "says of an XA transaction what can't be")
+        if group.prepares and group.standalone:
+            raise self._state.damaged(event, "begins an XA transaction that is a statement")
+        self._named, self._completes = group.xid, group.completes
+        if group.prepares:
+            self._begin()
+
+    def _begin(self) -> None:
+        state = self._state
+        state.begun = True
+        state.xa = XaGroup.PREPARED
+        state.prepared.begin()
 
     def collect(self, event: bytes) -> bool:
         """Whether an event is done with by keeping it. Those of other kinds have handlers."""
-        prepared, files, kind = self._state.prepared, self._state.files, event[4]
-        if not isinstance(prepared, PreparedTransactions) or kind not in _COLLECTED:
+        state, kind = self._state, event[4]
+        if kind not in _COLLECTED:
             return False
         if kind in _STATEMENTS:
             compressed = kind == EventType.MARIADB_QUERY_COMPRESSED
-            sql = parse_query_event(files.content(event), compressed=compressed).sql
-            if transaction_control(sql) is TransactionControl.XA_END:
+            sql = parse_query_event(state.files.content(event), compressed=compressed).sql
+            control = transaction_control(sql)
+            if control is TransactionControl.XA_END:
                 return True
-        prepared.collect(as_inside(event, files.cut))
+            if control in _ENDS:
+                raise state.damaged(event, "stands in a group that prepares an XA transaction")
+        if isinstance(state.prepared, PreparedTransactions):
+            state.prepared.collect(as_inside(event, state.files.cut))
         return True
 
     def on_prepare(self, event: bytes) -> bool:
         """The group ends: prepared, or committed by the same."""
-        state = self._state
+        state, prepared = self._state, self._state.prepared
+        if state.xa is XaGroup.NONE:
+            raise state.damaged(event, "ends a group that no XA transaction has begun")
         xid, one_phase = read_xa_prepare(state.files.content(event))
-        prepared = state.prepared
+        if state.xa is XaGroup.GIVEN_BACK:
+            prepared.settled()
+            return state.end_group(event)
+        if self._named is not None and not are_alike(self._named, xid):
+            raise state.damaged(
+                event, f"ends the XA transaction {xid}, and {self._named} was begun"
+            )
+        if one_phase and isinstance(state.gtid, MariaDBGtid):
+            raise state.damaged(
+                event, f"commits the XA transaction {xid}, which was to be prepared"
+            )
         if not one_phase:
             prepared.prepare(self._named or xid, state.files.position.boundary)
-        elif isinstance(prepared, PreparedTransactions) and prepared.collecting:
-            state.payloads.append(prepared.in_one_phase(as_inside(event, state.files.cut)))
+        elif isinstance(prepared, PreparedTransactions):
+            last = as_inside(event, state.files.cut)
+            state.payloads.append(prepared.in_one_phase(self._named or xid, last))
+            state.xa = XaGroup.GIVEN_BACK
             return False
-        else:
-            # The end of what was given back.
-            prepared.settled()
         return state.end_group(event)
 
     def on_statement(self, control: TransactionControl, sql: str, event: bytes) -> bool:
         """XA START, or an outcome, which is a group of its own."""
         state = self._state
+        if state.begun:
+            raise state.damaged(event, "stands inside of a transaction")
         if control is TransactionControl.XA_START:
-            self.begin(read_start(sql))
+            self._named = read_start(sql)
+            self._begin()
             return False
         outcome = read_outcome(sql)
         if outcome is None:
             refuse(refusals.XA)
+        if isinstance(state.gtid, MariaDBGtid) and not self._announced(outcome.xid):
+            raise state.damaged(event, f"is another outcome than announced ({self._named})")
         at = state.files.position.boundary
         if outcome.committed:
             events = state.prepared.commit(outcome.xid, at, event)
             if events is not None:
                 state.begun = True
+                state.xa = XaGroup.GIVEN_BACK
                 state.payloads.append(events)
                 return False
         else:
             state.prepared.roll_back(outcome.xid, at)
         return state.end_group(event)
+
+    def refuse_other(self, event: bytes) -> None:
+        """Refuse a statement that is no outcome where one was announced."""
+        state = self._state
+        announced = isinstance(state.gtid, MariaDBGtid) and self._completes
+        if announced and state.xa is XaGroup.NONE:
+            raise state.damaged(event, f"stands where the outcome of {self._named} was announced")
+
+    def _announced(self, xid: Xid) -> bool:
+        return self._completes and self._named is not None and are_alike(xid, self._named)

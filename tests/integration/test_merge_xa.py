@@ -10,8 +10,10 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.reading import purge_watch
+from actors.reading import prepared_check, purge_watch
 from actors.task.generation import Generation
+from replicator.binlog import connection
+from replicator.binlog.prepared_at_source import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here, kill_dumps
 from tests.support.checking import purge
@@ -203,3 +205,66 @@ async def test_a_commit_of_rows_whose_file_is_gone_is_a_fault(
     assert "X'30',X'62',1 is committed at" in fault.message
     merging.do("SET sql_log_bin = 0", "DELETE FROM x_1 WHERE id = 1")
     assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mysql_source", "mariadb_source"], indirect=True)
+async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared_check, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(prepared_check, "LOOK_SECONDS", 0.1)
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=2)
+    merging.generation()
+    names = "X'6100ff','b'", "X'6100ff','c'"
+    kept, lost = (Session(merging.source, merging.database, name) for name in names)
+    try:
+        kept.prepare("INSERT INTO x_1 VALUES (1, 'kept')")
+        async with merging.running() as generation:
+            # It is there at several looks.
+            for number in range(4):
+                merging.do(f"INSERT INTO x_2 VALUES ({number}, 'between')")
+                await merging.caught_up(generation)
+            lost.prepare("INSERT INTO x_1 VALUES (2, 'lost')")
+            await merging.caught_up(generation)
+            assert len(prepared(generation)) == 2
+        lost.do("SET sql_log_bin = 0")
+        lost.end("ROLLBACK")
+        with anyio.fail_after(PATIENCE):
+            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        assert fault.event == "source.unreadable"
+        assert "X'6100ff',X'63',1 (prepared at" in fault.message
+        assert "X'62'" not in fault.message
+        # The second way out.
+        lost.do("SET sql_log_bin = 1")
+        lost.prepare("INSERT INTO x_1 VALUES (3, 'of the same name')")
+        lost.end("ROLLBACK")
+        async with merging.running() as generation:
+            await merging.caught_up(generation)
+            kept.commit()
+            await merging.caught_up(generation)
+        assert merging.differences() == {}
+    finally:
+        lost.close()
+        kept.close()
+
+
+@pytest.mark.parametrize("source", ["mysql_source"], indirect=True)
+async def test_a_source_that_does_not_tell_what_is_prepared_is_warned_of(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(cursor: Any) -> PreparedAtSource:
+        return PreparedAtSource(frozenset(), None, "XAER_RMERR")
+
+    monkeypatch.setattr(connection, "prepared_at_source", refuse)
+    merging.create("x", "(id INT PRIMARY KEY, v VARCHAR(20))", shards=1)
+    merging.generation()
+    with (
+        xa_sessions(merging.source, merging.database, 1) as (session,),
+        capture_logs() as logged,
+    ):
+        session.prepare("INSERT INTO x_1 VALUES (1, 'kept')")
+        async with merging.running() as generation:
+            for number in range(3):
+                merging.do(f"INSERT INTO x_1 VALUES ({number + 2}, 'between')")
+                await merging.caught_up(generation)
+    assert len(named("source.prepared-unchecked", logged)) == 1

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.framing import FULL_PACKET, PacketBuffer
+from replicator.binlog.framing import FIRST_PACKET, FULL_PACKET, PACKET_HEADER, PacketBuffer
 from replicator.binlog.segment import Segment
 
 
-def packets_of(events: Iterable[bytes]) -> bytes:
-    """The stream that these events, with their checksums, are sent as."""
-    return b"".join(packet for event in events for packet in _packets(b"\0" + event))
+def packets_of(events: Iterable[bytes], first: int = FIRST_PACKET) -> bytes:
+    """The stream that these events, with their checksums, are sent as.
+
+    ``first`` is the number of the first packet.
+    """
+    return numbered((piece for event in events for piece in _pieces(b"\0" + event)), first)
 
 
-def _packets(payload: bytes) -> Iterable[bytes]:
+def numbered(payloads: Iterable[bytes], first: int = FIRST_PACKET) -> bytes:
+    """The payloads in packets that count from a number on."""
+    return b"".join(
+        len(payload).to_bytes(3, "little") + bytes((number & 0xFF,)) + payload
+        for number, payload in enumerate(payloads, first)
+    )
+
+
+def payloads_of(stream: bytes) -> Iterator[bytes]:
+    """What is in the packets of a stream."""
+    at = 0
+    while at < len(stream):
+        begin = at + PACKET_HEADER
+        at = begin + int.from_bytes(stream[at : at + 3], "little")
+        yield stream[begin:at]
+
+
+def _pieces(payload: bytes) -> Iterator[bytes]:
     for at in range(0, len(payload) + 1, FULL_PACKET):
-        piece = payload[at : at + FULL_PACKET]
-        yield len(piece).to_bytes(3, "little") + b"\x07" + piece
+        yield payload[at : at + FULL_PACKET]
 
 
 def segments_of(

@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.errors import BinlogError, ChecksumError, UnsupportedEventError
-from replicator.binlog.events import EventType
+from replicator.binlog.errors import (
+    BinlogError,
+    ChecksumError,
+    DamagedStreamError,
+    UnsupportedEventError,
+)
+from replicator.binlog.events import ROW_EVENTS, EventType
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.position import BinlogPosition, SourcePosition
@@ -27,6 +32,12 @@ START = SourcePosition(BinlogPosition("bin.000003", 1000))
 NO_LIMITS = SegmentLimits(1 << 40, 1 << 40, 1 << 40, 1 << 40)
 ARTIFICIAL = 0x20
 IGNORABLE = 0x80
+GTID_SIZE = 42
+
+
+def with_bits(event: bytes, at: int, bits: int, mask: int = 0xFF) -> bytes:
+    """The event with these bits set in a byte, and those cleared that are not in the mask."""
+    return event[:at] + bytes((event[at] & mask | bits,)) + event[at + 1 :]
 
 
 class Binlog:
@@ -55,8 +66,17 @@ class Binlog:
             EventType.QUERY, struct.pack("<IIBHH", 1, 0, 1, 0, 0) + b"s\x00" + sql.encode()
         )
 
-    def gtid(self, sequence: int, *, flags: int = 0) -> Binlog:
-        return self.add(EventType.MARIADB_GTID, struct.pack("<QIB", sequence, 0, flags) + bytes(6))
+    def gtid(self, sequence: int, *, flags: int = 0, domain: int = 0) -> Binlog:
+        body = struct.pack("<QIB", sequence, domain, flags) + bytes(6)
+        return self.add(EventType.MARIADB_GTID, body)
+
+    def heartbeat(self, file: bytes = b"bin.000003") -> Binlog:
+        """The source says that it stands where it has written to."""
+        self.add(EventType.HEARTBEAT, file, real=False)
+        event = self.events[-1]
+        place = struct.pack("<I", self.offset & 0xFFFFFFFF)
+        self.events[-1] = self.sealed(event[:13] + place + event[17:])
+        return self
 
     def table_map(self, table: str = "t", table_id: int = 5) -> Binlog:
         names = b"\x01s\x00" + bytes((len(table),)) + table.encode() + b"\x00"
@@ -66,8 +86,16 @@ class Binlog:
         )
 
     def row(self, table_id: int = 5, kind: int = EventType.WRITE_ROWS_V1) -> Binlog:
+        """The last row event of its statement, until another one follows."""
+        if self.events and self.events[-1][4] in ROW_EVENTS:
+            self.events[-1] = self.sealed(with_bits(self.events[-1], 25, 0, mask=0xFE))
         body = table_id.to_bytes(6, "little") + b"\x01\x00\x01\xff\x00" + bytes(4)
         return self.add(kind, body)
+
+    def sealed(self, event: bytes) -> bytes:
+        """A changed event with its checksum, if it is to have one."""
+        whole = event[:-4]
+        return whole + struct.pack("<I", zlib.crc32(whole)) if self.checksums else event
 
     def xid(self) -> Binlog:
         return self.add(EventType.XID, bytes(8))
@@ -127,7 +155,8 @@ def test_rows_of_a_transaction_are_numbered() -> None:
 
 
 def test_rows_of_other_tables_count_but_are_not_handed_on() -> None:
-    log = Binlog().query("BEGIN").table_map("other", 6).row(6).table_map().row().row(6).row().xid()
+    log = Binlog().query("BEGIN").table_map("other", 6).table_map()
+    log.row(6).row().row(6).row().xid()
     assert [ordinal for _, ordinal in rows(read(assembler(), log.events))] == [2, 4]
 
 
@@ -205,14 +234,26 @@ def test_a_file_beyond_4_gib() -> None:
     assert segment.end.binlog.offset == log.offset
 
 
-def test_events_that_the_server_leaves_out_do_not_move_a_transaction() -> None:
-    log = Binlog().gtid(1).add(EventType.MARIADB_ANNOTATE_ROWS, b"INSERT").table_map().row().xid()
-    left_out = log.add(EventType.MARIADB_ANNOTATE_ROWS, b"between").offset
-    log.gtid(2).table_map().row().xid()
-    sent = [event for event in log.events if event[4] != EventType.MARIADB_ANNOTATE_ROWS]
-    (segment,) = read(assembler(), sent)
-    assert [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])] == [1000, left_out]
-    assert segment.end.binlog.offset == log.offset
+def test_groups_that_a_mariadb_leaves_out_by_gtid_do_not_move_those_it_sends() -> None:
+    log = Binlog().gtid(1).table_map().row().xid()
+    first = log.gtid(2, domain=1).offset
+    log.table_map().row().xid()
+    left_out = len(log.events)
+    log.gtid(3).table_map().row().xid()
+    third = log.gtid(4).offset
+    log.table_map().row().xid()
+    named = log.add(
+        EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000003", flags=ARTIFICIAL, real=False
+    )
+    sent = [named.events[-1], *log.events[4:left_out], *log.events[left_out + 4 : -1]]
+    gtids = MariaDBGtids("0-7-3,1-7-1")
+    (segment,) = read(assembler(start=None, gtids=gtids), sent)
+    begins = [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])]
+    assert begins == [first - GTID_SIZE, third - GTID_SIZE]
+    # Both domains were sent of: nothing is left out any more.
+    log.gtid(5).table_map().row().xid().gtid(6).table_map().row().xid()
+    with pytest.raises(DamagedStreamError, match="missing"):
+        read(assembler(start=None, gtids=MariaDBGtids("0-7-3,1-7-1")), [*sent, *log.events[-4:]])
 
 
 def test_a_rotation_leads_into_the_next_file() -> None:
@@ -226,18 +267,29 @@ def test_a_rotation_leads_into_the_next_file() -> None:
 
 
 def test_a_heartbeat_hands_on_where_an_idle_source_stands() -> None:
-    log = Binlog()
-    log.offset = 5000
-    log.add(EventType.HEARTBEAT, b"bin.000003")
-    size = len(log.events[0])
-    log.events[0] = log.events[0][:13] + struct.pack("<I", 5000) + log.events[0][17:-4]
-    log.events[0] += struct.pack("<I", zlib.crc32(log.events[0]))
-    assert size == len(log.events[0])
-    first, rest = read(assembler(), log.events)
-    assert first.end.binlog.offset == 5000
+    first, rest = read(assembler(), Binlog().heartbeat().events)
+    assert first.end == START
     assert first.complete
     assert first.caught_up
     assert not rest.caught_up
+
+
+def test_a_heartbeat_from_elsewhere_tells_of_missing_events() -> None:
+    log = Binlog().transaction(1)
+    del log.heartbeat().events[:4]
+    with pytest.raises(DamagedStreamError, match=f"stands at bin.000003:{log.offset}"):
+        read(assembler(), log.events)
+
+
+def test_by_gtid_a_source_may_go_on_behind_what_it_has_left_out_once_it_says_so() -> None:
+    log = Binlog().transaction(1)
+    begin = log.heartbeat().offset
+    log.add(EventType.ANONYMOUS_GTID, bytes(42)).transaction(1)
+    name = Binlog().add(
+        EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000003", flags=ARTIFICIAL, real=False
+    )
+    (segment,) = read(assembler(start=None, gtids=MySQLGtids()), name.events + log.events[4:])
+    assert [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])] == [begin]
 
 
 def test_only_a_heartbeat_says_that_there_is_no_more() -> None:
@@ -310,7 +362,6 @@ def test_mysql_gtids() -> None:
         (EventType.INCIDENT, "data is missing at the source"),
         (EventType.BEGIN_LOAD_QUERY, "LOAD DATA"),
         (99, "type 99"),
-        (EventType.XA_PREPARE, "XA"),
         (EventType.WRITE_ROWS_V0, "older than"),
     ],
 )

@@ -153,7 +153,7 @@ def rotation(log: Binlog, *_: object) -> None:
 
 
 def heartbeat(log: Binlog, *_: object) -> None:
-    log.add(EventType.HEARTBEAT, b"bin.000003", real=False)
+    log.heartbeat()
 
 
 def between(log: Binlog, *_: object) -> None:

@@ -135,12 +135,13 @@ def test_table_ids_are_found_whatever_else_there_is() -> None:
         *range(1 << 20, 1 << 21, 4096),
     ]
     for number, table_id in enumerate(ids):
-        known.open(table_id.to_bytes(6, "little"), number, b"body %d" % number)
+        known.open(table_id.to_bytes(6, "little"), number, b"body %d" % number, 3 * number)
     rows = {int(row[0]): [int(part) for part in row[1:]] for row in known.ids if row[0] >= 0}
-    assert {table_id: number for table_id, (number, _, _) in rows.items()} == {
+    assert {table_id: number for table_id, (number, _, _, _) in rows.items()} == {
         table_id: number for number, table_id in enumerate(ids)
     }
-    for number, begin, size in rows.values():
+    for number, begin, size, statement in rows.values():
+        assert statement == 3 * number
         assert known.bodies[begin : begin + size].tobytes() == b"body %d" % number
     known.forget_bodies()
     assert {int(row[3]) for row in known.ids} == {-1}

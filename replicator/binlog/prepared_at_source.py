@@ -1,0 +1,47 @@
+"""What a source says itself of the XA transactions that it has prepared (XA RECOVER)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from replicator.binlog.position import BinlogPosition
+from replicator.binlog.xa import Xid
+from replicator.mysql.errors import ErrorCode, error_code
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAtSource:
+    """What a source lists as prepared, and where its binlog ended afterwards.
+
+    ``refused``: why it does not tell.
+    """
+
+    names: frozenset[Xid]
+    end: BinlogPosition | None
+    refused: str = ""
+
+
+def prepared_at_source(cursor: Any) -> PreparedAtSource:
+    """Ask a PyMySQL cursor. MySQL 8+ tells those only who have the privilege XA_RECOVER_ADMIN.
+
+    Raises pymysql.MySQLError, OSError.
+    """
+    try:
+        cursor.execute("XA RECOVER")
+    except pymysql.MySQLError as error:
+        if error_code(error) != ErrorCode.ER_XAER_RMERR:
+            raise
+        return PreparedAtSource(frozenset(), None, str(error))
+    names = frozenset(_name(*row) for row in cursor)
+    cursor.execute("SHOW BINARY LOGS")
+    file, size = cursor.fetchall()[-1][:2]
+    return PreparedAtSource(names, BinlogPosition(str(file), int(size)))
+
+
+def _name(kind: int, first: int, second: int, data: bytes | str) -> Xid:
+    """The name in a row: its format, the sizes of both parts, and these."""
+    name = data if isinstance(data, bytes) else data.encode()
+    return Xid(int(kind), name[:first], name[first : first + second])
