@@ -320,7 +320,7 @@ class EventHandlers:
     def _on_heartbeat(self, event: bytes) -> bool:
         state = self._state
         if state.open:
-            state.files.position.stay()
+            state.files.on_heartbeat_inside(event)
             return False
         repeated = state.files.on_heartbeat(event)
         # While it leaves groups out at the start, a source reports where it is on its way; when it

@@ -16,7 +16,7 @@ from replicator.binlog.events import (
     EventType,
     describe,
 )
-from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
+from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids, listed_gtids
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
 from replicator.binlog.landmark import MAX_OFFSET, fingerprint, landmark_of
 from replicator.binlog.position import SourcePosition
@@ -47,8 +47,10 @@ class FileState:
 
     __slots__ = (
         "_awaited",
+        "_broken_off",
         "_by_gtid",
         "_created",
+        "_ended",
         "_gtids",
         "_landmark",
         "_newest",
@@ -74,6 +76,8 @@ class FileState:
         self._awaited = gtids.domains if isinstance(gtids, MariaDBGtids) else set()
         self._gtids = gtids
         self._created = 0
+        # Whether the newest event ends its file, and whether the file before has no such end.
+        self._ended = self._broken_off = False
         self._landmark = start.landmark if start else None
         self._newest: tuple[str, int, bytes] | None = None
 
@@ -93,6 +97,8 @@ class FileState:
         """
         kind, size, end = HEAD.unpack_from(event)
         position = self.position
+        if kind != EventType.ROTATE:
+            self._ended = kind == EventType.STOP
         position.before = position.offset
         position.offset += size
         if self.cut and crc32(event) != CRC_RESIDUE:
@@ -188,6 +194,7 @@ class FileState:
         file, offset = read_rotate(self.content(event))
         left = position.file
         if file != left:
+            self._broken_off = bool(left) and is_artificial(event) and not self._ended
             position.rotate(file, offset)
         elif is_artificial(event):
             position.stay()
@@ -211,18 +218,35 @@ class FileState:
             position.pass_boundary()
             return True
         if not self._by_gtid:
-            raise DamagedStreamError(
-                f"The source says that it stands at {position.file}:{end}, and what it has sent"
-                f" ends at {position}: events are missing. {DAMAGED}."
-            )
+            raise self._stands_elsewhere(end)
         # A MySQL says so before it goes on behind groups that it has left out.
         position.end_event(end)
         return False
+
+    def on_heartbeat_inside(self, event: bytes) -> None:
+        """The source waits inside of a group, which is not written to its end yet.
+
+        Raises DamagedStreamError where it has sent more than was received.
+        """
+        position = self.position
+        position.stay()
+        end = HEAD.unpack_from(event)[2]
+        if end and 0 < (end - position.before) % _WRAP < _WRAP // 2:
+            raise self._stands_elsewhere(end)
+
+    def _stands_elsewhere(self, end: int) -> DamagedStreamError:
+        position = self.position
+        return DamagedStreamError(
+            f"The source says that it stands at {position.file}:{end}, and what it has sent ends at"
+            f" {position}: events are missing. {DAMAGED}."
+        )
 
     def on_previous_gtids(self, event: bytes) -> None:
         """MySQL: the GTIDs of all earlier files."""
         if self._gtids is None:
             self._gtids = MySQLGtids.decode(self.content(event))
+        elif self._broken_off and isinstance(self._gtids, MySQLGtids):
+            self._refuse_lacking(self._gtids.lacks(MySQLGtids.decode(self.content(event))))
 
     def on_gtid_list(self, event: bytes) -> None:
         """MariaDB: the GTIDs of all earlier files."""
@@ -230,6 +254,17 @@ class FileState:
             self.position.stay()
         elif self._gtids is None:
             self._gtids = MariaDBGtids.from_list_event(self.content(event))
+        elif self._broken_off and isinstance(self._gtids, MariaDBGtids):
+            self._refuse_lacking(self._gtids.lacks(listed_gtids(self.content(event))))
+
+    def _refuse_lacking(self, gtid: MariaDBGtid | MySQLGtid | None) -> None:
+        """A crash may break off a file, and then the next one says what was whole in it."""
+        self._broken_off = False
+        if gtid is not None:
+            raise DamagedStreamError(
+                f"The file before {self.position.file} ended without saying so, and its end is"
+                f" missing: {gtid} was in it. {DAMAGED}."
+            )
 
     def check_failed(self, event: bytes) -> None:
         """The checksum does not match; in a format description that may be meant so.

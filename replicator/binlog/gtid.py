@@ -8,7 +8,7 @@ MySQL's comments on Gtid_set::encode).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from struct import Struct
@@ -117,6 +117,18 @@ class MariaDBGtids:
         """Those that have a GTID."""
         return set(self._last)
 
+    def lacks(self, listed: Iterable[MariaDBGtid]) -> MariaDBGtid | None:
+        """One of the domains that are known here, written behind what is known; None if none is.
+
+        ``listed``: of each domain, the last one is the newest.
+        """
+        newest = {gtid.domain: gtid for gtid in listed}
+        for domain, known in self._last.items():
+            gtid = newest.get(domain, known)
+            if gtid.server != known.server or gtid.sequence > known.sequence:
+                return gtid
+        return None
+
     def newest(self, domain: int) -> MariaDBGtid | None:
         """The last GTID of a domain; None where it has none."""
         return self._last.get(domain)
@@ -204,6 +216,17 @@ class MySQLGtids:
     def add_run(self, source: bytes, first: int, end: int) -> None:
         """Record a server's transactions without tag, from the first number to before the end."""
         self._add_run(source, "", first, end)
+
+    def lacks(self, others: MySQLGtids) -> MySQLGtid | None:
+        """One of the others that is not among these; None if all are."""
+        for (source, tag), intervals in others._intervals.items():
+            own = self._intervals.get((source, tag), [])
+            for first, end in intervals:
+                # Those that adjoin are one, so a whole interval is in one of these.
+                held = max((stop for begin, stop in own if begin <= first < stop), default=first)
+                if held < end:
+                    return MySQLGtid(source, held, tag)
+        return None
 
     def _add_run(self, source: bytes, tag: str, first: int, end: int) -> None:
         intervals = self._intervals.get((source, tag))

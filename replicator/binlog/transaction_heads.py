@@ -50,11 +50,8 @@ class TransactionHeads:
         if self._head is not None:
             files.begins_group(position.boundary.offset, self._head)
             self._head = None
-        kind, size, end = HEAD.unpack_from(event)
-        position.before = position.offset
-        position.offset += size
-        if end != position.offset:
-            position.end_event(end)
+        kind, size, _ = HEAD.unpack_from(event)
+        files.advance(event)
         self.waiting = kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
         if self.waiting:
             self._finish()

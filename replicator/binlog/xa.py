@@ -69,6 +69,8 @@ def read_xa_prepare(body: bytes) -> tuple[Xid, bool]:
         one_phase, kind, first, second = _PREPARE.unpack_from(body)
     except struct.error as error:
         raise BinlogError("An XA_PREPARE event is too short.") from error
+    if one_phase > 1:
+        raise BinlogError(f"An XA_PREPARE event has the phase {one_phase}, which there is not.")
     start, middle, end = _PREPARE.size, _PREPARE.size + first, _PREPARE.size + first + second
     if len(body) < end:
         raise BinlogError("An XA_PREPARE event ends inside the name of its transaction.")
