@@ -22,6 +22,7 @@ from replicator.binlog.events import (
     describe,
 )
 from replicator.binlog.file_state import is_artificial
+from replicator.binlog.gtid import MariaDBGtid
 from replicator.binlog.headers import read_mariadb_gtid, read_mysql_gtid, read_tagged_gtid
 from replicator.binlog.payload import Payload, as_outside
 from replicator.binlog.query_event import (
@@ -229,6 +230,8 @@ class EventHandlers:
         state = self._state
         if state.open and state.begun:
             raise state.damaged(event, "begins a transaction inside of another")
+        if isinstance(state.gtid, MariaDBGtid):
+            raise state.damaged(event, "begins a transaction where a statement was announced")
         if not state.open:
             state.begin_group(event)
         state.begun = True

@@ -246,7 +246,7 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
         return _end_group(data, state, begin, size, offset)
     if stop - sql != len(_BEGIN) or not _is(data, sql, _BEGIN):
         return UNUSUAL
-    if state[OPEN] and state[BEGUN]:
+    if state[OPEN] and (state[BEGUN] or (state[PENDING] and state[FAMILY] == MARIADB)):
         return UNUSUAL
     if not state[OPEN] and _begin_group(state, begin, size, offset) == UNUSUAL:
         return UNUSUAL

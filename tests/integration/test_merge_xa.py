@@ -58,10 +58,16 @@ class Session:
         self.do(f"XA {outcome} {self.name}")
         self._prepared = False
 
-    def close(self) -> None:
-        if self._prepared:
-            self.end("ROLLBACK")
+    def leave(self) -> None:
+        """Disconnect; another session may end what is prepared."""
         self._connection.close()
+        self._prepared = False
+
+    def close(self) -> None:
+        if self._connection.open and self._prepared:
+            self.end("ROLLBACK")
+        if self._connection.open:
+            self._connection.close()
 
 
 def prepared(generation: Generation) -> tuple[str, ...]:
@@ -227,15 +233,15 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
             lost.prepare("INSERT INTO x_1 VALUES (2, 'lost')")
             await merging.caught_up(generation)
             assert len(prepared(generation)) == 2
-        lost.do("SET sql_log_bin = 0")
-        lost.end("ROLLBACK")
+        lost.leave()
+        merging.do("SET sql_log_bin = 0", f"XA ROLLBACK {lost.name}")
         with anyio.fail_after(PATIENCE):
             fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
         assert fault.event == "source.unreadable"
         assert "X'6100ff',X'63',1 (prepared at" in fault.message
         assert "X'62'" not in fault.message
         # The second way out.
-        lost.do("SET sql_log_bin = 1")
+        lost = Session(merging.source, merging.database, lost.name)
         lost.prepare("INSERT INTO x_1 VALUES (3, 'of the same name')")
         lost.end("ROLLBACK")
         async with merging.running() as generation:
