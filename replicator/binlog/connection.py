@@ -401,8 +401,8 @@ class BinlogConnection:
 
         Raises pymysql.MySQLError, OSError.
         """
-        with self._connect() as connection, connection.cursor() as cursor:
-            return prepared_at_source(cursor)
+        with self._connect() as connection:
+            return prepared_at_source(connection)
 
     def _available(self) -> str:
         """Which binlogs the server has, for a message."""

@@ -24,24 +24,27 @@ class PreparedAtSource:
     refused: str = ""
 
 
-def prepared_at_source(cursor: Any) -> PreparedAtSource:
-    """Ask a PyMySQL cursor. MySQL 8+ tells those only who have the privilege XA_RECOVER_ADMIN.
+def prepared_at_source(connection: Any) -> PreparedAtSource:
+    """Ask a PyMySQL connection that serves nothing else.
 
-    Raises pymysql.MySQLError, OSError.
+    MySQL 8+ tells only those who have the privilege XA_RECOVER_ADMIN. Raises pymysql.MySQLError,
+    OSError.
     """
-    try:
-        cursor.execute("XA RECOVER")
-    except pymysql.MySQLError as error:
-        if error_code(error) != ErrorCode.ER_XAER_RMERR:
-            raise
-        return PreparedAtSource(frozenset(), None, str(error))
-    names = frozenset(_name(*row) for row in cursor)
-    cursor.execute("SHOW BINARY LOGS")
-    file, size = cursor.fetchall()[-1][:2]
-    return PreparedAtSource(names, BinlogPosition(str(file), int(size)))
+    # Names are any bytes.
+    connection.use_unicode = False
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute("XA RECOVER")
+        except pymysql.MySQLError as error:
+            if error_code(error) != ErrorCode.ER_XAER_RMERR:
+                raise
+            return PreparedAtSource(frozenset(), None, str(error))
+        names = frozenset(_name(*row) for row in cursor)
+        cursor.execute("SHOW BINARY LOGS")
+        file, size = cursor.fetchall()[-1][:2]
+    return PreparedAtSource(names, BinlogPosition(file.decode(), int(size)))
 
 
-def _name(kind: int, first: int, second: int, data: bytes | str) -> Xid:
+def _name(kind: int, first: int, second: int, data: bytes) -> Xid:
     """The name in a row: its format, the sizes of both parts, and these."""
-    name = data if isinstance(data, bytes) else data.encode()
-    return Xid(int(kind), name[:first], name[first : first + second])
+    return Xid(int(kind), data[:first], data[first : first + second])

@@ -224,7 +224,7 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
     names = "X'6100ff','b'", "X'6100ff','c'"
     kept, lost = (Session(merging.source, merging.database, name) for name in names)
     try:
-        kept.prepare("INSERT INTO x_1 VALUES (1, 'kept')")
+        kept.prepare("INSERT INTO x_1 VALUES (100, 'kept')")
         async with merging.running() as generation:
             # It is there at several looks.
             for number in range(4):
@@ -258,7 +258,7 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
 async def test_a_source_that_does_not_tell_what_is_prepared_is_warned_of(
     merging: Merging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(cursor: Any) -> PreparedAtSource:
+    def refuse(_: Any) -> PreparedAtSource:
         return PreparedAtSource(frozenset(), None, "XAER_RMERR")
 
     monkeypatch.setattr(connection, "prepared_at_source", refuse)
