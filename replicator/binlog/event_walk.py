@@ -255,6 +255,29 @@ def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offse
 
 
 @inlined
+def _bound(
+    kind: int,
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
+) -> Number:
+    """Take an event that begins or ends a group."""
+    if kind == _XID:
+        return _end_group(data, state, begin, size, offset)
+    if kind == _MARIADB_GTID:
+        return _mariadb_gtid(data, state, runs, begin, stop, size, offset)
+    if kind == _MYSQL_GTID:
+        return _mysql_gtid(data, state, runs, begin, stop, size, offset)
+    if kind == _ANONYMOUS:
+        return _begin_group(state, begin, size, offset)
+    return _query(data, state, begin, stop, size, offset)
+
+
+@inlined
 def _enter(state: Integers, payloads: Integers) -> Number:
     """Go into a payload that was expanded ahead."""
     number = state[ENTERED]
@@ -312,14 +335,13 @@ def walk(
         if kind == 0:
             return STOPPED
         size = number_at(data, begin + 9, 4)
-        stop = begin + size
-        if not state[INSIDE]:
+        inside, stop = state[INSIDE], begin + size
+        if not inside:
             stop -= state[CHECKSUM]
             end = number_at(data, begin + 13, 4)
             if not joins(before, size, end):
                 return STOPPED
             offset = end_offset(before, size, end)
-        inside = state[INSIDE]
         outcome = np.int64(DONE)
         if kind == _ROWS:
             outcome = take_rows(
@@ -327,23 +349,14 @@ def walk(
             )
         elif kind == _TABLE_MAP:
             outcome = take_table_map(data, state, begin, stop, known, bodies)
-        elif kind == _XID:
-            outcome = _end_group(data, state, begin, size, offset)
-        elif kind == _MARIADB_GTID:
-            outcome = _mariadb_gtid(data, state, runs, begin, stop, size, offset)
-        elif kind == _MYSQL_GTID:
-            outcome = _mysql_gtid(data, state, runs, begin, stop, size, offset)
-        elif kind == _ANONYMOUS:
-            outcome = _begin_group(state, begin, size, offset)
-        elif kind == _QUERY:
-            outcome = _query(data, state, begin, stop, size, offset)
         elif kind == _PAYLOAD:
             outcome = _enter(state, payloads)
+        elif kind != _PART:
+            outcome = _bound(kind, data, state, runs, begin, stop, size, offset)
         if outcome == UNUSUAL:
             return STOPPED
         state[INNER if inside else PACKET] = begin + size
-        if not inside:
-            state[SEQUENCE] = state[SEQUENCE] + 1 & 0xFF
+        state[SEQUENCE] = state[SEQUENCE] + 1 - inside & 0xFF
         state[BEFORE], state[OFFSET] = before, offset
         state[BYTES] += size
         if outcome == ENDS:

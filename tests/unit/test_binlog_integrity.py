@@ -16,9 +16,10 @@ from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.xa import Xid, xa_prepare_body
+from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
 from tests.support.careful_reading import CarefulAssembler, read_alike
 from tests.support.packets import packets_of, segments_of
-from tests.unit.test_binlog_assembler import ARTIFICIAL, NO_LIMITS, START, Binlog, with_bits
+from tests.unit.test_binlog_assembler import NO_LIMITS, START
 
 STANDALONE, PREPARED, COMPLETED = 1, 64, 128
 XID = Xid(1, b"a", b"")
@@ -49,13 +50,12 @@ def mysql(log: Binlog, number: int = 1) -> Binlog:
 def error_of(log: Binlog, known: MariaDBGtids | MySQLGtids | None = None) -> str:
     """What both raise, if they do; they must have come to the same."""
     gtids = str(known or "")
-    kind = type(known)
 
     def make(assembler: type[SegmentAssembler]) -> SegmentAssembler:
         return assembler(
             PacketBuffer(),
             START,
-            gtids=None if known is None else kind(gtids),
+            gtids=None if known is None else type(known)(gtids),
             route=lambda _, table, __: RouteSlot(1, 2) if table == "t" else None,
             limits=NO_LIMITS,
             checksums=log.checksums,

@@ -20,11 +20,11 @@ from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.watermark import Place
+from tests.support.binlog_events import ARTIFICIAL, Binlog
 from tests.support.careful_reading import handled_kinds, read_alike
 from tests.support.gtid_events import tagged_body
 from tests.support.packets import packets_of, segments_of
 from tests.support.payloads import NOT_COMPRESSED, ZSTD, payload_of
-from tests.unit.test_binlog_assembler import ARTIFICIAL, Binlog
 
 START = SourcePosition(BinlogPosition("bin.000003", 1000))
 SLOTS = {
