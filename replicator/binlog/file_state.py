@@ -107,6 +107,10 @@ class FileState:
             self._prove(event)
         if end == position.offset:
             return
+        if kind == EventType.MARIADB_START_ENCRYPTION and not end:
+            # Sent once more where a stream begins: it stands at the file's beginning.
+            position.stay()
+            return
         begin = (end - size) % _WRAP
         if end and begin != position.before % _WRAP and not self._stands_apart(event, kind, begin):
             raise DamagedStreamError(
