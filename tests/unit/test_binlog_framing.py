@@ -83,7 +83,8 @@ def test_packets_out_of_order_are_refused(order: list[int]) -> None:
 
 
 def test_parts_of_an_event_are_counted_as_well() -> None:
-    parts = [b"\x00" + b"e" * (FULL_PACKET - 1), b"rest"]
+    head = b"\x00" + b"e" * 9 + (FULL_PACKET + 3).to_bytes(4, "little")
+    parts = [head.ljust(FULL_PACKET, b"e"), b"rest"]
     sent = numbered(parts[:1]) + numbered(parts[1:], 3)
     with pytest.raises(DamagedStreamError, match="Packet 3 came where packet 2"):
         fed(PacketBuffer(), sent)

@@ -9,6 +9,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 
 import pytest
 import zstandard
@@ -16,7 +17,7 @@ import zstandard
 from replicator.binlog.compression import expand_rows, expand_value
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events import EventType
-from replicator.binlog.framing import FULL_PACKET, PacketBuffer
+from replicator.binlog.framing import FIRST_PACKET, FULL_PACKET, PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
 from replicator.binlog.payload import LARGEST_WINDOW, Payload
 from replicator.binlog.query_event import parse_query_event
@@ -24,9 +25,10 @@ from replicator.binlog.table_map import parse_table_map
 from replicator.binlog.types import ColumnType
 from replicator.memory import MIB, set_largest_event
 from replicator.rows.mysql_json import json_text
-from tests.support.packets import feed
+from tests.support.binlog_events import Binlog
+from tests.support.packets import feed, numbered
 from tests.support.payloads import packed
-from tests.unit.test_binlog_assembler import Binlog, assembler, read
+from tests.unit.test_binlog_assembler import assembler, read
 
 LIMIT = 40 * MIB
 TOLD = r"limits\.largest-event"
@@ -57,10 +59,9 @@ def header(size: int, kind: int = EventType.WRITE_ROWS_V1) -> bytes:
 
 def endless(first: bytes) -> Iterator[bytes]:
     """An event that begins so and has no end."""
-    packet = FULL_PACKET.to_bytes(3, "little") + b"\x07"
-    yield packet + (b"\0" + first).ljust(FULL_PACKET, b"r")
-    while True:
-        yield packet + b"r" * FULL_PACKET
+    yield numbered([(b"\0" + first).ljust(FULL_PACKET, b"r")])
+    for number in count(FIRST_PACKET + 1):
+        yield numbered([b"r" * FULL_PACKET], number)
 
 
 def receive_all(packets: PacketBuffer, data: bytes) -> None:
