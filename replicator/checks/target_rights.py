@@ -1,12 +1,13 @@
 """What the task may do in the schemas of the target: tried in each, on a table of its own.
 
-A statement that drops comes first, for a table that is not there: who may not drop is refused then,
-and nothing is left behind.
+DROP TABLE comes first, for a table that is not there: who may not drop is refused then, also in a
+schema that is missing, and nothing is left behind. A database is dropped only after this check has
+made it itself.
 """
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Iterable, Iterator
 
 import pymysql.err
@@ -26,8 +27,16 @@ TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
 
 _PLACE = Place("target")
 _MAX_NAME = 64
-_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_DB_DROP_EXISTS})
-"""What a server says of a table or database that is to be dropped and is not there."""
+_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_BAD_DB_ERROR})
+"""What a server says of a table that is to be dropped and is not there, nor perhaps its schema."""
+_GONE = frozenset({ErrorCode.ER_BAD_DB_ERROR, ErrorCode.ER_NO_SUCH_TABLE})
+_ATTEMPTS = 5
+_CONTENT = """
+SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
+UNION ALL SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = %s
+UNION ALL SELECT 1 FROM information_schema.EVENTS WHERE EVENT_SCHEMA = %s
+LIMIT 1
+"""
 
 
 async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
@@ -87,13 +96,32 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
 
     Raises DatabaseUnavailableError.
     """
-    suffix = f"_check_{os.getpid():x}"
-    quoted = quote(schema)
-    table = f"{quoted}.{quote(task[: _MAX_NAME - len(suffix)] + suffix)}"
+    # Nobody else has this name, whatever host they check from.
+    suffix = f"_check_{secrets.token_hex(4)}"
+    table = f"{quote(schema)}.{quote(task[: _MAX_NAME - len(suffix)] + suffix)}"
+    made, refusal = await _try_statements(connection, schema, table)
+    leftover = await _clean(connection, table, schema if made else "")
+    for _ in range(_ATTEMPTS):
+        if refusal is None or error_code(refusal[1]) not in _GONE:
+            break
+        # Another check had made the schema, and has just dropped it.
+        made, refusal = await _try_statements(connection, schema, table)
+        leftover = await _clean(connection, table, schema if made else "")
+    if refusal is not None:
+        return [await _refused(connection, schema, *refusal), *leftover]
+    passed = f"tables can be made, changed and written in {schema}"
+    return leftover or [_PLACE.passed("target_privilege", passed)]
+
+
+async def _try_statements(
+    connection: Connection, schema: str, table: str
+) -> tuple[bool, tuple[str, pymysql.err.MySQLError] | None]:
+    """Whether the schema was made, and the statement that was refused, with the error."""
     existed = await database_collation(connection, schema) is not None
+    drop, make_schema = f"DROP TABLE {table}", f"CREATE DATABASE {quote(schema)}"
     statements = [
-        *([] if existed else [f"DROP DATABASE {quoted}", f"CREATE DATABASE {quoted}"]),
-        f"DROP TABLE {table}",
+        drop,
+        *([] if existed else [make_schema]),
         f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT)",
         f"INSERT INTO {table} VALUES (1, 1)",
         f"REPLACE INTO {table} VALUES (1, 2)",
@@ -103,35 +131,28 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
         f"SELECT COUNT(*) FROM {table}",
         f"DELETE FROM {table} WHERE id = 1",
     ]
-    refused: CheckResult | None = None
+    # A database that somebody else has made since we looked is theirs to keep.
+    expected = {drop: _ABSENT, make_schema: frozenset({ErrorCode.ER_DB_CREATE_EXISTS})}
     made = False
     for statement in statements:
         try:
             await connection.execute(statement)
         except pymysql.err.MySQLError as error:
-            if error_code(error) == ErrorCode.ER_DB_CREATE_EXISTS:
-                # Somebody else has made it just now, and it is theirs to keep.
-                existed = True
-            elif error_code(error) not in _ABSENT:
-                refused = await _refused(connection, schema, statement, error)
-                break
+            if error_code(error) not in expected.get(statement, ()):
+                return made, (statement, error)
         else:
-            made |= statement.startswith("CREATE DATABASE")
-    leftover = await _clean(connection, table, schema if made and not existed else "")
-    if refused is not None:
-        return [refused, *leftover]
-    passed = f"tables can be made, changed and written in {schema}"
-    return leftover or [_PLACE.passed("target_privilege", passed)]
+            made |= statement == make_schema
+    return made, None
 
 
 async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
-    """Remove what the attempt made; ``schema`` is empty where that is not to go. What is left."""
+    """Remove what the attempt made; ``schema`` is empty where it made none. What is left.
+
+    A schema that somebody has put something into meanwhile stays.
+    """
     try:
         await connection.execute(f"DROP TABLE IF EXISTS {table}")
-        in_use = schema and await connection.fetch(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s LIMIT 1", (schema,)
-        )
-        if schema and not in_use:
+        if schema and not await connection.fetch(_CONTENT, (schema, schema, schema)):
             await connection.execute(f"DROP DATABASE {quote(schema)}")
     except pymysql.err.MySQLError as error:
         if error_code(error) in MISSING_PRIVILEGE:
