@@ -51,6 +51,7 @@ CHECKS: dict[str, str] = {
     "storage_engine": "the tables can be read in a consistent snapshot, and writing be rolled back",
     "merge_tables": "no table has the rows of others, or takes rows for them unseen",
     "system_versioning": "what arrives of tables that keep their former rows",
+    "target_rows": "each target is empty before the first full copy into it",
     "target_keys": "the target's keys and foreign keys suit a merge",
     TARGET_TRIGGERS: "no trigger of the target changes what the task writes",
     TARGET_EVENTS: "no event of the target changes rows of the task's targets",

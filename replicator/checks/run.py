@@ -60,8 +60,7 @@ async def _across(task: TaskToCheck) -> list[CheckResult]:
     try:
         results += await check_target_schemas(task)
         results += await check_target_effects(task)
-        if not task.resuming:
-            results += await check_structures(task)
+        results += await check_structures(task)
     except* DatabaseUnavailableError as group:
         results.append(
             Place("task").failed(

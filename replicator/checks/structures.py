@@ -23,7 +23,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
 from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_rights import TARGET_RIGHTS
-from replicator.checks.target_tables import check_target_table
+from replicator.checks.target_tables import check_empty, check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
@@ -51,9 +51,12 @@ class _Estate:
 async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     """Compare all members with their targets.
 
-    A server that cannot be reached raises DatabaseUnavailableError, tables that cannot be read
-    are left to `check_source`.
+    Of a task that has run before only those of sources that are new to it: the others may rightly
+    be in the middle of a schema change. A server that cannot be reached raises
+    DatabaseUnavailableError, tables that cannot be read are left to `check_source`.
     """
+    if task.resuming and all(source.followed for source in task.sources):
+        return []
     estate = await _read_sources(task)
     connection = Connection(task.target.address)
     try:
@@ -64,6 +67,8 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
             results += await _check_target(task, connection, name, shards, estate)
         if task.task_mode != "incremental":
             for source in task.sources:
+                if task.resuming and source.followed:
+                    continue
                 if names := estate.locked.get(source.source_id):
                     results += await check_locking(source, names)
         return results
@@ -132,6 +137,10 @@ async def _check_target(
     shards: Sequence[Shard],
     estate: _Estate,
 ) -> list[CheckResult]:
+    followed = {source.source_id for source in task.sources if task.resuming and source.followed}
+    joining = [shard for shard in shards if shard.member.source not in followed]
+    if not joining:
+        return []
     try:
         table = await read_table(connection, name)
         there = await listed(connection, name)
@@ -141,23 +150,50 @@ async def _check_target(
         return [_PLACE.failed("target_privilege", finding, way_out)]
     copies = task.task_mode != "incremental"
     results = [
-        *check_agreement(shards, name, pessimistic=task.pessimistic),
+        *check_agreement(joining, name, pessimistic=task.pessimistic),
         *check_counters(shards, name, table, copies=copies),
-        *check_versioning(shards, name),
-        *(check_cascades(shards, name) if task.task_mode != "full" else ()),
+        *check_versioning(joining, name),
+        *(check_cascades(joining, name) if task.task_mode != "full" else ()),
     ]
     if table is None or there is None:
         available = await available_collations(connection)
         results += check_missing(name, shards, available, copies=copies)
         return results
-    results += _fit(shards, table)
+    results += _fit(joining, [s for s in shards if s.member.source in followed], table)
     spelled = replace(table, schema=there.name.schema, name=there.name.table)
     results += await check_target_table(connection, spelled)
+    if copies and not followed:
+        results += await check_empty(connection, spelled)
     return results
 
 
-def _fit(shards: Sequence[Shard], target: Table) -> list[CheckResult]:
-    """One result per difference, however many shards have it."""
+def _fit(shards: Sequence[Shard], followed: Sequence[Shard], target: Table) -> list[CheckResult]:
+    """One result per difference, however many shards have it.
+
+    ``followed`` are shards that the task has replicated before: a difference that they have, too,
+    comes of a schema change that the target has yet to get.
+    """
+    having = _differences(shards, target)
+    pending = _differences(followed, target).keys()
+    name = f"{target.schema}.{target.name}"
+    if not having:
+        return [_PLACE.passed("table_schema", f"the {len(shards)} shards of {name} fit into it")]
+    results = []
+    for difference, found in having.items():
+        finding = f"{name}: {difference.text} ({members_listed(found)})"
+        later = all(shard.later_ddl for shard in found)
+        if difference.state == "failed" and difference in pending:
+            finding += "; harmless if a schema change that the task goes on with removes it"
+        elif difference.state == "failed" and later:
+            finding += "; harmless if DDL after the start position removes the difference"
+        elif difference.state == "failed":
+            results.append(_PLACE.failed("table_schema", finding, difference.way_out))
+            continue
+        results.append(_PLACE.warning("table_schema", finding, difference.way_out))
+    return results
+
+
+def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, list[Shard]]:
     # Shards are mostly alike: what one structure lacks is worked out once.
     known: dict[tuple[str, bool, MemberColumns], list[Difference]] = {}
     having: dict[Difference, list[Shard]] = {}
@@ -167,16 +203,4 @@ def _fit(shards: Sequence[Shard], target: Table) -> list[CheckResult]:
             known[key] = member_differences(shard.table, target, shard.rules)
         for difference in known[key]:
             having.setdefault(difference, []).append(shard)
-    name = f"{target.schema}.{target.name}"
-    if not having:
-        return [_PLACE.passed("table_schema", f"the {len(shards)} shards of {name} fit into it")]
-    results = []
-    for difference, found in having.items():
-        finding = f"{name}: {difference.text} ({members_listed(found)})"
-        if difference.state == "failed" and not all(shard.later_ddl for shard in found):
-            results.append(_PLACE.failed("table_schema", finding, difference.way_out))
-            continue
-        if difference.state == "failed":
-            finding += "; harmless if DDL after the start position removes the difference"
-        results.append(_PLACE.warning("table_schema", finding, difference.way_out))
-    return results
+    return having

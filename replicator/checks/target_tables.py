@@ -18,6 +18,9 @@ _PLACE = Place("target")
 _ENGINE = """
 SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
+_ROWS = """
+SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
 _FOREIGN_KEYS = """
 SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND CONSTRAINT_TYPE = 'FOREIGN KEY' ORDER BY 1
@@ -31,6 +34,30 @@ async def check_target_table(connection: Connection, table: Table) -> list[Check
         *key_notes(table),
         *await _extras(connection, table),
         *await _rolled_back(connection, table),
+    ]
+
+
+async def check_empty(connection: Connection, table: Table) -> list[CheckResult]:
+    """Whether a target has rows before the first full copy into it."""
+    name = TableName(table.schema, table.name)
+    try:
+        some = await connection.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1")
+        estimate = await connection.fetch(_ROWS, (table.schema, table.name))
+    except pymysql.err.MySQLError:
+        return []  # told by _writable, or somebody has locked it for a while
+    if not some:
+        return [_PLACE.passed("target_rows", f"{name} is empty before the full copy")]
+    # Of a small table the estimate may be 0.
+    about = max(int(estimate[0][0] or 0) if estimate else 0, 1)
+    return [
+        _PLACE.warning(
+            "target_rows",
+            f"{name} has rows before the full copy, about {about} by the server's estimate: they"
+            " stay, a copied row with the same key replaces one of them, is left out or stops the"
+            " copy (`on-duplicate-logical`), and in a table without a key rows double",
+            f"Where they are left of an earlier attempt: TRUNCATE TABLE {name.quoted};",
+            "Where they belong there and no shard has their keys, go on",
+        )
     ]
 
 

@@ -61,8 +61,8 @@ class TargetToCheck:
 class TaskToCheck:
     """A whole task.
 
-    ``resuming``: the task has a checkpoint, so its members may rightly be in the middle of a
-    schema change and structures are not compared.
+    ``resuming``: the task has a checkpoint, so the members of its ``followed`` sources may rightly
+    be in the middle of a schema change; only the structures of other sources are compared.
     """
 
     sources: tuple[SourceToCheck, ...]

@@ -282,3 +282,71 @@ async def test_tables_that_have_no_snapshots(
         assert one(await check_source(both), "storage_engine", "passed")
     finally:
         upstream.execute("DROP DATABASE shop2")
+
+
+async def test_a_source_that_joins_a_task_is_compared_and_the_others_are_not(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(5))")
+    followed = replace(routed(address(upstream)), followed=True)
+    resumed = task(followed, target=target, resuming=True)
+    assert await check_structures(resumed) == []
+    upstream.execute(
+        "CREATE DATABASE joining", "CREATE TABLE joining.t1 (id INT PRIMARY KEY, b INT)"
+    )
+    try:
+        joining = routed(address(upstream), schema="joining", source_id="b")
+        results = await check_structures(replace(resumed, sources=(followed, joining)))
+    finally:
+        upstream.execute("DROP DATABASE joining")
+    finding = one(results, "table_schema", "failed").finding
+    assert "`b`" in finding
+    assert "b: joining.t1" in finding
+    assert not [result for result in results if "a: shop" in result.finding]
+    assert not [result for result in results if result.name == "target_rows"]
+
+
+async def test_a_source_that_joins_with_a_change_that_the_others_have_is_warned_of(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY)")
+    followed = replace(routed(address(upstream)), followed=True)
+    joining = routed(address(upstream), source_id="b")
+    results = await check_structures(task(followed, joining, target=target, resuming=True))
+    assert failures(results) == set()
+    finding = one(results, "table_schema", "warning").finding
+    assert "`a`" in finding
+    assert "a schema change that the task goes on with" in finding
+
+
+async def test_a_target_that_has_rows_before_a_full_copy(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(20))")
+    source = routed(address(upstream))
+    results = await check_structures(task(source, target=target))
+    assert "empty" in one(results, "target_rows", "passed").finding
+    target.execute(
+        "INSERT INTO merged.t WITH RECURSIVE n AS"
+        " (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i, 'x' FROM n",
+        "ANALYZE TABLE merged.t",
+    )
+    for mode in ("full", "all"):
+        results = await check_structures(task(source, target=target, task_mode=mode))
+        told = one(results, "target_rows", "warning")
+        assert "merged.t has rows before the full copy, about 500 by" in told.finding
+        assert told.ways_out[0].endswith("TRUNCATE TABLE `merged`.`t`;")
+        assert failures(results) == set()
+    results = await check_structures(task(source, target=target, task_mode="incremental"))
+    assert not [result for result in results if result.name == "target_rows"]
+
+
+async def test_a_target_of_a_single_row_is_not_empty(
+    upstream: DatabaseServer, target: DatabaseServer
+) -> None:
+    target.execute(
+        "CREATE TABLE merged.t (id INT PRIMARY KEY, a VARCHAR(20))",
+        "INSERT INTO merged.t VALUES (1, 'x')",
+    )
+    results = await check_structures(task(routed(address(upstream)), target=target))
+    assert "about " in one(results, "target_rows", "warning").finding

@@ -91,7 +91,8 @@ async def test_a_whole_task(upstream: DatabaseServer, target: DatabaseServer) ->
     one(results, "ignore-checking-items", "warning")
     assert not [r for r in results if r.name == "version"]
     one(results, "table_schema", "passed")
-    resumed = await run_checks(task(*sources, target=target, resuming=True), frozenset())
+    followed = (replace(source, followed=True) for source in sources)
+    resumed = await run_checks(task(*followed, target=target, resuming=True), frozenset())
     assert not [r for r in resumed if r.name == "table_schema"]
 
 
