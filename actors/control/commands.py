@@ -14,7 +14,7 @@ import typer
 
 from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
 from actors.control.exit_codes import FAILED
-from replicator.terminal.consoles import complain, out
+from replicator.terminal.consoles import complain, out, show
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
@@ -50,7 +50,7 @@ def status(
     if as_json:
         typer.echo(found.to_json())
     else:
-        out.print(render(found))
+        show(render(found))
 
 
 def _list(as_json: bool) -> None:
@@ -61,7 +61,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([status.to_dict() for status in found], indent=2))
     elif found or not silent:
-        out.print(render_tasks(found))
+        show(render_tasks(found))
     for reason in silent:
         complain(reason)
     if silent:
@@ -121,7 +121,7 @@ def pause(task: TaskName, target: Targets = None, source: Sources = None) -> Non
         raise typer.Exit(FAILED)
     out.print(f"task {name} is paused", markup=False, highlight=False)
     if found.error:
-        out.print(fault_panel(found.error, f"task {name}"))
+        show(fault_panel(found.error, f"task {name}"))
 
 
 def resume(task: TaskName, target: Targets = None, source: Sources = None) -> None:

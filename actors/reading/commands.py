@@ -13,7 +13,8 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
-from replicator.terminal.consoles import out
+from replicator.terminal.consoles import out, show
+from replicator.terminal.ways_out import command_line
 
 Statements = Annotated[
     list[str], typer.Argument(metavar="STATEMENT…", help="DDL, written like the shard's own.")
@@ -67,11 +68,13 @@ def _give_override(
     _print_overrides(reply.body["overrides"])
     found = anyio.run(status_of, name)
     if found.state == "paused":
-        out.print(f"the task is paused: replicator resume {name}", markup=False)
+        out.print("the task is paused:")
+        show(command_line(shlex.join(["replicator", "resume", name])))
     for part in found.blocked:
         if found.state != "paused" and part.error is not None:
+            out.print(f"blocked by {part.error.event}:", markup=False, highlight=False)
             resume = shlex.join(["replicator", "resume", name, f"--{part.kind}", part.name])
-            out.print(f"blocked by {part.error.event}: {resume}", markup=False, soft_wrap=True)
+            show(command_line(resume))
 
 
 def _print_overrides(overrides: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
-from replicator.terminal.consoles import out
+from replicator.terminal.consoles import out, show
 
 
 class UnlockAction(StrEnum):
@@ -31,7 +31,7 @@ def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(locks_json(found.task, found.locks))
     else:
-        out.print(render_locks(found.locks))
+        show(render_locks(found.locks))
 
 
 def unlock_ddl_lock(

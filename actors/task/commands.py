@@ -20,11 +20,13 @@ from rich.text import Text
 
 from actors.control.arguments import AsJson, OnChangedRules, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
-from replicator.terminal.consoles import err, out
+from replicator.terminal.consoles import err, out, show
+from replicator.terminal.ways_out import command_line
 
 if TYPE_CHECKING:
     from config import Task
     from replicator.checks import CheckResult
+    from replicator.checks.estimates import TargetEstimate
     from replicator.pipeline.direct_launch import StartedJava
 
 
@@ -103,8 +105,15 @@ def check(
         ),
     ] = "sample",
     as_json: AsJson = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show also each check that passed.")
+    ] = False,
 ) -> None:
-    """Try out everything a task needs, and say how to mend what is missing."""
+    """Try out everything a task needs, and say how to mend what is missing.
+
+    Failed checks come first, then warnings; then the targets with their shards, and the rows and
+    bytes that the sources' servers estimate.
+    """
     from config import load_task
     from replicator import logs
     from replicator.memory import set_largest_event
@@ -116,13 +125,14 @@ def check(
     # The standard output is for the results alone.
     logs.configure("warning", task=task.name)
     set_largest_event(task.limits.largest_event)
-    results = anyio.run(_check, task, keys, size)
+    results, targets = anyio.run(_check, task, keys, size)
+    left_out = task.ignore_checking_items
     if as_json:
-        typer.echo(checks_json(task.name, results, task.ignore_checking_items))
+        typer.echo(checks_json(task.name, results, left_out, targets))
     else:
         for warning in task.warnings:
             out.print(Text.assemble(("! ", "yellow"), warning))
-        out.print(render_checks(results, task.ignore_checking_items))
+        show(render_checks(results, left_out, targets, verbose=verbose))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)
 
@@ -229,7 +239,7 @@ def _run(
         if isinstance(cause, PrecheckError):
             code = FAILED
             if err.is_terminal:
-                err.print(render_checks(cause.results, task.ignore_checking_items))
+                show(render_checks(cause.results, task.ignore_checking_items), err)
             for result in cause.failed:
                 log.error(
                     "check.failed",
@@ -308,7 +318,8 @@ def set_structure(
     paused = anyio.run(status_of, name).state == "paused"
     target = [w for s in reply.body["structures"] if not paused for w in ("--target", s["target"])]
     resume = shlex.join(["replicator", "resume", name, *target])
-    out.print(f"{'the task' if paused else 'the target'} is paused: {resume}", markup=False)
+    out.print(f"{'the task' if paused else 'the target'} is paused:")
+    show(command_line(resume))
 
 
 def _print_structures(structures: list[dict[str, Any]]) -> None:
@@ -332,20 +343,24 @@ def _sample_size(keys: str) -> int | None:
     )
 
 
-async def _check(task: Task, keys: str, size: int | None) -> list[CheckResult]:
+async def _check(
+    task: Task, keys: str, size: int | None
+) -> tuple[list[CheckResult], list[TargetEstimate]]:
     from actors.task.check_scope import task_to_check
     from replicator.checks import run_checks
-    from replicator.checks.items import CONNECTION
+    from replicator.checks.estimates import estimate_targets
+    from replicator.checks.items import ALL, CONNECTION
 
     found = await task_to_check(task)
     results = await run_checks(found, frozenset(task.ignore_checking_items))
+    estimates = [] if ALL in task.ignore_checking_items else await estimate_targets(found)
     away = any(r.name == CONNECTION and r.state == "failed" for r in results)
     # A task that has run before would know of the values that its shards share.
     if away or keys == "none" or (keys == "sample" and found.resuming):
-        return results
+        return results, estimates
     from actors.task.key_check import KeyCheck, KeyLook
 
     look = KeyLook(exact=keys == "exact")
     if size is not None:
         look = KeyLook(size=size)
-    return results + await KeyCheck(task, look).run()
+    return results + await KeyCheck(task, look).run(), estimates

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from replicator.terminal.consoles import out
+
 
 def demo(
     seconds: Annotated[int, typer.Option(min=1, help="How long the shards are written to.")] = 30,
@@ -17,4 +19,4 @@ def demo(
     # Here, not above: so that the other commands need not wait for the import.
     from replicator.demo.show import play
 
-    raise typer.Exit(play(run_seconds=seconds, keep=keep))
+    raise typer.Exit(play(out, run_seconds=seconds, keep=keep))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from rich.console import Console, Group
-from rich.panel import Panel
 from rich.text import Text
 
 from replicator.binlog.position import BinlogPosition
@@ -28,6 +27,7 @@ from replicator.demo.workload import Workload
 from replicator.sandbox.errors import SandboxError
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
+from replicator.terminal.framed import Framed
 from replicator.terminal.status import fault_panel
 
 START_SECONDS = 120.0
@@ -46,13 +46,12 @@ class _Stage:
     replicator: ReplicatorProcess
 
 
-def play(*, run_seconds: int, keep: bool) -> int:
+def play(console: Console, *, run_seconds: int, keep: bool) -> int:
     """Run the demo; 0 if every target equals its shards, otherwise 1.
 
     ``run_seconds``: how long the shards are written to. With ``keep`` all goes on running at the
     end until Ctrl-C. Everything is stopped and removed, whatever happens.
     """
-    console = Console()
     console.print(introduction(run_seconds))
     try:
         with _terminated_as_interrupted():
@@ -81,7 +80,7 @@ def _play(console: Console, run_seconds: int, *, keep: bool) -> int:
         except DemoError as error:
             console.print(_failure(str(error)))
             if error.fault:
-                console.print(fault_panel(error.fault, f"task {TASK_NAME}"))
+                console.print(fault_panel(error.fault, f"task {TASK_NAME}"), crop=False)
             code = 1
         if keep:
             _print_directions(stage)
@@ -178,7 +177,7 @@ def _reached(position: str, end: BinlogPosition) -> bool:
     return bool(file) and BinlogPosition(file, int(offset)).key >= end.key
 
 
-def _result(verdicts: list[Verdict], facts: str) -> Panel:
+def _result(verdicts: list[Verdict], facts: str) -> Framed:
     equal = all(verdict.equal for verdict in verdicts)
     text = Text(facts + "\n\n")
     if equal:
@@ -188,18 +187,12 @@ def _result(verdicts: list[Verdict], facts: str) -> Panel:
         for verdict in verdicts:
             for difference in verdict.differences:
                 text.append(f"\n{verdict.entity.name}: {difference}")
-    return Panel(
-        Group(verdict_table(verdicts), text),
-        title="[bold]exact" if equal else "[bold]NOT EXACT",
-        title_align="left",
-        border_style="green" if equal else "red",
-    )
+    title = Text("exact" if equal else "NOT EXACT", "bold")
+    return Framed(title, Group(verdict_table(verdicts), text), "green" if equal else "red")
 
 
-def _failure(message: str) -> Panel:
-    return Panel(
-        Text(message), title="[bold]the demo failed", title_align="left", border_style="red"
-    )
+def _failure(message: str) -> Framed:
+    return Framed(Text("the demo failed", "bold"), Text(message), "red")
 
 
 def _print_directions(stage: _Stage) -> None:

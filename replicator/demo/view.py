@@ -18,6 +18,7 @@ from replicator.demo.proof import Verdict
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, Entity
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
+from replicator.terminal.framed import Framed
 
 LINE_SECONDS = 2.0
 """Time between two plain lines."""
@@ -89,12 +90,12 @@ class Screen:
             self._console.print(plain_line(moment), soft_wrap=True)
 
 
-def introduction(run_seconds: int) -> Panel:
+def introduction(run_seconds: int) -> Framed:
     """What is about to happen."""
     minutes = max(1, round((run_seconds + AROUND_SECONDS) / 60))
     duration = "a minute" if minutes == 1 else f"{minutes} minutes"
     text = INTRODUCTION.format(shards=shard_count(), duration=duration)
-    return Panel(text, title="[bold]replicator demo", title_align="left", border_style="cyan")
+    return Framed(Text("replicator demo", "bold"), Text.from_markup(text), "cyan")
 
 
 def shard_count(entity: Entity | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
@@ -11,45 +11,94 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from replicator.checks.estimates import TargetEstimate
 from replicator.checks.items import ALL, KEY_COLLISIONS
-from replicator.checks.result import CheckResult
+from replicator.checks.result import CheckResult, State
+from replicator.terminal.figures import number
+from replicator.terminal.fitting_table import Column, FittingTable
+from replicator.terminal.ways_out import ways_out_list
 
 _MARKS = {"passed": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "bold red")}
+_ORDER: tuple[State, ...] = ("failed", "warning", "passed")
 
 
-def render_checks(results: Sequence[CheckResult], left_out: Collection[str] = ()) -> RenderableType:
-    """Each result with its ways out, below the server that it is about, and a summary.
+def render_checks(
+    results: Sequence[CheckResult],
+    left_out: Collection[str] = (),
+    targets: Sequence[TargetEstimate] = (),
+    *,
+    verbose: bool = False,
+) -> RenderableType:
+    """What failed and what is warned of, with the ways out, the targets, and a summary.
 
-    ``left_out`` are the checks that the task file leaves out.
+    ``left_out`` are the checks that the task file leaves out. Only with ``verbose`` are checks
+    that passed shown one by one.
     """
     parts: list[RenderableType] = []
-    for where, group in groupby(results, key=lambda result: result.where):
-        parts.append(Text(where, style="bold"))
-        for result in group:
-            mark, style = _MARKS[result.state]
-            line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
-            parts.append(Padding(line, (0, 0, 0, 2)))
-            if result.ways_out:
-                ways_out = [Text(way, style="cyan") for way in result.ways_out]
-                lines = Group(Text("ways out:", style="bold"), *ways_out)
-                parts.append(Padding(lines, (0, 0, 0, 6)))
-    parts.append(_summary(results, left_out))
+    for state in _ORDER:
+        if state != "passed" or verbose:
+            parts += _of_state([result for result in results if result.state == state])
+    if targets:
+        parts += [Text(), _targets(targets)]
+    parts.append(_summary(results, left_out, verbose=verbose))
     return Group(*parts)
 
 
-def checks_json(task: str, results: Sequence[CheckResult], left_out: Collection[str] = ()) -> str:
-    """The stable JSON form: ``task``, ``passed``, ``left_out``, and ``checks`` with the fields of a
-    result."""
+def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
+    """These results, below the servers that they are about."""
+    for where, group in groupby(results, key=lambda result: result.where):
+        yield Text(where, style="bold")
+        for result in group:
+            mark, style = _MARKS[result.state]
+            line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
+            yield Padding(line, (0, 0, 0, 2), expand=False)
+            if result.ways_out:
+                yield ways_out_list(result.ways_out, margin=4)
+
+
+def _targets(targets: Sequence[TargetEstimate]) -> RenderableType:
+    def column(heading: str, cell: Callable[[TargetEstimate], str], rank: int = 0) -> Column:
+        return Column(heading, [*map(cell, targets)], rank, heading != "target")
+
+    table = FittingTable(
+        (
+            column("target", lambda target: target.target),
+            column("shards", lambda target: number(target.shards)),
+            column("sources", lambda target: number(target.sources), 2),
+            column("rows (estimate)", lambda target: number(target.rows)),
+            column("MiB (estimate)", lambda target: f"{target.bytes / 2**20:.1f}", 1),
+        )
+    )
+    rows, octets = sum(t.rows for t in targets), sum(t.bytes for t in targets)
+    shards = sum(t.shards for t in targets)
+    return Group(
+        table,
+        Text(
+            f"{number(len(targets))} targets, {number(shards)} shards, about {number(rows)} rows"
+            f" and {octets / 2**20:.1f} MiB, as the sources' servers estimate"
+        ),
+    )
+
+
+def checks_json(
+    task: str,
+    results: Sequence[CheckResult],
+    left_out: Collection[str] = (),
+    targets: Sequence[TargetEstimate] = (),
+) -> str:
+    """The stable JSON form: ``task``, ``passed``, ``left_out``, ``checks`` with the fields of a
+    result, and ``targets`` with those of an estimate."""
     values = {
         "task": task,
         "passed": not any(result.state == "failed" for result in results),
         "left_out": sorted(left_out),
         "checks": [asdict(result) for result in results],
+        "targets": [asdict(target) for target in targets],
     }
     return json.dumps(values, indent=2, ensure_ascii=False)
 
 
-def _summary(results: Sequence[CheckResult], left_out: Collection[str]) -> Text:
+def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbose: bool) -> Text:
     text = Text("\n")
     if ALL in left_out:
         text.append("all checks are left out (ignore-checking-items: all): nothing was looked at,")
@@ -61,6 +110,8 @@ def _summary(results: Sequence[CheckResult], left_out: Collection[str]) -> Text:
     failed = len(names_failed)
     warnings = sum(result.state == "warning" for result in results)
     passed = len(results) - failed - warnings
+    if passed and not verbose:
+        text.append(f"✓ passed: {passed} (--verbose shows each)\n", "green")
     text.append(f"{passed} passed, {warnings} with a warning, {failed} failed: ")
     if set(names_failed) == {KEY_COLLISIONS}:
         # `run` does not look at them.

@@ -6,15 +6,31 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
-from replicator.terminal.ways_out import ways_out_list
+from replicator.terminal.ways_out import command_line, parts_of, ways_out_list
 
-out = Console()
+UNWRAPPED = 1_000_000
+"""Columns of what is no terminal: so no line is ever broken there."""
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = UNWRAPPED
+    return console
+
+
+out = _console()
 """What a command was asked for."""
-err = Console(stderr=True)
+err = _console(stderr=True)
 """What went wrong."""
+
+
+def show(shown: RenderableType, console: Console = out) -> None:
+    """Print something that has commands to paste: no line of these is broken or cut."""
+    console.print(shown, crop=False)
 
 
 def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> None:
@@ -35,7 +51,10 @@ def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> 
         err.print(line, markup=False, highlight=False, soft_wrap=True)
         return
     err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    for part in parts_of(message):
+        if part.command:
+            show(command_line(part.text), err)
     if where:
         err.print(Text(f"where: {where}", style="dim"), soft_wrap=True)
     if ways_out:
-        err.print(ways_out_list(ways_out))
+        show(ways_out_list(ways_out), err)

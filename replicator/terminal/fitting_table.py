@@ -94,7 +94,8 @@ class FittingTable:
             for number, cell in enumerate(column.cells):
                 if cell and (cut is None or cut.cells[number] != cell):
                     name = self.columns[0].cells[number]
-                    yield Padding(Text.assemble((f"{name}: ", "bold"), cell), (0, 0, 0, 1))
+                    told = Text.assemble((f"{name}: ", "bold"), cell)
+                    yield Padding(told, (0, 0, 0, 1), expand=False)
 
 
 def _cut(column: Column, shown: Sequence[Column], width: int) -> Column | None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
-from rich.panel import Panel
 from rich.text import Text
 
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
+from replicator.terminal.framed import Framed
 from replicator.terminal.ways_out import ways_out_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
@@ -31,13 +31,14 @@ def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False)
 
 
-def lock_panel(lock: LockStatus) -> Panel:
-    """One lock: the statement, who has it, what waits, and the ways out."""
-    parts: list[RenderableType] = [Text("\n").join(_lines(lock))]
-    if lock.ways_out:
-        parts.append(ways_out_list(lock.ways_out))
+def lock_panel(lock: LockStatus, elsewhere: str = "") -> Framed:
+    """One lock: the statement, who has it, what waits, and the ways out.
+
+    ``elsewhere``: as in `replicator.terminal.ways_out.WaysOut`.
+    """
     title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
-    return Panel(Group(*parts), title=title, title_align="left", border_style=_BORDER[lock.state])
+    ways = ways_out_list(lock.ways_out, elsewhere) if lock.ways_out else None
+    return Framed(title, Text("\n").join(_lines(lock)), _BORDER[lock.state], ways)
 
 
 def lock_line(lock: LockStatus) -> Text:

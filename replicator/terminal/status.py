@@ -9,7 +9,6 @@ from shlex import quote
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.panel import Panel
 from rich.text import Text
 
 from replicator.status import (
@@ -23,6 +22,7 @@ from replicator.status import (
 from replicator.terminal.copy import render_copy
 from replicator.terminal.figures import number, seconds, size
 from replicator.terminal.fitting_table import Column, FittingTable
+from replicator.terminal.framed import Framed
 from replicator.terminal.locks import lock_line, lock_panel
 from replicator.terminal.ways_out import ways_out_list
 
@@ -87,7 +87,9 @@ def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
         )
         paused = ", ".join(part.name for part in task.blocked if not part.error)
         for message in (*told, *([f"blocked: {paused}"] if paused else [])):
-            yield Padding(Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1))
+            yield Padding(
+                Text.assemble((f"{task.task}: ", "bold"), message), (0, 0, 0, 1), expand=False
+            )
 
 
 def _lag(task: TaskStatus) -> float | None:
@@ -107,7 +109,7 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         status, height = self.status, console.height
-        above = list(_above_targets(status))
+        above = list(_above_targets(status, _whole(status)))
         if _lines(console, options, above) > height - _FEWEST_LINES:
             above = list(_briefly(status))
         yield from above
@@ -120,17 +122,18 @@ def _lines(console: Console, options: ConsoleOptions, parts: Sequence[Renderable
     return sum(len(console.render_lines(part, options)) for part in parts)
 
 
-def _above_targets(status: TaskStatus) -> Iterator[RenderableType]:
+def _above_targets(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
     yield _head(status)
-    yield from _faults(status)
-    yield from map(lock_panel, sorted(status.locks, key=lambda lock: lock.state != "conflict"))
+    yield from _faults(status, elsewhere)
+    for lock in sorted(status.locks, key=lambda lock: lock.state != "conflict"):
+        yield lock_panel(lock, elsewhere)
     yield from _what_goes_on(status)
 
 
 def _briefly(status: TaskStatus) -> Iterator[RenderableType]:
     """The same where it is more than a screen: one fault in whole, of all others a line."""
     yield _head(status)
-    faults = list(_faults(status))
+    faults = list(_faults(status, _whole(status)))
     yield from faults[:1]
     of_task = len(faults) > len(status.blocked)
     rest = [
@@ -141,14 +144,20 @@ def _briefly(status: TaskStatus) -> Iterator[RenderableType]:
     if len(rest) > _BRIEF_LINES:
         yield Text(f"and {number(len(rest) - _BRIEF_LINES)} more like these", "bold yellow")
     if rest:
-        yield Text(f"all of it: replicator status {quote(status.task)}", "dim")
+        yield Text(f"all of it: {_whole(status)}", "dim")
     yield from _what_goes_on(status)
 
 
-def _faults(status: TaskStatus) -> Iterator[RenderableType]:
+def _whole(status: TaskStatus) -> str:
+    """The command that shows all of it."""
+    return f"replicator status {quote(status.task)}"
+
+
+def _faults(status: TaskStatus, elsewhere: str = "") -> Iterator[RenderableType]:
     if status.error and status.error not in [part.error for part in status.blocked]:
-        yield fault_panel(status.error, f"task {status.task}")
-    yield from map(_blocked_panel, status.blocked)
+        yield fault_panel(status.error, f"task {status.task}", elsewhere)
+    for part in status.blocked:
+        yield _blocked_panel(part, elsewhere)
 
 
 def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
@@ -162,15 +171,15 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
 
 
-def fault_panel(fault: Fault, title: str) -> Panel:
-    """One fault with its ways out."""
+def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
+    """One fault with its ways out; ``elsewhere`` as in `replicator.terminal.ways_out.WaysOut`."""
     text = Text(fault.message)
     if fault.where:
         text.append(f"\nwhere: {fault.where}", style="dim")
     text.append(f"\nsince: {_clock(fault.since)}", style="dim")
-    parts = (text, ways_out_list(fault.ways_out)) if fault.ways_out else (text,)
     heading = Text.assemble((title, "bold"), f"  {fault.event}")
-    return Panel(Group(*parts), title=heading, title_align="left", border_style="red")
+    ways = ways_out_list(fault.ways_out, elsewhere) if fault.ways_out else None
+    return Framed(heading, text, "red", ways)
 
 
 def _blocked_line(part: BlockedPart) -> Text:
@@ -183,7 +192,7 @@ def _blocked_line(part: BlockedPart) -> Text:
     )
 
 
-def _blocked_panel(part: BlockedPart) -> RenderableType:
+def _blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
     """One part that does not go on, why, and how it will."""
     title = f"{part.kind} {part.name} is blocked"
     fault = part.error or Fault(
@@ -194,10 +203,11 @@ def _blocked_panel(part: BlockedPart) -> RenderableType:
         part.since,
     )
     places = (
-        f"{held.source} holds {number(held.rows_held)} rows, read again from {held.saved_position}"
+        f"{held.source} holds {number(held.rows_held)} row events, read again from"
+        f" {held.saved_position}"
         for held in part.held
     )
-    return Group(fault_panel(fault, title), *map(Text, places))
+    return Group(fault_panel(fault, title, elsewhere), *map(Text, places))
 
 
 def _head(status: TaskStatus) -> Text:
@@ -215,7 +225,7 @@ def _head(status: TaskStatus) -> Text:
 
 def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
     def column(heading: str, cell: Callable[[SourceStatus], str], rank: int = 0) -> Column:
-        numeric = heading in ("lag", "rows", "read", "reconnects")
+        numeric = heading in ("lag", "row events", "read", "reconnects")
         return Column(heading, [*map(cell, sources)], rank, numeric, heading == "state")
 
     return FittingTable(
@@ -225,7 +235,7 @@ def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
             column("read up to", lambda source: source.position),
             column("saved", lambda source: source.saved_position, 1),
             column("lag", lambda source: seconds(source.lag_seconds)),
-            column("rows", lambda source: number(source.rows), 2),
+            column("row events", lambda source: number(source.rows), 2),
             column("read", lambda source: size(source.bytes), 3),
             column("reconnects", lambda source: number(source.reconnects), 4),
         )

@@ -336,6 +336,9 @@ def test_check_shows_what_passed_and_what_to_mend(
     task_file.write_text(TASK + "ignore-checking-items: [version]\n")
     code, out, _ = invoke("check", task_file, "--keys", "none")
     assert code == 0
+    assert "it [does]" not in out
+    code, out, _ = invoke("check", task_file, "--keys", "none", "--verbose")
+    assert code == 0
     for expected in (
         "it [does]",
         "ways out:",
