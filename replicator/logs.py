@@ -11,12 +11,13 @@ import io
 import logging
 import sys
 from collections.abc import MutableMapping
-from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
 from structlog.typing import Processor
+
+from replicator.log_file import LogFile
 
 LEVELS = ("debug", "info", "warning", "error")
 """The names that `configure` takes, most talkative first."""
@@ -45,11 +46,11 @@ def configure(
     replaces the first. Raises LogFileError when the file can't be opened.
     """
     out = sys.stderr if stream is None else stream
-    console = logging.StreamHandler(_PresentStderr() if stream is None else stream)
+    console = _Console(_PresentStderr() if stream is None else stream)
     console.setFormatter(_formatter(task, readable=out.isatty()))
     handlers: list[logging.Handler] = [console]
     if log_file is not None:
-        handlers.append(_file_handler(log_file, task))
+        handlers.append(_file_handler(log_file, task, console))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -72,6 +73,14 @@ def configure(
     )
 
 
+class _Console(logging.StreamHandler[Any]):
+    """The standard error output. What it does not take is lost: there is nobody else to tell."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
 class _PresentStderr(io.TextIOBase):
     """What is the standard error output at the time: above a bar, while one is shown."""
 
@@ -82,10 +91,22 @@ class _PresentStderr(io.TextIOBase):
         sys.stderr.flush()
 
 
-def _file_handler(path: Path, task: str) -> logging.Handler:
+def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Handler:
+    # It can't tell of itself in itself.
+    apart = logging.getLogger("replicator.log_file")
+    apart.propagate = False
+    apart.handlers = [console]
+
+    def tell_lost(reason: str) -> None:
+        structlog.get_logger(apart.name).warning(
+            "log.file-lost", file=str(path), reason=reason, next="the task goes on without it"
+        )
+
+    def tell_back(records: int) -> None:
+        structlog.get_logger().warning("log.file-back", file=str(path), lost_records=records)
+
     try:
-        # This kind reopens the file when a rotation has renamed it.
-        handler = WatchedFileHandler(path, encoding="utf-8")
+        handler = LogFile(path, tell_lost, tell_back)
     except OSError as error:
         raise LogFileError(
             f"the log file {path} can't be written: {error.strerror or error}. "

@@ -67,7 +67,7 @@ def run(
         ),
     ] = OnChangedRules.STOP,
 ) -> None:
-    """Run a task in the foreground. SIGTERM or Ctrl-C finishes the batch, saves and ends it."""
+    """Run a task in the foreground. SIGTERM, SIGHUP and Ctrl-C end it: the batch is saved first."""
     # Looking through modules for garbage while they are loaded takes a fifth of the time.
     gc.disable()
     import structlog

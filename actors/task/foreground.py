@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import anyio
 from rich.console import Console
 
@@ -50,9 +52,11 @@ async def _run(supervisor: TaskSupervisor, console: Console) -> int:
 
 
 async def _show(supervisor: TaskSupervisor, bar: CopyBar) -> None:
-    try:
-        while True:
-            bar.show(supervisor.status().copy)
-            await anyio.sleep(BAR_SECONDS)
-    finally:
-        bar.close()
+    # A terminal that is gone (SIGHUP) shows nothing, and does not keep the task from saving.
+    with suppress(OSError):
+        try:
+            while True:
+                bar.show(supervisor.status().copy)
+                await anyio.sleep(BAR_SECONDS)
+        finally:
+            bar.close()

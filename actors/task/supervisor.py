@@ -48,6 +48,16 @@ RELEASE_SECONDS = 5.0
 """Seconds that giving the lease back may take at the end of the process."""
 
 
+def ending_signals() -> Iterator[signal.Signals]:
+    """The signals that end a task in order.
+
+    SIGHUP is one of them unless it is ignored: `nohup` lets the task outlive its terminal.
+    """
+    yield from (signal.SIGTERM, signal.SIGINT)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        yield signal.SIGHUP
+
+
 class TaskSupervisor:
     """Starts generations of the task's actors, restarts and pauses them, obeys the operator.
 
@@ -320,7 +330,7 @@ class TaskSupervisor:
         raise self._keeper.lost
 
     async def _obey_signals(self) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with anyio.open_signal_receiver(*ending_signals()) as signals:
             async for number in signals:
                 self._log.info("task.signal", signal=signal.Signals(number).name)
                 self.request("stop")

@@ -225,4 +225,6 @@ def _environment(told: Path) -> dict[str, str]:
 
 
 def _ignore_interrupts() -> None:
+    # A terminal sends them to all of its processes; the task ends Java when it has saved.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -53,6 +53,7 @@ def _live(listening: socket.socket, lifeline: int) -> NoReturn:
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _let_go_of_files({listening.fileno(), lifeline})
         logging.getLogger().handlers.clear()
         show_as("python -m replicator.pipeline.worker_daemon, begun by the driver")

@@ -178,3 +178,19 @@ def test_a_start_that_fails_says_in_its_log_what_to_do(
     assert failed["event"] == "task.failed"
     assert failed["ways_out"][:-1] == checked["ways_out"]
     assert "replicator check" in failed["ways_out"][-1]
+
+
+def test_a_terminal_that_goes_away_ends_the_task_in_order(
+    shards: Shards, tmp_path: Path, runtime: Path
+) -> None:
+    shards.change(rows=60)
+    with run(write_task(tmp_path, copy_task(shards)), tmp_path, runtime) as task:
+        task.until_logged("source.connected")
+        # The kernel sends it to all processes that the terminal has in front, Java is one of them.
+        os.killpg(task.process.pid, signal.SIGHUP)
+        assert task.process.wait(PATIENCE) == 0
+        task.until_alone()
+        found = events(task)
+    assert [e["signal"] for e in found if e["event"] == "task.signal"] == ["SIGHUP"]
+    assert found[-1]["event"] == "task.stopped"
+    assert [e for e in found if e["level"] == "error" or e["event"] == "task.restart"] == []

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,3 +113,62 @@ def test_secrets_and_local_variables_stay_out(stream: type[io.StringIO]) -> None
 def test_a_log_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(LogFileError, match="--log-file"):
         configure(log_file=tmp_path / "missing" / "log", stream=io.StringIO())
+
+
+def test_a_folder_that_is_gone_is_told_once_and_that_it_is_back(tmp_path: Path) -> None:
+    out, path = io.StringIO(), tmp_path / "logs" / "log"
+    path.parent.mkdir()
+    configure(log_file=path, stream=out)
+    log = structlog.get_logger()
+    log.info("a.before")
+    shutil.rmtree(path.parent)
+    for _ in range(50):
+        log.info("a.meanwhile")
+    told = [record for record in lines(out.getvalue()) if record["event"] == "log.file-lost"]
+    assert len(told) == 1
+    assert told[0]["file"] == str(path)
+    assert "No such file" in told[0]["reason"]
+    assert len(lines(out.getvalue())) == 52, "no line is anything but a record"
+    path.parent.mkdir()
+    log.info("a.after")
+    log.info("a.later")
+    events = [record["event"] for record in lines(path.read_text())]
+    assert events == ["a.after", "log.file-back", "a.later"]
+    assert lines(path.read_text())[1]["lost_records"] == 50
+    assert [r["event"] for r in lines(out.getvalue())][-3:] == events
+
+
+def test_a_full_disk_is_told_once_and_leaves_whole_lines(tmp_path: Path) -> None:
+    out, path = io.StringIO(), tmp_path / "log"
+    path.symlink_to("/dev/full")
+    configure(log_file=path, stream=out)
+    log = structlog.get_logger()
+    for _ in range(50):
+        log.info("a.meanwhile")
+    assert [r["event"] for r in lines(out.getvalue())].count("log.file-lost") == 1
+    assert len(lines(out.getvalue())) == 51
+    path.unlink()
+    path.write_text('{"event": "torn')
+    log.info("a.after")
+    torn, *whole = path.read_text().splitlines()
+    assert torn == '{"event": "torn'
+    assert [json.loads(line)["event"] for line in whole] == ["a.after", "log.file-back"]
+
+
+def test_a_rotated_log_file_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    configure(log_file=path, stream=io.StringIO())
+    structlog.get_logger().info("a.before")
+    path.rename(tmp_path / "log.1")
+    structlog.get_logger().info("a.after")
+    assert [r["event"] for r in lines((tmp_path / "log.1").read_text())] == ["a.before"]
+    assert [r["event"] for r in lines(path.read_text())] == ["a.after"]
+
+
+def test_an_output_that_takes_nothing_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    with open("/dev/full", "w") as full:
+        configure(stream=full)
+        structlog.get_logger().info("a.b")
+        with contextlib.suppress(OSError):
+            full.close()
+    assert capsys.readouterr().err == ""
