@@ -20,6 +20,7 @@ from actors.control.exit_codes import (
     ENCRYPT_CODES,
     REMOVE_CODES,
     RUN_CODES,
+    STATUS_CODES,
     WRONG_USAGE,
     exit_code,
     innermost,
@@ -92,7 +93,8 @@ app = typer.Typer(
 app.callback()(options)
 app.command(epilog=RUN_CODES)(with_messages(run))
 app.command(epilog=CHECK_CODES)(with_messages(check))
-for _command in (status, pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
+app.command(epilog=STATUS_CODES)(with_messages(status))
+for _command in (pause, resume, stop, show_ddl_locks, unlock_ddl_lock):
     app.command(epilog=ASKING_CODES)(with_messages(_command))
 app.command(epilog=REMOVE_CODES)(with_messages(remove))
 app.command(epilog=ENCRYPT_CODES)(with_messages(encrypt))

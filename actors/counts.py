@@ -18,12 +18,20 @@ from replicator.status import CopyStatus
 class SourceCounts:
     """Row events that were read of a source, their bytes, and lost connections.
 
-    Row events that are read again count again.
+    Row events that are read again count again. ``read_until``: by the clock of the source, 0 before
+    anything was read.
     """
 
     rows: int = 0
     bytes: int = 0
     reconnects: int = 0
+    read_until: float = 0.0
+
+    def add(self, rows: int, size: int, until: float) -> None:
+        """Count row events and bytes; ``until`` as `read_until`, 0 if that is not known."""
+        self.rows += rows
+        self.bytes += size
+        self.read_until = until or self.read_until
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ def load_task(path: FilePath) -> Task:
         document.problems.extend(document.problem(at, said) for at, said in find(document.data))
     if document.problems or task is None:
         raise TaskFileError(str(path), document.problems)
-    warnings = tuple(str(warning) for warning in _warnings(document))
+    warnings = tuple(_warnings(document))
     return task.with_notes(warnings, variables)
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from config.base import Section
 from config.endpoints import TargetDatabase
+from config.problems import Problem
 from config.processing import Copy, Limits, Loader, Mydumper, Spark, Syncer, Validator, Writer
 from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
 from config.sources import Source
@@ -171,20 +172,25 @@ class Task(Section):
     experimental: dict[str, Any] = Field(default_factory=dict)
     """What DM tries out."""
 
-    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _warnings: tuple[Problem, ...] = PrivateAttr(default=())
     _variables: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the file says without effect, each with its file, line and key."""
-        return self._warnings
+        return tuple(map(str, self._warnings))
+
+    @property
+    def keys_without_effect(self) -> tuple[str, ...]:
+        """The keys that `warnings` are about, each once, in the order of the file."""
+        return tuple(dict.fromkeys(problem.key for problem in self._warnings))
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that passwords were taken from."""
         return self._variables
 
-    def with_notes(self, warnings: tuple[str, ...], variables: tuple[str, ...]) -> Task:
+    def with_notes(self, warnings: tuple[Problem, ...], variables: tuple[str, ...]) -> Task:
         """This task, with the warnings of its file, and the variables with its passwords."""
         task = self.model_copy()
         task._warnings = warnings

@@ -27,6 +27,21 @@ _BLOT = "***"
 _CHATTY_LIBRARIES = ("py4j", "asyncio", "pyspark")
 
 
+_TOLD_ONCE = frozenset(
+    {
+        "route.unused",
+        "source.no-tables",
+        "source.binlogs-unknown",
+        "sequence.not-replicated",
+        "buckets.kept",
+        "member.unknown",
+        "schema.older-rows",
+        "online-ddl.unclear",
+    }
+)
+"""Warnings about how things are, which every restart of an actor would find again."""
+
+
 class LogFileError(Exception):
     """The log file can't be written."""
 
@@ -64,6 +79,7 @@ def configure(
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
+            _once(),
             *_shared(task),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
@@ -98,9 +114,8 @@ def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Ha
     apart.handlers = [console]
 
     def tell_lost(reason: str) -> None:
-        structlog.get_logger(apart.name).warning(
-            "log.file-lost", file=str(path), reason=reason, next="the task goes on without it"
-        )
+        log = structlog.get_logger(apart.name)
+        log.warning("log.file-lost", file=str(path), reason=reason)
 
     def tell_back(records: int) -> None:
         structlog.get_logger().warning("log.file-back", file=str(path), lost_records=records)
@@ -114,6 +129,23 @@ def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Ha
         ) from error
     handler.setFormatter(_formatter(task, readable=False))
     return handler
+
+
+def _once() -> Processor:
+    """Leaves out what was told before in just the same words."""
+    told: set[str] = set()
+
+    def leave_out(
+        logger: Any, method: str, record: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        if record.get("event") in _TOLD_ONCE:
+            said = repr(sorted(record.items(), key=lambda item: item[0]))
+            if said in told:
+                raise structlog.DropEvent
+            told.add(said)
+        return record
+
+    return leave_out
 
 
 def _shared(task: str) -> list[Processor]:

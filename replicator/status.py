@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from replicator.status_values import ShapeError, plain, shaped
 
-TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped"]
-"""The life of a task. One with an error that needs the operator is ``paused``; where the error
+TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped", "killed"]
+"""The life of a task; ``killed``: its process is gone without having ended in order. One with an
+error that needs the operator is ``paused``; where the error
 concerns a part of it, that is blocked, and the task is ``running`` with the rest."""
 
 PartKind = Literal["target", "source"]
@@ -74,7 +75,8 @@ class SourceStatus:
 
     ``position`` and ``gtid``: read up to here; ``applied_position``: a transaction boundary up to
     which everything is applied; ``saved_position``: one that is saved too, where a restart begins.
-    ``lag_seconds``: the age of the newest event read, 0 when all is read, None before the first
+    ``lag_seconds``: the age of the oldest row read that is not on the target, be it queued, held or
+    of a blocked part; else of the newest event read, 0 when all is read, None before the first
     one; of a source that is not read for now, not more than the time since all of it was.
     ``rows`` and ``bytes``: read since the process started. ``distance``: of the position that a
     restart begins at; None while it is not known. ``prepared``: where the XA transactions stand
@@ -255,7 +257,9 @@ class CopyStatus:
 class TaskStatus:
     """One task, in the process ``pid``; ``since``: when it entered ``state``.
 
-    With ``pid`` 0 no process was asked: it is what a stopped task has saved, last at ``since``.
+    With ``pid`` 0 no process was asked: it is what a task that does not run has saved, last at
+    ``since``, or in a list of tasks only that it has ended at ``since``. There, one that was
+    ``killed`` has begun at ``since``.
     """
 
     task: str

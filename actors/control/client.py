@@ -20,6 +20,7 @@ from actors.control.protocol import (
     runtime_dir,
     socket_path,
 )
+from actors.control.task_records import find_record, records, was_killed
 
 DEFAULT_TIMEOUT = 30.0
 """Seconds to wait for a reply."""
@@ -66,9 +67,11 @@ async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
     used.
     """
     found: dict[str, Reply | ControlError] = {}
+    by_stem = {socket_path(record.task).stem: record for record in records()}
 
     async def ask_one(path: Path) -> None:
-        name = unquote(path.stem)
+        record = by_stem.get(path.stem)
+        name = record.task if record else unquote(path.stem)
         try:
             found[name] = await _ask(path, name, request, LIST_TIMEOUT)
         except ControlError as error:
@@ -90,7 +93,7 @@ async def _ask(path: Path, task_name: str, request: Request, patience: float) ->
             try:
                 stream = await anyio.connect_unix(path)
             except (FileNotFoundError, ConnectionRefusedError) as error:
-                raise NotRunningError(task_name) from error
+                raise NotRunningError(task_name, _how_it_ended(task_name)) from error
             async with stream:
                 await stream.send(line)
                 received = await BufferedByteReceiveStream(stream).receive_until(b"\n", REPLY_LIMIT)
@@ -106,6 +109,16 @@ async def _ask(path: Path, task_name: str, request: Request, patience: float) ->
     except OSError as error:
         raise ControlError(f"task {task_name!r} can't be asked: {error}") from error
     return decode_reply(received)
+
+
+def _how_it_ended(task_name: str) -> str:
+    """What is known of a task that does not run, to be appended to that."""
+    record = find_record(task_name)
+    if record is None:
+        return ""
+    if was_killed(record):
+        return f". Its process {record.pid}, begun at {record.began}, was killed or has crashed"
+    return f". It has ended at {record.ended}" if record.ended else ""
 
 
 async def wait_ended(pid: int, *, timeout: float | None = None) -> bool:  # noqa: ASYNC109

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
 from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
-from actors.control.exit_codes import FAILED
+from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
 from replicator.terminal.consoles import complain, out, show
 
 if TYPE_CHECKING:
@@ -22,18 +22,27 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 1.0
 """Time between two looks of ``status --watch``."""
 
+WATCH_PATIENCE = 3
+"""So many looks in a row may fail before it ends."""
+
 
 def status(
     task: OptionalTaskName = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep looking until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep looking until Ctrl-C, or until the task ends.")
+    ] = False,
+    tells_health: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 4 where something needs the operator.")
+    ] = False,
 ) -> None:
     """Show what a task does: its sources, targets, and what it waits for.
 
-    Without TASK: the tasks that run as this user on this host; one that does not answer is told
-    beside the others, and the exit code is 1. Of a task that does not run, its
+    Without TASK: the tasks that run, or have run, as this user on this host; one that does not
+    answer is told beside the others, and the exit code is 1. Of a task that does not run, its
     task file tells where to look for what it has saved.
     """
+    from replicator.health import needs_operator
     from replicator.terminal.status import render
 
     if as_json and watch:
@@ -41,31 +50,48 @@ def status(
     if watch and task is None:
         raise typer.BadParameter("--watch needs a TASK")
     if task is None:
-        _list(as_json)
+        _list(as_json, tells_health=tells_health)
         return
     if watch:
-        anyio.run(_watch, name_of(task))
-        return
+        raise typer.Exit(anyio.run(_watch, name_of(task)))
     found = anyio.run(_status, task)
     if as_json:
-        typer.echo(found.to_json())
+        typer.echo(json.dumps(_values(found), indent=2, ensure_ascii=False))
     else:
         show(render(found))
+    if tells_health and needs_operator(found):
+        raise typer.Exit(UNHEALTHY)
+    if tells_health and found.state == "stopped":
+        raise typer.Exit(NOT_RUNNING)
 
 
-def _list(as_json: bool) -> None:
+def _values(status: TaskStatus) -> dict[str, Any]:
+    """The status for JSON, with what can be told from it at a glance."""
+    from replicator.health import condition, needs_operator
+
+    return {
+        **status.to_dict(),
+        "condition": condition(status),
+        "needs_operator": needs_operator(status),
+    }
+
+
+def _list(as_json: bool, *, tells_health: bool) -> None:
     from actors.control.requests import statuses
+    from replicator.health import needs_operator
     from replicator.terminal.status import render_tasks
 
     found, silent = anyio.run(statuses)
     if as_json:
-        typer.echo(json.dumps([status.to_dict() for status in found], indent=2))
+        typer.echo(json.dumps([_values(status) for status in found], indent=2))
     elif found or not silent:
         show(render_tasks(found))
     for reason in silent:
         complain(reason)
     if silent:
         raise typer.Exit(FAILED)
+    if tells_health and any(map(needs_operator, found)):
+        raise typer.Exit(UNHEALTHY)
 
 
 async def _status(task: str) -> TaskStatus:
@@ -148,13 +174,36 @@ def stop(task: TaskName) -> None:
     out.print(f"task {name} has ended", markup=False, highlight=False)
 
 
-async def _watch(name: str) -> None:
+async def _watch(name: str) -> int:
+    """Show the status again and again until the task has ended; the exit code."""
     from rich.live import Live
 
+    from actors.control.client import NotRunningError
+    from actors.control.protocol import ControlError
     from actors.control.requests import status_of
+    from actors.control.task_records import find_record, was_killed
     from replicator.terminal.status import Screen
 
-    with Live(Screen(await status_of(name)), console=out, auto_refresh=False) as live:
+    last = await status_of(name)
+    with Live(Screen(last), console=out, auto_refresh=False) as live:
+        failures = 0
         while True:
             await anyio.sleep(WATCH_SECONDS)
-            live.update(Screen(await status_of(name)), refresh=True)
+            try:
+                last = await status_of(name)
+            except NotRunningError:
+                break
+            except ControlError:
+                # It may be about to end.
+                failures += 1
+                if failures > WATCH_PATIENCE:
+                    raise
+                continue
+            failures = 0
+            live.update(Screen(last), refresh=True)
+    record = find_record(name)
+    if record is not None and was_killed(record):
+        complain(f"task {name} was killed, or has crashed: its process {record.pid} is gone")
+        return FAILED
+    out.print(f"task {name} has ended", markup=False, highlight=False)
+    return FAILED if last.error else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FAILED, WRONG_USAGE, NOT_RUNNING = 1, 2, 3
+FAILED, WRONG_USAGE, NOT_RUNNING, UNHEALTHY = 1, 2, 3, 4
 
 _USAGE = "2 the command or the task file is wrong"
 RUN_CODES = (
@@ -11,6 +11,10 @@ RUN_CODES = (
 CHECK_CODES = f"Exit codes: 0 no check failed; 1 one did, or a server can't be reached; {_USAGE}."
 ASKING_CODES = (
     f"Exit codes: 0 done; 1 the task refused, or can't be asked; {_USAGE}; 3 it does not run here."
+)
+STATUS_CODES = (
+    f"{ASKING_CODES[:-1]}; 4 with --exit-code: something needs the operator (a fault, a part that"
+    " is blocked or paused, a lock in conflict, a task that was killed)."
 )
 REMOVE_CODES = (
     "Exit codes: 0 it is removed, or there was nothing; 1 it runs, or the target can't be used;"

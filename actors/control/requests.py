@@ -9,6 +9,7 @@ import anyio
 
 from actors.control.client import ask, ask_all, wait_ended
 from actors.control.protocol import ControlError, Reply, Request
+from actors.control.task_records import TaskRecord, records, was_killed
 from replicator.status import StatusFormatError, TaskState, TaskStatus
 
 PAUSE_LOOK_SECONDS = 0.2
@@ -29,13 +30,15 @@ async def status_of(name: str) -> TaskStatus:
 
 
 async def statuses() -> tuple[list[TaskStatus], list[str]]:
-    """Those of all tasks that run as this user on this host, and why others don't tell theirs.
+    """Those of all tasks that run, or have run, as this user on this host, by name; and why others
+    don't tell theirs.
 
     Raises ControlError where the folder of the sockets can't be used.
     """
     found: list[TaskStatus] = []
     silent: list[str] = []
-    for name, reply in (await ask_all(Request("status"))).items():
+    replies = await ask_all(Request("status"))
+    for name, reply in replies.items():
         if isinstance(reply, ControlError):
             silent.append(str(reply))
         elif not reply.ok:
@@ -45,7 +48,17 @@ async def statuses() -> tuple[list[TaskStatus], list[str]]:
                 found.append(TaskStatus.from_dict(dict(reply.body)))
             except StatusFormatError as error:
                 silent.append(f"task {name!r}: {error}")
-    return found, silent
+    found += (ended for record in records() if (ended := _ended(record, replies)) is not None)
+    return sorted(found, key=lambda status: status.task), silent
+
+
+def _ended(record: TaskRecord, replies: Collection[str]) -> TaskStatus | None:
+    """The status of a task that does not run any more."""
+    if record.task in replies:
+        return None
+    if was_killed(record):
+        return TaskStatus(record.task, "killed", record.since, 0)
+    return TaskStatus(record.task, "stopped" if record.ended else "starting", record.since, 0)
 
 
 async def pause_task(name: str) -> TaskStatus:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pymysql.err import MySQLError
 
 from actors.control.client import NotRunningError, RunsElsewhereError
+from actors.control.task_records import find_record, was_killed
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.downstream.holder import this_process
@@ -41,9 +42,11 @@ async def saved_status(task: Task) -> TaskStatus:
 
 
 def _status(name: str, saved: SavedState) -> TaskStatus:
+    record = find_record(name)
+    killed = record is not None and was_killed(record)
     return TaskStatus(
         task=name,
-        state="stopped",
+        state="killed" if killed else "stopped",
         since=_newest(saved),
         pid=0,
         sources=tuple(

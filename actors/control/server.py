@@ -27,6 +27,7 @@ from actors.control.protocol import (
     encode_reply,
     socket_path,
 )
+from actors.control.task_records import note_begun, note_ended
 
 TALK_SECONDS = 10.0
 """How long a client may take to send its request, and to take the reply."""
@@ -72,11 +73,20 @@ class ControlServer:
             except OSError as error:
                 raise ControlError(f"the control socket {path} can't be made: {error}") from error
             try:
+                self._note(note_begun)
                 async with listener:
                     task_status.started()
                     await listener.serve(self._talk)
             finally:
+                self._note(note_ended)
                 path.unlink(missing_ok=True)
+
+    def _note(self, note: Callable[[str], None]) -> None:
+        """Note for `replicator status` that the task runs, or has ended; it does without."""
+        try:
+            note(self._task_name)
+        except OSError as error:
+            log.warning("control.not-noted", error=str(error))
 
     @contextmanager
     def _lock(self, path: Path) -> Iterator[None]:

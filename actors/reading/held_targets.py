@@ -42,6 +42,8 @@ class HeldTargets:
         self._schemas: dict[str, TableName] = {}
         self._first: dict[TableName, Place] = {}
         self._rows: dict[TableName, int] = {}
+        self.oldest_row = 0
+        """When the first held row was written, by the source's clock; 0 while none is held."""
 
     @property
     def places(self) -> Collection[Place]:
@@ -78,13 +80,19 @@ class HeldTargets:
             self._note(target, Place(statement.transaction, 0))
         return True
 
-    def without_held_rows(self, rows: Mapping[int, RowEvents]) -> Mapping[int, RowEvents]:
-        """The rows of a segment, by the number of their target, that are not held."""
+    def without_held_rows(
+        self, rows: Mapping[int, RowEvents], timestamp: int = 0
+    ) -> Mapping[int, RowEvents]:
+        """The rows of a segment, by the number of their target, that are not held.
+
+        ``timestamp``: when they were written, by the clock of the source; 0 if that is not known.
+        """
         found = {}
         for number, events in rows.items():
             name = self._registry.target_name(number)
             if self.holds(name):
                 self._note(name, events.first, len(events))
+                self.oldest_row = self.oldest_row or timestamp
             else:
                 found[number] = events
         return found

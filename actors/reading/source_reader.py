@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
@@ -334,7 +335,7 @@ class SourceReader(Actor[Never]):
     async def _deal_step(
         self, step: Step, segment: Segment, rows: Mapping[int, RowEvents], *, complete: bool
     ) -> None:
-        rows = self.held.without_held_rows(rows)
+        rows = self.held.without_held_rows(rows, segment.timestamp)
         end = SegmentEnd(
             source=self.settings.source,
             epoch=self._epoch,
@@ -372,8 +373,8 @@ class SourceReader(Actor[Never]):
         progress.timestamp = segment.timestamp or progress.timestamp
         progress.behind = not segment.caught_up
         progress.reports += segment.caught_up
-        self._counts.rows += sum(map(len, segment.rows.values()))
-        self._counts.bytes += segment.bytes
+        read_until = time.time() if segment.caught_up else segment.timestamp
+        self._counts.add(sum(map(len, segment.rows.values())), segment.bytes, read_until)
 
     def _route(self, schema: str, table: str, types: bytes) -> RouteSlot | None:
         """Where the rows of a table go. Called by the stream, in its thread."""

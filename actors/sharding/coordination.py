@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from actors.lock_state import ShardStatement
@@ -48,12 +48,14 @@ class OpenLock:
     """A lock for those who report it.
 
     ``id`` is how the operator names it. ``since``: when the earliest of its statements was
-    executed, in seconds by the clock of its source; None while that is not known.
+    executed, in seconds by the clock of its source; None while that is not known. ``holding``: the
+    same of each source that holds rows behind it.
     """
 
     id: str
     view: LockView[TableName, ShardStatement]
     since: int | None
+    holding: Mapping[str, int] = field(default_factory=dict)
 
 
 class Coordination(Protocol):

@@ -295,7 +295,7 @@ class LockCoordinator(Actor[LockMessage]):
     def open_locks(self) -> list[OpenLock]:
         """All open locks."""
         return [
-            OpenLock(lock_id(view), view, self._since(lock))
+            OpenLock(lock_id(view), view, self._since(lock), _holding(lock))
             for lock in self.locks.values()
             if (view := lock.view()) is not None
         ]
@@ -380,3 +380,14 @@ def lock_id(view: LockView[TableName, ShardStatement]) -> str:
 
 def _claim(source: str, member: TableName) -> str:
     return f"{source}: {member}"
+
+
+def _holding(lock: TargetLock[TableName, ShardStatement]) -> dict[str, int]:
+    """The sources that hold rows of a lock, and when they got the first of its statements."""
+    found = {}
+    for source, group in lock.groups.items():
+        items = (item for of_version in group.items.values() for item in of_version)
+        times = [item.event.statement.timestamp for item in items]
+        if group.rows_held and any(times):
+            found[source] = min(filter(None, times))
+    return found

@@ -78,8 +78,9 @@ def run(
     task = load_task(task_file)
     _keep_from_children(task)
     logs.configure(log_level.value, log_file, task=task.name)
-    for warning in task.warnings:
-        structlog.get_logger().warning("task-file.no-effect", finding=warning)
+    if task.warnings:
+        keys, findings = task.keys_without_effect, task.warnings
+        structlog.get_logger().warning("task-file.no-effect", keys=keys, findings=findings)
     _keep_to_memory(task)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
@@ -130,8 +131,11 @@ def check(
     if as_json:
         typer.echo(checks_json(task.name, results, left_out, targets))
     else:
-        for warning in task.warnings:
+        for warning in task.warnings if verbose else ():
             out.print(Text.assemble(("! ", "yellow"), warning))
+        if task.warnings and not verbose:
+            keys = f"without effect in the task file: {', '.join(task.keys_without_effect)}"
+            out.print(Text.assemble(("! ", "yellow"), f"{keys} (--verbose tells why)"))
         show(render_checks(results, left_out, targets, verbose=verbose))
     if any(result.state == "failed" for result in results):
         raise typer.Exit(FAILED)
@@ -144,6 +148,7 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Forget a task that does not run: drop its meta tables, and leave its targets as they are."""
+    from actors.control.task_records import forget_record
     from actors.task.removal import remains_of, remove_task
     from config import load_task
     from replicator.terminal.remains import render_remains, render_removed
@@ -156,6 +161,7 @@ def remove(
     task = load_task(path)
     remains = anyio.run(remains_of, task)
     if not remains.tables:
+        forget_record(task.name)
         out.print(f"task {task.name} has no meta tables in {task.meta_schema}: nothing to remove")
         return
     out.print(
@@ -166,6 +172,7 @@ def remove(
             raise typer.BadParameter("nothing was removed: say --yes where nobody can be asked")
         typer.confirm("Remove it?", abort=True)
     anyio.run(remove_task, task)
+    forget_record(task.name)
     out.print(render_removed(task.name, [name.quoted for name in remains.targets]), soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ from actors.task.blocked_parts import BlockedParts
 from actors.task.blocked_report import blocked_statuses
 from actors.task.generation import Generation
 from actors.task.lock_report import binlog_distance, lock_statuses
+from actors.task.source_lag import lag_of
 from actors.task.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.status import (
@@ -128,6 +129,7 @@ def _stopped(running: RunningTask, source: str, counts: SourceCounts) -> SourceS
         source=source,
         state=f"reconnecting: {running.away[source]}" if source in running.away else "blocked",
         saved_position=str(saved) if saved else "",
+        lag_seconds=_lag(running, source, counts),
         rows=counts.rows,
         bytes=counts.bytes,
         reconnects=counts.reconnects,
@@ -139,7 +141,6 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
     progress = running.units[source].reader.progress
     saved = running.writer.progress.saved.get(source, "")
     applied = running.writer.applied(source)
-    lag = progress.lag()
     return SourceStatus(
         source=source,
         state=progress.state if not progress.error else f"{progress.state}: {progress.error}",
@@ -148,12 +149,17 @@ def _source(running: RunningTask, source: str, counts: SourceCounts) -> SourceSt
         prepared=tuple(map(str, progress.position.prepared)) if progress.position else (),
         applied_position=str(applied.binlog) if applied else "",
         saved_position=saved,
-        lag_seconds=None if lag is None else round(lag, 1),
+        lag_seconds=_lag(running, source, counts),
         rows=counts.rows,
         bytes=counts.bytes,
         reconnects=counts.reconnects,
         distance=binlog_distance(running, source),
     )
+
+
+def _lag(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
+    lag = lag_of(running, source, counts)
+    return None if lag is None else round(lag, 1)
 
 
 def _targets(

@@ -20,6 +20,7 @@ from actors.faults import FatalError, LostCommitsError, TransientError
 from actors.task import operator_commands
 from actors.task.away_sources import AwaySources
 from actors.task.blocked_parts import Block, BlockedParts, block_of
+from actors.task.ending_signals import ending_signals
 from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
 from actors.task.giving_up import done_unless
@@ -46,16 +47,6 @@ RESTART_WAIT = (0.5, 30.0)
 
 RELEASE_SECONDS = 5.0
 """Seconds that giving the lease back may take at the end of the process."""
-
-
-def ending_signals() -> Iterator[signal.Signals]:
-    """The signals that end a task in order.
-
-    SIGHUP is one of them unless it is ignored: `nohup` lets the task outlive its terminal.
-    """
-    yield from (signal.SIGTERM, signal.SIGINT)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        yield signal.SIGHUP
 
 
 class TaskSupervisor:

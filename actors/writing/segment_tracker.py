@@ -125,6 +125,16 @@ class SegmentTracker:
         return boundary(self._resume.boundary(self._open_items()).key)
 
     @property
+    def oldest(self) -> int:
+        """When the oldest change that is not on the target was written, in seconds by the clock
+        of the source; 0 where there is none, or it is not known."""
+        for segment in self._segments:
+            done = segment.state is SegmentState.APPLIED and not segment.barriers
+            if segment.end is not None and segment.end.targets and not done:
+                return segment.end.timestamp
+        return 0
+
+    @property
     def open_items(self) -> int:
         """How many DDL items and cutovers are open."""
         return len(self._open_items())

@@ -37,7 +37,7 @@ async def report_changed_values(connection: Connection, target: TableName, sql: 
         if int(code) in _CHANGED
     ]
     if found:
-        log.error(
+        log.warning(
             "ddl.values-changed",
             target=str(target),
             statement=sql[:2000],

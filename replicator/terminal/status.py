@@ -11,13 +11,13 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
+from replicator.health import condition
 from replicator.status import (
     BlockedPart,
     Fault,
     SourceStatus,
     TargetStatus,
     TaskStatus,
-    WriterStatus,
 )
 from replicator.terminal.copy import render_copy
 from replicator.terminal.figures import number, seconds, size
@@ -43,6 +43,7 @@ _STATE_STYLE = {
     "pausing": "yellow",
     "stopping": "yellow",
     "starting": "cyan",
+    "killed": "bold red",
 }
 
 
@@ -62,9 +63,9 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
     table = FittingTable(
         (
             column("task", lambda task: task.task),
-            column("state", lambda task: task.state),
+            column("state", condition),
             column("since", lambda task: _clock(task.since), 1),
-            column("process", lambda task: str(task.pid), 2),
+            column("process", lambda task: str(task.pid or "-"), 2),
             column("lag", lambda task: seconds(_lag(task))),
             column("fault", _trouble),
         )
@@ -74,9 +75,8 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
 
 def _trouble(task: TaskStatus) -> str:
     """What a task suffers from, in a word or two."""
-    if task.error:
-        return task.error.event
-    return f"{len(task.blocked)} blocked" if task.blocked else ""
+    faults = [task.error, *(part.error for part in task.blocked)]
+    return next((fault.event for fault in faults if fault), "")
 
 
 def _troubles(tasks: Sequence[TaskStatus]) -> Iterator[RenderableType]:
@@ -165,7 +165,7 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
         yield render_copy(status.copy)
     copy = status.copy
     if status.pid and (copy is None or copy.state != "copying" or copy.held):
-        yield _writer(status.writer)
+        yield _writer(status)
     if status.sources:
         yield _sources(status.sources)
         yield from map(_prepared, filter(lambda source: source.prepared, status.sources))
@@ -283,17 +283,23 @@ def _busiest(targets: tuple[TargetStatus, ...], most: int) -> RenderableType:
     return Group(_targets(order[:most], told_below=False), left)
 
 
-def _writer(writer: WriterStatus) -> Text:
-    return Text.assemble(
+def _writer(status: TaskStatus) -> Text:
+    writer = status.writer
+    text = Text.assemble(
         ("writer ", "dim"),
         (writer.state, "bold" if writer.state in ("idle", "applying") else "bold yellow"),
         f"  {number(writer.batches)} batches, {number(writer.rows)} rows, "
-        f"{number(round(writer.rows_per_second))} rows/s, "
-        f"last batch {seconds(writer.last_batch_seconds)}, {size(writer.queued_bytes)} wait, "
-        f"saved {seconds(writer.checkpoint_age_seconds)} ago"
-        if writer.checkpoint_age_seconds is not None
-        else f"  {number(writer.batches)} batches, {number(writer.rows)} rows, nothing saved yet",
+        f"{number(round(writer.rows_per_second))} rows/s",
     )
+    if writer.last_batch_seconds is not None:
+        text.append(f", last batch {seconds(writer.last_batch_seconds)}")
+    if writer.queued_bytes:
+        text.append(f", {size(writer.queued_bytes)} wait")
+    if status.sources and not any(source.saved_position for source in status.sources):
+        return text.append(", nothing saved yet")
+    if writer.checkpoint_age_seconds is not None:
+        text.append(f", saved {seconds(writer.checkpoint_age_seconds)} ago")
+    return text
 
 
 def _clock(moment: datetime) -> str:

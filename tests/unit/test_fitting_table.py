@@ -122,7 +122,7 @@ def test_the_list_of_tasks_tells_faults_in_whole_lines(width: int) -> None:
         "paused",
         "target.duplicate_key",
         "merge-the-orders-of-all-shops-of-the-north: two shards carry the key [7]",
-        "3 blocked",
+        "blocked (3 parts)",
         "customers: two shards carry the key [7]",
         "customers: blocked: d.v, c",
     ):

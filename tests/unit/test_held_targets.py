@@ -37,11 +37,11 @@ class Bench:
         }
         self.held = HeldTargets(self.registry, {X}, drops_databases=drops_databases)
 
-    def rows(self, at: int, *targets: TableName) -> set[TableName]:
+    def rows(self, at: int, *targets: TableName, timestamp: int = 0) -> set[TableName]:
         """The targets that rows at a place pass to."""
         events = row_events([(0, TABLE_MAP)], [at], [1], [b""])
         given = {self.registry.target(name): events for name in targets}
-        return {self.registry.target_name(n) for n in self.held.without_held_rows(given)}
+        return {self.registry.target_name(n) for n in self.held.without_held_rows(given, timestamp)}
 
     def statement(self, at: int, sql: str) -> set[TableName]:
         """The targets that a statement's effects pass to."""
@@ -135,3 +135,12 @@ def test_a_statement_with_a_fault_is_held_where_all_that_it_names_are() -> None:
     assert not bench.held.places
     assert bench.held.holds_all(of_target(X), statement)
     assert list(bench.held.places) == [Place(6, 0)]
+
+
+def test_the_oldest_held_row_is_known() -> None:
+    bench = Bench()
+    bench.rows(5, Y, timestamp=90)
+    assert bench.held.oldest_row == 0
+    bench.rows(6, X, Y, timestamp=100)
+    bench.rows(7, X, timestamp=110)
+    assert bench.held.oldest_row == 100

@@ -172,3 +172,17 @@ def test_an_output_that_takes_nothing_is_no_traceback(capsys: pytest.CaptureFixt
         with contextlib.suppress(OSError):
             full.close()
     assert capsys.readouterr().err == ""
+
+
+def test_a_warning_about_how_things_are_is_told_once() -> None:
+    out = io.StringIO()
+    configure(task="orders", stream=out)
+    for _ in range(112):
+        log = structlog.get_logger().bind(task="orders")
+        log.warning("route.unused", source="a", message="route x matches nothing")
+        log.warning("source.lost", source="a")
+    log.warning("route.unused", source="b", message="route x matches nothing")
+    found = [(r["event"], r["source"]) for r in lines(out.getvalue())]
+    assert found.count(("route.unused", "a")) == 1
+    assert found.count(("route.unused", "b")) == 1
+    assert found.count(("source.lost", "a")) == 112

@@ -198,3 +198,18 @@ def test_a_batch_that_was_put_back_may_be_in_some_buckets(tracker: SegmentTracke
     again.add_part(part(0, 1, 10, 12))
     again.applied(again.take(1000, ()))
     assert again.high_watermarks == again.low_watermarks == {1: Watermark(0, 12, 1)}
+
+
+def test_the_oldest_change_that_is_not_on_the_target(tracker: SegmentTracker) -> None:
+    assert tracker.oldest == 0
+    ends = [replace(end(number, 1), timestamp=100 + number) for number in range(3)]
+    tracker.add_end(replace(end(0), timestamp=50))
+    assert tracker.oldest == 0, "there is nothing in it for a target"
+    for number in range(3):
+        tracker.add_end(replace(ends[number], segment=number + 1))
+        tracker.add_part(part(number + 1, 1, 10 + number))
+    assert tracker.oldest == 100
+    tracker.applied(tracker.take(101, ()))
+    assert tracker.oldest == 101
+    tracker.applied(tracker.take(1000, ()))
+    assert tracker.oldest == 0
