@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ from pyspark.errors import PySparkException, PythonException
 from actors.backoff import Backoff
 from actors.faults import ExecutorError, SparkFailedError
 from replicator.pipeline.cluster import executor_count, is_local
+from replicator.status import now
 
 RETRY_WAIT = (0.2, 15.0)
 """Seconds before the first and, at most, before any later attempt."""
@@ -41,6 +43,17 @@ class JobAttempts(Backoff):
     def __init__(self) -> None:
         super().__init__(RETRY_WAIT)
         self.spark_failures = 0
+        self._since: datetime | None = None
+
+    def times(self) -> str:
+        """When the first of the failures was, and when the next attempt is; to be asked for
+        before each wait."""
+        moment = now()
+        self._since = self._since or moment
+        following = moment + timedelta(seconds=self.next)
+        return (
+            f"since {self._since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"
+        )
 
     def spark_failed(self, error: Exception) -> None:
         """Count a failure of Spark itself, or of what ran in it.

@@ -232,7 +232,8 @@ class CopyStatus:
     ``tables`` are shards, ``tables_done`` those of which every row is on the target.
     ``rows_expected`` is an estimate, the servers' own, 0 where there is none. ``rows``, ``bytes``
     (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
-    process. ``seconds_left``: at the present rate, None while it is not known. ``replaced`` and
+    process. ``percent``: of the rows expected, None where these are not known. ``seconds_left``: at
+    the rate of late, smoothed, None while it is not known. ``replaced`` and
     ``ignored``: rows whose key was on the target already. ``waiting``: what the copy waits for,
     empty if for nothing. ``held``: the targets that wait for it while all others are followed;
     empty where it is what all wait for.
@@ -251,6 +252,7 @@ class CopyStatus:
     ignored: int = 0
     waiting: str = ""
     held: tuple[str, ...] = ()
+    percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

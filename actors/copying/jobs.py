@@ -105,7 +105,7 @@ class CopyJobs:
                     raise await self._fault(failed)
                 refused |= again
                 trouble = failed.message
-            self._progress.waiting = trouble
+            self._progress.waiting = f"{trouble} ({attempts.times()})"
             self._log.warning("copy.retry", reason=trouble, seconds=round(attempts.next, 1))
             await attempts.wait(stop)
         self._progress.waiting = ""

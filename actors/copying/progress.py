@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,12 @@ from replicator.status import CopyState, CopyStatus
 
 REPORT_SECONDS = 10.0
 """Between two reports of the progress in the log."""
+
+SMOOTHING_SECONDS = 30.0
+"""What was copied so long ago counts a third as much for the time left as what is copied now."""
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the rate, at least: rows come a chunk at a time."""
 
 log = structlog.get_logger()
 
@@ -47,6 +54,8 @@ class CopyProgress:
     finished: bool = False
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
+    _looked: tuple[float, int] | None = None
+    _smoothed: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -58,13 +67,29 @@ class CopyProgress:
         """Rows per second since this process started copying."""
         return (self.rows - self.rows_before) / self.seconds if self.seconds else 0.0
 
+    def look(self) -> None:
+        """Take the rows of the time since the last look into the smoothed rate."""
+        moment = time.monotonic()
+        if self._looked is None:
+            self._looked = (moment, self.rows)
+            return
+        then, rows = self._looked
+        passed = moment - then
+        if passed < LOOK_SECONDS:
+            return
+        self._looked = (moment, self.rows)
+        # The shorter it has been copying, the more like a plain average it is.
+        memory = min(SMOOTHING_SECONDS, self.seconds)
+        weight = 1 - math.exp(-passed / memory) if memory else 1.0
+        self._smoothed += weight * (max(self.rows - rows, 0) / passed - self._smoothed)
+
     @property
     def seconds_left(self) -> float | None:
-        """The remaining time at this rate; None while there is no rate, or all rows that were
-        expected are there and others still come."""
+        """The remaining time at the smoothed rate; None while there is no rate, or all rows that
+        were expected are there and others still come."""
         if self.finished:
             return 0.0
-        rate, missing = self.rate, self.expected - self.rows
+        rate, missing = self._smoothed or self.rate, self.expected - self.rows
         return missing / rate if rate and missing > 0 else None
 
     @property
@@ -79,6 +104,7 @@ class CopyProgress:
 
     def figures(self) -> CopyStatus:
         """The same for the log. Of a run that has ended there is no rate to go on with."""
+        self.look()
         ended = self.ended is not None and not self.finished
         left = None if ended else self.seconds_left
         return CopyStatus(
@@ -95,7 +121,17 @@ class CopyProgress:
             ignored=self.counts.ignored,
             waiting=self.waiting or self.postponed,
             held=self.held,
+            percent=self._percent,
         )
+
+    @property
+    def _percent(self) -> float | None:
+        if self.finished:
+            return 100.0
+        if not self.expected:
+            return None
+        # The number of rows is an estimate: it is not done before it is.
+        return min(math.floor(1000 * self.rows / self.expected) / 10, 99.9)
 
     async def report(self) -> None:
         """Log how far it is from time to time; until cancelled."""

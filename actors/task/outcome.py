@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pymysql.err import MySQLError
 
@@ -20,7 +20,7 @@ from actors.task.lease_keeper import lease_lost
 from replicator.downstream.fence import OutOfStepError
 from replicator.downstream.lease import LeaseLostError
 from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
-from replicator.status import Fault, TaskState
+from replicator.status import Fault, TaskState, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +118,18 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield from _leaves(error)
         else:
             yield error
+
+
+def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
+    """What the next run waits for, for ``wait`` seconds, since the first of such failures.
+
+    ``before``: what was told before that; once a run has begun it is None.
+    """
+    goes_on = before is not None and before.event == "task.restart"
+    following = now() + timedelta(seconds=wait)
+    ways_out = (
+        "mend or wait: the task goes on by itself as soon as it can;"
+        f" next attempt at {following:%H:%M:%S} UTC",
+    )
+    since = before.since if before is not None and goes_on else now()
+    return Fault("task.restart", str(error), "", ways_out, since)

@@ -26,7 +26,16 @@ from actors.task.generation import Generation
 from actors.task.giving_up import done_unless
 from actors.task.lease_keeper import LeaseKeeper, lease_lost
 from actors.task.leftovers import forget_saved, refuse_removed
-from actors.task.outcome import Failed, Outcome, Pause, Phase, Retry, Stop, weightiest
+from actors.task.outcome import (
+    Failed,
+    Outcome,
+    Pause,
+    Phase,
+    Retry,
+    Stop,
+    restart_fault,
+    weightiest,
+)
 from actors.task.prechecks import Prechecks
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
 from actors.task.set_aside import SetAside
@@ -40,7 +49,7 @@ from replicator.downstream.lease import Lease, LeaseLostError
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 from replicator.schema.learned_structures import LearnedStructures
-from replicator.status import Fault, TaskState, TaskStatus, now
+from replicator.status import TaskState, TaskStatus, now
 
 RESTART_WAIT = (0.5, 30.0)
 """Seconds before the first and, at most, before any later restart after a transient failure."""
@@ -356,9 +365,7 @@ class TaskSupervisor:
 
     def _tell_of_restart(self, error: Exception, wait: float) -> None:
         self._log.warning("task.restart", reason=str(error), seconds=wait)
-        ways_out = ("mend or wait: the task goes on by itself as soon as it can",)
-        fault = Fault("task.restart", str(error), "", ways_out, now())
-        self._phase = replace(self._phase, fault=fault)
+        self._phase = replace(self._phase, fault=restart_fault(self._phase.fault, error, wait))
 
     def _fail(self, error: FatalError) -> None:
         """Tell of a fault and block what it concerns.

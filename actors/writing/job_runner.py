@@ -88,10 +88,16 @@ class JobRunner:
                         raise self._fault(failed)
                 refused |= kept_out
                 locked = self._still_locked(result, locked)
-                trouble = result.failures[0].message
-            self.state = f"retrying: {trouble}"
+                trouble = self._trouble(result.failures[0])
+            self.state = f"retrying: {trouble} ({attempts.times()})"
             self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
             await attempts.wait()
+
+    def _trouble(self, failed: TargetOutcome) -> str:
+        """What keeps a batch from its target, and which target that is."""
+        if failed.outcome is Outcome.UNREACHABLE:
+            return f"target {self._settings.address}: {failed.message}"
+        return failed.message
 
     def _still_locked(self, result: BatchResult, before: frozenset[int]) -> frozenset[int]:
         """The targets that others have locked. Raises FatalError where that was so ``before``.

@@ -10,17 +10,19 @@ from replicator.terminal.figures import number, seconds, size
 
 
 def copy_line(copy: CopyStatus) -> str:
-    """Tables, rows, bytes, rate and time left, in one line."""
-    expected = f" of about {number(copy.rows_expected)}" if copy.rows_expected else ""
-    parts = [
-        f"{number(copy.tables_done)} of {number(copy.tables)} tables",
-        f"{number(copy.rows)}{expected if copy.state == 'copying' else ''} rows",
-        size(copy.bytes),
-    ]
+    """How much is done and when it will be, and then rows, bytes, rate and tables, in one line.
+
+    What matters most stands in front: a narrow terminal cuts the rest.
+    """
+    copying = copy.state == "copying"
+    expected = f" of about {number(copy.rows_expected)}" if copy.rows_expected and copying else ""
+    parts = [f"{copy.percent:.1f} %"] if copying and copy.percent is not None else []
+    if copying and copy.seconds_left is not None:
+        parts.append(f"{seconds(copy.seconds_left)} left")
+    parts += [f"{number(copy.rows)}{expected} rows", size(copy.bytes)]
     if copy.rows_per_second:
         parts.append(f"{number(round(copy.rows_per_second))} rows/s")
-    if copy.state == "copying" and copy.seconds_left is not None:
-        parts.append(f"{seconds(copy.seconds_left)} left")
+    parts.append(f"{number(copy.tables_done)} of {number(copy.tables)} tables")
     if copy.replaced:
         parts.append(f"{number(copy.replaced)} replaced")
     if copy.ignored:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from replicator.status import CopyStatus
 from replicator.terminal.copy import copy_line
+
+_WIDE = 140
+_BAR = 40
+_SHORT_BAR = 10
+"""Columns of the bar; on a narrow terminal the figures need the room."""
 
 
 class CopyBar:
@@ -15,11 +21,11 @@ class CopyBar:
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
             TextColumn("copy"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[line]}"),
+            BarColumn(bar_width=_BAR if console.width >= _WIDE else _SHORT_BAR),
+            TextColumn("{task.fields[line]}", table_column=Column(no_wrap=True, ratio=1)),
             console=console,
             transient=True,
+            expand=True,
         )
         self._task: TaskID | None = None
 
@@ -30,7 +36,7 @@ class CopyBar:
             return
         if self._task is None:
             self._progress.start()
-            self._task = self._progress.add_task("copy", total=None, line="")
+            self._task = self._progress.add_task("copy", total=None, line=copy_line(copy))
         self._progress.update(
             self._task,
             total=max(copy.rows_expected, 1),

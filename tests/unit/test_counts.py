@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from actors.copying.progress import CopyProgress
 from actors.counts import CopyCounts, TaskCounts
+from actors.spark_jobs import JobAttempts
 from actors.task.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
 from replicator.downstream.chunks import CopiedTables
 from replicator.mysql.names import TableName
-from replicator.status import now
+from replicator.status import CopyStatus, now
+from replicator.terminal.copy_bar import CopyBar
 
 ORDERS, ITEMS = TableName("m", "orders"), TableName("m", "items")
 
@@ -91,3 +96,67 @@ def test_a_copy_that_is_larger_than_expected_has_no_time_left_to_tell() -> None:
     assert progress.figures().seconds_left is None
     progress.finish()
     assert progress.figures().seconds_left == 0
+
+
+def test_the_time_left_follows_the_rate_of_late_without_jumping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("actors.copying.progress.time.monotonic", lambda: clock[0])
+    progress = CopyProgress(CopyCounts(), expected=1_000_000, counted=True, began=0.0)
+    progress.figures()
+
+    def copied(seconds: int, rate: int) -> float:
+        for _ in range(seconds):
+            clock[0] += 1
+            progress.rows += rate
+            left = progress.figures().seconds_left
+        assert left is not None
+        return (progress.expected - progress.rows) / left
+
+    assert copied(300, 1000) == pytest.approx(1000, rel=0.01)
+    assert 900 < copied(1, 0) < 1000, "a chunk that takes long does not make it jump"
+    assert copied(120, 100) == pytest.approx(100, rel=0.25), "the average since the start is 740"
+
+
+def test_a_copy_is_not_done_before_it_is() -> None:
+    progress = CopyProgress(CopyCounts(), rows=455, expected=1000, counted=True)
+    assert progress.figures().percent == 45.5
+    progress.rows = 1000
+    assert progress.figures().percent == 99.9
+    progress.finish()
+    assert progress.figures().percent == 100
+    assert CopyProgress(CopyCounts(), rows=5, counted=True).figures().percent is None
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_progress_fits_a_line_and_begins_with_what_matters(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, no_color=True)
+    bar = CopyBar(console)
+    bar.show(
+        CopyStatus(
+            "copying",
+            tables=1200,
+            tables_done=511,
+            rows=41_000_000,
+            rows_expected=90_000_000,
+            bytes=77 << 30,
+            rows_per_second=123_456,
+            seconds_left=400,
+            percent=45.5,
+        )
+    )
+    bar.close()
+    assert isinstance(console.file, io.StringIO)
+    line = next(line for line in console.file.getvalue().splitlines() if "45.5 %" in line)
+    assert "6 min 40 s left" in line
+
+
+def test_what_waits_tells_since_when_and_when_it_is_tried_again() -> None:
+    attempts = JobAttempts()
+    first = attempts.times()
+    since = first.split(",")[0]
+    assert since.startswith("since ")
+    assert "next attempt at" in first
+    attempts.next = 15.0
+    assert attempts.times().startswith(since)

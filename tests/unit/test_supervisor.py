@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -12,7 +14,7 @@ import pytest
 from actors.backoff import Backoff
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
 from actors.task import set_aside
-from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop
+from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, restart_fault
 from actors.task.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from actors.writing.locked_targets import locked_fault
@@ -153,6 +155,16 @@ async def test_restarts_wait_longer_and_longer_until_one_has_run(waits: list[flo
     task = Scripted(retry, retry, retry, ends(Retry(AWAY, ran=True)), retry, ends(Stop()))
     assert await task.live() == 0
     assert waits == [0.5, 1.0, 2.0, 0.5, 1.0]
+
+
+async def test_a_restart_tells_of_the_first_failure_and_of_the_next_attempt() -> None:
+    first = restart_fault(None, AWAY, 0.5)
+    earlier = replace(first, since=first.since - timedelta(minutes=5))
+    again = restart_fault(earlier, AWAY, 30.0)
+    assert again.since == earlier.since
+    assert "next attempt at" in again.ways_out[0]
+    other = replace(earlier, event="rows.refused")
+    assert restart_fault(other, AWAY, 30.0).since >= first.since
 
 
 async def test_what_a_restart_waits_for_is_told(waits: list[float]) -> None:
