@@ -6,6 +6,7 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +54,7 @@ def status(
         _list(as_json, tells_health=tells_health)
         return
     if watch:
-        raise typer.Exit(anyio.run(_watch, name_of(task)))
+        raise typer.Exit(_watch(name_of(task)))
     found = anyio.run(_status, task)
     if as_json:
         typer.echo(json.dumps(_values(found), indent=2, ensure_ascii=False))
@@ -174,7 +175,7 @@ def stop(task: TaskName) -> None:
     out.print(f"task {name} has ended", markup=False, highlight=False)
 
 
-async def _watch(name: str) -> int:
+def _watch(name: str) -> int:
     """Show the status again and again until the task has ended; the exit code."""
     from rich.live import Live
 
@@ -184,13 +185,14 @@ async def _watch(name: str) -> int:
     from actors.control.task_records import find_record, was_killed
     from replicator.terminal.status import Screen
 
-    last = await status_of(name)
+    last = anyio.run(status_of, name)
     with Live(Screen(last), console=out, auto_refresh=False) as live:
         failures = 0
         while True:
-            await anyio.sleep(WATCH_SECONDS)
+            # Not in an event loop, which Ctrl-C would only ask to end.
+            time.sleep(WATCH_SECONDS)
             try:
-                last = await status_of(name)
+                last = anyio.run(status_of, name)
             except NotRunningError:
                 break
             except ControlError:

@@ -165,7 +165,7 @@ class JobRunner:
         return FatalError(
             f"rows.{failed.outcome.value}",
             failed.message,
-            where="; ".join([*failed.members, f"target {target}"]),
+            where="; ".join([*failed.members, f"target {target}", *failed.places]),
             scope=of_target(target),
             ways_out=ways.get(failed.outcome, refused),
         )

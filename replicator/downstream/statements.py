@@ -23,6 +23,7 @@ from replicator.downstream.session import (
     Session,
 )
 from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
+from replicator.mysql.names import Member
 from replicator.rows.lines import Lines, lines_of
 
 ROWS_PER_STATEMENT = 1000
@@ -33,7 +34,10 @@ class RowRefusedError(Exception):
     """The target does not take a row as it is.
 
     ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number.
+    ``member``: the shard that it is from, where that is known.
     """
+
+    member: Member | None = None
 
     def __init__(self, code: int, text: str, line: bytes, index: int) -> None:
         super().__init__(f"{text} ({code})")

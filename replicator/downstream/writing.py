@@ -176,9 +176,10 @@ def _insert(session: Session, target: TargetTable, group: NetChanges, load_data:
     try:
         insert_rows(session, target, group.columns, lines)
     except RowRefusedError as error:
+        member = group.members[error.index]
         if error.code in DUPLICATE_KEY:
-            member = group.members[error.index]
             raise DuplicateRowError(error.text, member, error.line) from error
+        error.member = member
         raise
 
 

@@ -96,7 +96,8 @@ class TargetOutcome:
     ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
     ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards and
-    ``row`` the key or row concerned, as far as known. ``left``: the watermarks of the
+    ``row`` the key or row concerned, as far as known; ``places``: up to where the binlogs were read
+    that it is from. ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there.
     """
 
@@ -111,6 +112,7 @@ class TargetOutcome:
     message: str = ""
     members: tuple[str, ...] = ()
     row: str = ""
+    places: tuple[str, ...] = ()
     left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
 

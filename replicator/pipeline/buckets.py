@@ -3,12 +3,13 @@ holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from pymysql.err import MySQLError
 
+from replicator.binlog.position import OFFSET_BITS
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
 from replicator.downstream.fence import OutOfStepError
@@ -87,7 +88,8 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     except DuplicateRowError as error:
         return _duplicate(work, error.text, (error.member,), error.line)
     except RowRefusedError as error:
-        return _failed(work, Outcome.REFUSED, error.code, error.text, (), error.line)
+        members = (error.member,) if error.member is not None else ()
+        return _failed(work, Outcome.REFUSED, error.code, error.text, members, error.line)
     except OutOfStepError as error:
         failed = _failed(work, Outcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
@@ -194,5 +196,19 @@ def _failed(
         code=code,
         message=f"{message}: {advice}" if advice else message,
         members=tuple(map(str, members)),
+        places=_places(work, {member.source for member in members} or set(work.ends)),
         row=row[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
     )
+
+
+def _places(work: TargetWork, sources: Set[str]) -> tuple[str, ...]:
+    """Up to where the binlogs were read that the rows are from."""
+    found = []
+    for source in sorted(sources & work.ends.keys()):
+        key = work.ends[source].transaction
+        file, offset = key >> OFFSET_BITS, key & ((1 << OFFSET_BITS) - 1)
+        found.append(
+            f"source {source}, at or before the transaction at offset {offset} of binlog file"
+            f" number {file}"
+        )
+    return tuple(found)

@@ -81,6 +81,7 @@ class WaysOut:
                     yield _beside(bullet, part.text)
                     bullet = f"{margin}   "
                 elif self.elsewhere and cell_len(f"{bullet} {part.text}") > options.max_width:
+                    yield Text(f"{margin}    …")
                     left_out = True
                 else:
                     yield command_line(part.text, f"{margin}    ")

@@ -9,8 +9,10 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.counts import SourceCounts
 from actors.faults import FatalError, Parts, of_source, of_target
 from actors.reading import purge_watch
+from actors.task.source_lag import lag_of
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -345,3 +347,23 @@ async def test_a_copied_target_that_was_dropped_is_not_made_anew(merging: Mergin
     merging.blocked = Parts()
     found = await fault(merging)
     assert (found.event, found.scope) == ("target.missing", target(merging, "x"))
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+async def test_the_lag_is_that_of_the_oldest_row_that_is_held(merging: Merging) -> None:
+    await followed(merging, "")
+    merging.blocked = target(merging, "x")
+    async with merging.running() as generation:
+        assert generation.running is not None
+        await merging.caught_up(generation)
+        counts = SourceCounts()
+        merging.do(
+            "SET timestamp = UNIX_TIMESTAMP() - 1000",
+            "INSERT INTO x_1 VALUES (9, 'e')",
+        )
+        await merging.caught_up(generation)
+        merging.do("INSERT INTO y_1 VALUES (9, 'e')")
+        await merging.caught_up(generation)
+        lags = {s: lag_of(generation.running, s, counts) for s in generation.running.units}
+    held = [lag for lag in lags.values() if lag is not None and 1000 <= lag < 1000 + PATIENCE]
+    assert len(held) == 1, lags

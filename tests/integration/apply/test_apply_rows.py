@@ -124,6 +124,8 @@ def test_a_key_that_the_target_has_from_elsewhere_is_a_duplicate(merge: Merge, r
     # TiDB and MySQL 8 name the table before the key.
     assert re.search(r"'5' for key '(t\.)?PRIMARY'", failure.message)
     assert failure.members == (f"{merge.name}_b: {merge.name}_b.t",)
+    [place] = failure.places
+    assert re.fullmatch(rf"source {merge.name}_b, .* offset \d+ of binlog file number \d+", place)
     assert merge.rows() == merge.shards("a")
     assert merge.target.execute(
         f"SELECT COUNT(*) FROM {merge.settings.watermark_table}"

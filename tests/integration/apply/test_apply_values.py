@@ -75,6 +75,9 @@ def test_no_value_is_changed_in_silence(
     failures = merge.apply(batch).failures
     assert {failure.outcome for failure in failures} == {Outcome.REFUSED}
     assert all(failure.code and "v" in failure.message for failure in failures)
+    assert {failure.members for failure in failures} == {(f"{merge.name}_a: {merge.name}_a.t",)}
+    place = f"source {merge.name}_a, at or before the transaction at offset "
+    assert all(failure.places[0].startswith(place) for failure in failures)
     assert merge.rows() == []
 
 
