@@ -52,15 +52,17 @@ class PreparedReading:
         try:
             if self._closed:
                 raise StreamLostError("The binlog stream is closed.")
-            connection.open()
-            yield from _group(connection, at)
+            info, _ = connection.open()
+            yield from _group(connection, at, checksums=info.checksum == "CRC32")
         except PurgedError:
             self.purged.append(at)
         finally:
             connection.close()
 
 
-def _group(connection: BinlogConnection, at: BinlogPosition) -> Iterable[tuple[Xid, Prepared]]:
+def _group(
+    connection: BinlogConnection, at: BinlogPosition, *, checksums: bool
+) -> Iterable[tuple[Xid, Prepared]]:
     packets = PacketBuffer()
     prepared = PreparedTransactions()
     assembler = SegmentAssembler(
@@ -69,6 +71,7 @@ def _group(connection: BinlogConnection, at: BinlogPosition) -> Iterable[tuple[X
         gtids=None,
         route=lambda _schema, _table, _types: None,
         limits=_ONE_GROUP,
+        checksums=checksums,
         prepared=prepared,
     )
     while not assembler.run():

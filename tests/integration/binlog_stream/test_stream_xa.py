@@ -157,6 +157,23 @@ def test_reading_goes_on_between_prepare_and_commit(
 
 
 @BOTH
+def test_reading_goes_on_between_prepare_and_commit_without_checksums(
+    shard: DatabaseServer, database_name: str
+) -> None:
+    ((before,),) = shard.execute("SELECT @@global.binlog_checksum")
+    shard.execute("SET GLOBAL binlog_checksum = NONE")
+    try:
+        start = here(shard)
+        shard.execute(*xa("'a'", "INSERT INTO t VALUES (1, 'x')"), database=database_name)
+        shard.execute("INSERT INTO u VALUES (1, 'x')", database=database_name)
+        first = read(shard, start, database_name)[-1]
+        shard.execute("XA COMMIT 'a'")
+        assert tables_of(read(shard, first.end, database_name)) == ["t"]
+    finally:
+        shard.execute(f"SET GLOBAL binlog_checksum = {before}")
+
+
+@BOTH
 def test_segments_are_cut_inside_the_rows_of_a_commit(
     shard: DatabaseServer, database_name: str
 ) -> None:
