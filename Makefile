@@ -4,7 +4,7 @@ BIN := .venv/bin
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite lint demo bench lock clean
+.PHONY: help setup test slow matrix tidb tidb-tests mariadb-suite fuzz-stream lint demo bench lock clean
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 13
@@ -35,6 +35,9 @@ tidb-tests: tidb ## run all tests that write to a target with TiDB as the target
 
 mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare (an hour)
 	@$(JAVA) $(BIN)/python -m tests.workload.mariadb_suite --output mariadb-suite.json
+
+fuzz-stream: setup ## break what sources send in all ways, and see that nothing is lost in silence (ARGS='--seconds 600')
+	@$(JAVA) $(BIN)/python -m tests.fuzz.stream $(ARGS)
 
 lint: setup ## run ruff and mypy
 	$(BIN)/ruff check .
