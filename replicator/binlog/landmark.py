@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from replicator.binlog.errors import BinlogError
 from replicator.binlog.events import (
     CHECKSUM_SIZE,
     FLAG_ARTIFICIAL,
@@ -65,8 +66,11 @@ class LandmarkSearch:
     def found(self, event: bytes) -> bool | None:
         """Whether the landmark is there; None as long as only a later event can tell.
 
-        Raises BinlogError where the file's format is not known.
+        Raises BinlogError for an event without a whole header, and where the file's format is not
+        known.
         """
+        if len(event) < HEADER_SIZE:
+            raise BinlogError("An event ends inside its header.")
         kind = event[4]
         if kind == EventType.FORMAT_DESCRIPTION:
             self._cut = -CHECKSUM_SIZE if read_checksum(event) is Checksum.CRC32 else None

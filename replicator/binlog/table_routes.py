@@ -118,7 +118,11 @@ class TableRoutes:
             columns, types = packed_integer(event, end + 1)
         except IndexError as error:
             raise BinlogError("A table map event ends inside its names.") from error
-        slot = self._route(schema.decode(), table.decode(), event[types : types + columns])
+        try:
+            names = schema.decode(), table.decode()
+        except UnicodeDecodeError as error:
+            raise BinlogError("The names in a table map event are no text in UTF-8.") from error
+        slot = self._route(*names, event[types : types + columns])
         if slot is None:
             return NOT_REPLICATED
         number = len(self.tables)
