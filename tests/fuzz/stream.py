@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ from tests.fuzz.whole_task import task_rounds
 
 TASK_SHARE = 0.4
 """Of the time, for whole tasks."""
+_LEAST_SECONDS = 20.0
+"""For replays, however long the recording took."""
 SHOWN = 200
 """Characters of what is said of an outcome."""
 
@@ -102,7 +105,7 @@ def main() -> int:
     parser.add_argument("--recordings", type=Path, default=Path("fuzz-recordings"))
     parser.add_argument("--level", choices=("replay", "task"), help="both without it")
     options = parser.parse_args()
-    report = Report()
+    report, began = Report(), time.monotonic()
     if options.only:
         for outcome in _again(options.only, options.recordings):
             report.add(outcome)
@@ -115,7 +118,8 @@ def main() -> int:
             on for on in (True, False) if options.checksums in (None, "on" if on else "off")
         ]
         paths = recordings(kinds, checksums, options.recordings)
-        for outcome in outcomes(paths, options.seed, options.seconds * (1 - share)):
+        left = options.seconds * (1 - share) - (time.monotonic() - began)
+        for outcome in outcomes(paths, options.seed, max(left, _LEAST_SECONDS)):
             report.add(outcome)
     if options.level != "replay":
         for kind in kinds:
