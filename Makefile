@@ -39,9 +39,10 @@ mariadb-suite: setup ## follow MariaDB's own test files with a task, and compare
 fuzz-stream: setup ## break what sources send in all ways, and see that nothing is lost in silence (ARGS='--seconds 600')
 	@$(JAVA) $(BIN)/python -m tests.fuzz.stream $(ARGS)
 
-lint: setup ## run ruff and mypy
+lint: setup ## run ruff, bandit and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cli.py replicator actors config
 	$(BIN)/mypy
 
 demo: setup ## merge live shards on private servers, and watch it

@@ -101,9 +101,14 @@ fi
 echo "Making .venv with $("$python" -V)"
 "$python" -m venv --clear .venv
 pip=(.venv/bin/python -m pip install --quiet --no-input --disable-pip-version-check)
-# PySpark comes as source: old versions of pip build that in a deprecated way unless told not to.
-"${pip[@]}" --no-deps --use-pep517 --requirement requirements-dev.lock
-# The lock holds the build back end, too: nothing of another version is fetched for the build.
+# Nothing is installed that is not, to the byte, what the lock names. PySpark comes as source: its
+# build back end is installed first, from the lock as well, or pip would fetch any for the build.
+back_end=$(mktemp)
+trap 'rm -f "$back_end"' EXIT
+sed -n '/^setuptools==/,/[^\\]$/p' requirements-dev.lock >"$back_end"
+"${pip[@]}" --require-hashes --no-deps --requirement "$back_end"
+"${pip[@]}" --require-hashes --no-deps --use-pep517 --no-build-isolation \
+    --requirement requirements-dev.lock
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 .venv/bin/python -m pip check
 echo "Compiling loops"

@@ -75,5 +75,6 @@ def until_done(
                 raise
             if time.monotonic() > deadline:
                 raise OutOfPatienceError(error) from error
-        time.sleep(pause * (0.5 + random.random()))
+        # Only spreads the attempts of several writers.
+        time.sleep(pause * (0.5 + random.random()))  # nosec B311
         pause = min(2 * pause, LONGEST_PAUSE)

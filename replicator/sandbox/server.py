@@ -64,7 +64,7 @@ class DatabaseServer(ABC):
 
     host = "127.0.0.1"
     user = "root"
-    password = ""
+    password = ""  # nosec B105
 
     def __init__(self, options: Mapping[str, str | None] | None = None) -> None:
         self._wanted = {name.replace("-", "_"): value for name, value in (options or {}).items()}
