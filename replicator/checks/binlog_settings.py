@@ -15,6 +15,7 @@ VARIABLES = (
     "binlog_row_image",
     "binlog_row_metadata",
     "binlog_row_value_options",
+    "binlog_checksum",
     "server_id",
     "binlog_expire_logs_seconds",
     "expire_logs_days",
@@ -41,6 +42,7 @@ def check_binlog_settings(place: Place, variables: Mapping[str, str]) -> list[Ch
         _format(place, variables),
         _image(place, variables),
         _metadata(place, variables),
+        _checksum(place, variables),
         _server_id(place, variables),
         _expiry(place, variables),
     ]
@@ -90,6 +92,19 @@ def _metadata(place: Place, variables: Mapping[str, str]) -> CheckResult:
         "binlog_row_metadata",
         f"binlog_row_metadata is {found or 'not known to this server'}: structures are taken "
         "from the server and followed through its DDL; FULL would allow to verify them",
+    )
+
+
+def _checksum(place: Place, variables: Mapping[str, str]) -> CheckResult:
+    found = variables.get("binlog_checksum", "").upper() or "not known to this server"
+    if found == "CRC32":
+        return place.passed("binlog_checksum", "binlog_checksum is CRC32: damaged events show")
+    return place.warning(
+        "binlog_checksum",
+        f"binlog_checksum is {found}: an event that is damaged on the source's disk or on its way "
+        "can look like a sound one with other values",
+        "SET GLOBAL binlog_checksum = 'CRC32'; and the same in my.cnf; the server begins a new "
+        "binlog file for it, and the task reads on across the change",
     )
 
 

@@ -28,6 +28,7 @@ CHECKS: dict[str, str] = {
     "binlog_format": "the binlog holds rows, not statements",
     "binlog_row_image": "row events hold all columns",
     "binlog_row_metadata": "whether row events name their columns",
+    "binlog_checksum": "events of the binlog carry a checksum",
     "binlog_expire": "binlogs are kept for long enough to survive a pause of the task",
     "binlog_db": "no replicated schema is kept out of the binlog",
     "server_id": "the source has a server id, and the one that we use there is free",

@@ -13,6 +13,7 @@ GOOD = {
     "binlog_row_image": "FULL",
     "server_id": "7",
     "expire_logs_days": "0",
+    "binlog_checksum": "CRC32",
 }
 PLACE = Place("a")
 
@@ -62,6 +63,9 @@ def test_good_settings_pass() -> None:
         ("binlog_row_value_options", "PARTIAL_JSON", "binlog_row_image", "failed"),
         ("server_id", "0", "server_id", "failed"),
         ("binlog_expire_logs_seconds", "3600", "binlog_expire", "warning"),
+        ("binlog_checksum", "NONE", "binlog_checksum", "warning"),
+        ("binlog_checksum", "none", "binlog_checksum", "warning"),
+        ("binlog_checksum", "", "binlog_checksum", "warning"),
     ],
 )
 def test_each_bad_setting_is_told_with_its_ways_out(
