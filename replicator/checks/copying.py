@@ -11,7 +11,7 @@ from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
-from replicator.ddl.target_table import TRANSACTIONAL
+from replicator.ddl.storage import TRANSACTIONAL
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.name_case import folds_names

@@ -7,7 +7,7 @@ import pymysql.err
 from replicator.checks.account import account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.target_rights import TARGET_RIGHTS
-from replicator.ddl.target_table import TRANSACTIONAL
+from replicator.ddl.storage import TRANSACTIONAL
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import READ_ONLY, error_code, is_contention
 from replicator.mysql.names import TableName, quote

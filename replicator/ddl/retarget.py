@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from replicator.ddl.statement import Recognised, Span
 from replicator.mysql.names import TableName, quote
+
+_FOR_TIDB = re.compile(r"/\*T!")
 
 TableMapping = Callable[[str, str], tuple[str, str]]
 """From (schema, table) as named in the statement to (schema, table) to be put there."""
@@ -57,6 +60,11 @@ def _edited(recognised: Recognised, edits: Iterable[tuple[Span, str]], guarded: 
     """Apply replacements to the text."""
     pieces = [*edits, *((span, "") for span in recognised.omitted)]
     sql = recognised.sql
+    pieces += [
+        (comment, text)
+        for comment, text in foreign_comments(recognised)
+        if not any(span.start <= comment.start < span.end for span, _ in pieces)
+    ]
     qualified = {s.end for s in recognised.omitted if sql[s.start : s.end].endswith(".")}
     # Behind a point a reserved word is a name.
     pieces += [
@@ -70,6 +78,21 @@ def _edited(recognised: Recognised, edits: Iterable[tuple[Span, str]], guarded: 
         if guard.replaces is not None:
             pieces.append((guard.replaces, ""))
     return splice(sql, pieces)
+
+
+def foreign_comments(statement: Recognised) -> list[tuple[Span, str]]:
+    """What makes comments of those that are none for TiDB (``/*T! … */``, ``/*T![feature] … */``).
+
+    The source took them for comments, so what is in them did not take effect there (TiDB's manual,
+    "Comment Syntax").
+    """
+    ends = [0, *(token.end for token in statement.tokens)]
+    starts = [*(token.start for token in statement.tokens), len(statement.sql)]
+    return [
+        (Span(end + found.start(), end + found.end()), "/* ")
+        for end, start in zip(ends, starts, strict=True)
+        for found in _FOR_TIDB.finditer(statement.sql[end:start])
+    ]
 
 
 def splice(sql: str, pieces: Iterable[tuple[Span, str]]) -> str:

@@ -14,18 +14,20 @@ from itertools import pairwise
 
 from replicator.ddl.collations import charset_of, nearest_collation, renamed
 from replicator.ddl.recognise import recognise
-from replicator.ddl.retarget import splice
+from replicator.ddl.retarget import foreign_comments, splice
 from replicator.ddl.statement import Recognised, Span, StatementKind, TableRole
+from replicator.ddl.storage import (
+    OF_THE_ENGINE,
+    REPLACEMENT,
+    TRANSACTIONAL,
+    engine_name,
+    engines,
+    foreign_engine,
+    foreign_rows,
+    place_edits,
+)
 from replicator.ddl.tokens import Token, TokenKind
 from replicator.mysql.names import TableName
-
-TRANSACTIONAL = frozenset({"INNODB", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
-"""Storage engines, in capitals, that can roll back."""
-
-REPLACEMENT = "InnoDB"
-_LEFT_OUT = (("AUTO_INCREMENT",), ("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"), ("TABLESPACE",))
-OF_THE_ENGINE = (("PAGE_CHECKSUM",), ("ROW_FORMAT",), ("TRANSACTIONAL",))
-"""Options that InnoDB refuses or that mean something else to it."""
 
 _COMMENT_END = re.compile(r"\s*\*/")
 
@@ -72,14 +74,16 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     Each charset gets its collation written out; one that the target's server lacks is replaced by a
     binary one, which makes no two texts equal that differ for the shards. Left out are foreign keys
     (the parents of the shards are merged as well, or not at all), the counter of AUTO_INCREMENT,
-    and places in the shard's file system and its tablespaces. A storage engine that can't roll back
-    is replaced, in the partitions, too: rows could not be written in one transaction with the
+    its tablespaces, places in its file system and other servers. A storage engine that can't roll
+    back is replaced, in the partitions, too: rows could not be written in one transaction with the
     record of them. All else stays as it was written. Raises `ValueError` for text that is no CREATE
-    TABLE with a list of columns, and for an impossible name.
+    TABLE with a list of columns, for a `foreign_engine`, and for an impossible name.
     """
     found = recognise(create_sql, default_schema=schema)
     if found.kind is not StatementKind.CREATE_TABLE:
         raise ValueError(f"this is no CREATE TABLE statement: {found.detail or create_sql[:200]!r}")
+    if named := foreign_engine(found):
+        raise ValueError(f"its {foreign_rows(named)}")
     (subject,) = found.named(TableRole.SUBJECT)
     start = sum(token.start < subject.span.end for token in found.tokens)
     items, after = _definitions(found, start)
@@ -99,10 +103,11 @@ def target_table(create_sql: str, schema: str, table: str, collations: Collation
     pieces += [*texts.edits(items[0], " "), *_hidden(create_sql, items[0])]
     options = found.tokens[after:]
     pieces += texts.edits(_until_partitions(options), "=")
-    engine = _foreign_engine(options)
-    pieces += left_out(create_sql, options, _LEFT_OUT + (OF_THE_ENGINE if engine else ()))
+    engine = next((t.text for t in engines(found) if engine_name(t) not in TRANSACTIONAL), "")
+    pieces += place_edits(found, {"AUTO_INCREMENT"} | (OF_THE_ENGINE if engine else set()))
+    pieces += foreign_comments(found)
     if engine:
-        pieces += [(Span(t.start, t.end), REPLACEMENT) for t in _engines(options)]
+        pieces += [(Span(t.start, t.end), REPLACEMENT) for t in engines(found)]
     return TargetTable(
         sql=splice(create_sql, pieces),
         foreign_keys=tuple(foreign_keys),
@@ -208,35 +213,3 @@ def _value(tokens: list[Token], option: tuple[str, ...]) -> Token | None:
 def _until_partitions(options: tuple[Token, ...]) -> list[Token]:
     words = [token.keyword for token in options]
     return list(options[: words.index("PARTITION") if "PARTITION" in words else None])
-
-
-def _engines(options: tuple[Token, ...]) -> list[Token]:
-    """The names of storage engines, the table's and those of its partitions."""
-    return [
-        value
-        for word, sign, value in zip(options, options[1:], options[2:], strict=False)
-        if word.keyword == "ENGINE" and sign.text == "=" and value.kind is TokenKind.WORD
-    ]
-
-
-def _foreign_engine(options: tuple[Token, ...]) -> str:
-    engines = [token.text for token in _engines(options)]
-    return next((engine for engine in engines if engine.upper() not in TRANSACTIONAL), "")
-
-
-def left_out(
-    sql: str, options: tuple[Token, ...], names: tuple[tuple[str, ...], ...]
-) -> Iterator[tuple[Span, str]]:
-    """Each option of these names with its value and the space before it."""
-    for index, token in enumerate(options):
-        for name in names:
-            end = index + len(name)
-            if tuple(t.keyword for t in options[index:end]) != name:
-                continue
-            rest = [t for t in options[end : end + 2] if t.text != "="]
-            # A column of that name in the expression of a partition has no value behind it.
-            if rest and rest[0].kind is not TokenKind.OPERATOR:
-                start = token.start
-                while sql[start - 1] == " ":
-                    start -= 1
-                yield Span(start, rest[0].end), ""

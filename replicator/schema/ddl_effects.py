@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from replicator.ddl.engines import engine_edits, merged_tables, merges_tables
+from replicator.ddl.engines import merged_tables, merges_tables, storage_edits
 from replicator.ddl.normalise import normalise
 from replicator.ddl.retarget import retarget, retarget_schema
 from replicator.ddl.statement import Recognised, StatementKind, TableReference, TableRole
+from replicator.ddl.storage import foreign_engine, foreign_rows
 from replicator.mysql.names import TableName, quote
 from replicator.schema.sequences import turns_sequence
 
@@ -206,6 +207,18 @@ def _table_effects(statement: Recognised, route: Route) -> Iterator[Effect]:
                 f"{name} is a MERGE table, whose rows are those of other tables: leave it out"
                 " (block-allow-list)"
             )
+        if statement.as_select:
+            raise DdlError(
+                f"{name} is made by a query, which was logged as a statement: the session that ran"
+                " it did not use binlog_format=ROW, so its rows are not in the binlog, and on the"
+                " target the query would read other tables"
+            )
+        if engine := foreign_engine(statement):
+            raise DdlError(
+                f"{name} gets another place for its rows: its {foreign_rows(engine)}. `binlog"
+                " replace` by the same with ENGINE=InnoDB where its rows are in this binlog; else"
+                " leave the table out (block-allow-list)"
+            )
         if statement.imports_rows:
             raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
         sql = _target_sql(statement, kind, target, route)
@@ -222,7 +235,7 @@ def _target_sql(statement: Recognised, kind: EffectKind, target: TableName, rout
     return retarget(
         statement,
         lambda schema, table: _routed(route, schema, table),
-        engine_edits(statement),
+        storage_edits(statement),
         guarded=kind is EffectKind.CREATE,
     )
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from replicator.ddl.retarget import retarget
-from replicator.ddl.statement import Recognised, TableRole
+from replicator.ddl.recognise import recognise
+from replicator.ddl.retarget import foreign_comments, retarget, splice
+from replicator.ddl.statement import Recognised, Span, TableRole
+from replicator.ddl.storage import (
+    REPLACEMENT,
+    engines,
+    foreign_engine,
+    place_edits,
+)
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Table
 
@@ -22,7 +29,8 @@ def as_run(statement: Recognised, scratch: TableName, *, creates: bool) -> str:
 
     That stands for all tables that it names but the parents of foreign keys. These may be missing,
     as the session does not check them, but where they are there they need the columns that are
-    referenced. Not every server knows the OR REPLACE of one that ``creates``.
+    referenced. Not every server knows the OR REPLACE of one that ``creates``. Its rows would be on
+    this server whatever the statement says.
     """
     own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
     return retarget(
@@ -31,6 +39,7 @@ def as_run(statement: Recognised, scratch: TableName, *, creates: bool) -> str:
             scratch.schema,
             scratch.table if (schema, table) in own else _PARENT,
         ),
+        _kept_here(statement),
         guarded=creates,
     )
 
@@ -40,6 +49,19 @@ def renamed(create_sql: str, name: TableName) -> str:
     text = name.quoted if name.schema else quote(name.table)
     # Not by a template: a name may hold what means something there.
     return _CREATE_NAME.sub(lambda match: f"{match[1]} {text}", create_sql, count=1)
+
+
+def kept_here(create_sql: str) -> str:
+    """A text of SHOW CREATE TABLE without what would have the rows elsewhere than on its server."""
+    statement = recognise(create_sql, default_schema="")
+    return splice(create_sql, [*_kept_here(statement), *foreign_comments(statement)])
+
+
+def _kept_here(statement: Recognised) -> list[tuple[Span, str]]:
+    edits = place_edits(statement)
+    if foreign_engine(statement):
+        edits += [(Span(token.start, token.end), REPLACEMENT) for token in engines(statement)]
+    return edits
 
 
 def uncounted(create_sql: str) -> str:

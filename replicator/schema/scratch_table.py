@@ -25,7 +25,7 @@ from replicator.mysql.statement_session import set_up_session
 from replicator.schema.given_keys import MAY_NOT, is_given, leave_keys_alone
 from replicator.schema.inspection import read_table
 from replicator.schema.learned_structures import Outcome, timeless
-from replicator.schema.scratch_statements import as_run, named, renamed, uncounted
+from replicator.schema.scratch_statements import as_run, kept_here, named, renamed, uncounted
 from replicator.schema.stand_in import NoStandInError, StandIn, stand_in, taken_over
 from replicator.schema.structure import Table
 
@@ -163,7 +163,7 @@ async def _made(
 ) -> tuple[StandIn | None, bool]:
     """Create the scratch table, or a stand-in where the server refuses its structure, and tell
     whether it would refuse it at any moment."""
-    create = uncounted(before.create_sql)
+    create = kept_here(uncounted(before.create_sql))
     try:
         await connection.execute(renamed(create, scratch))
     except pymysql.err.MySQLError as error:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replicator.ddl.target_table import TRANSACTIONAL
+from replicator.ddl.storage import TRANSACTIONAL
 from replicator.mysql.names import folded
 
 

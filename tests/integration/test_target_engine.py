@@ -1,9 +1,10 @@
-"""A target can roll back, whatever its shards do."""
+"""A target can roll back, and has its rows at home, whatever its shards do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 
 from replicator.sandbox.server import DatabaseServer
@@ -39,3 +40,28 @@ async def test_the_target_stays_able_to_roll_back(
     merging.on(merging.target, found.ways_out[0].partition(", then")[0])
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+async def test_places_of_a_shard_are_no_places_of_the_target(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, v INT)")
+    merging.more_schemas()
+    ((place,),) = merging.source.execute("SELECT @@tmpdir")
+    async with merging.running() as generation:
+        merging.do(
+            f"CREATE TABLE x (id INT PRIMARY KEY) DATA DIRECTORY='{place}' ENGINE=InnoDB",
+            "INSERT INTO x VALUES (1)",
+            "ALTER TABLE x INSERT_METHOD=LAST, CONNECTION='mysql://root@127.0.0.1:1/d/t'",
+            "ALTER TABLE x ADD v INT, CONNECTION='mysql://root@127.0.0.1:1/d/t'",
+            "INSERT INTO x VALUES (2, 2)",
+            "INSERT INTO t_1 VALUES (1, 1)",
+        )
+        await merging.check(generation)
+    assert merging.on(merging.target, "SELECT * FROM x ORDER BY id") == ((1, None), (2, 2))
+    ((_, shown),) = merging.on(merging.target, "SHOW CREATE TABLE x")
+    assert "DIRECTORY" not in str(shown)
+    assert "mysql://" not in str(shown)
+    # Source and target have the same place: InnoDB refuses a file that is there already.
+    assert await anyio.Path(str(place), merging.database, "x.ibd").exists()

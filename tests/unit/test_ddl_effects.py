@@ -207,15 +207,10 @@ def test_a_table_that_takes_the_place_of_one_given_up_takes_its_target() -> None
             "(a INT) ENGINE=InnoDB PARTITION BY RANGE (a)"
             " (PARTITION p VALUES LESS THAN (5) ENGINE = InnoDB)",
         ),
-        (
-            "CREATE TABLE x ENGINE=CSV SELECT engine=csv FROM y",
-            "ENGINE=InnoDB SELECT engine=csv FROM y",
-        ),
         ("ALTER TABLE x ENGINE myisam, ADD b INT", "ENGINE InnoDB, ADD b INT"),
         ("ALTER TABLE x ADD engine memory", "ADD engine memory"),
         ("ALTER TABLE x ADD b INT, ENGINE = `MyISAM`", "ADD b INT, ENGINE = InnoDB"),
         ("ALTER TABLE x ENGINE=RocksDB", "ENGINE=RocksDB"),
-        ("ALTER TABLE x ENGINE=BLACKHOLE", "ENGINE=BLACKHOLE"),
     ],
 )
 def test_a_target_has_an_engine_that_can_roll_back(sql: str, expected: str) -> None:
