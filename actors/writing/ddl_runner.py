@@ -138,6 +138,7 @@ class DdlRunner:
             context=self._context(item.statement),
             recorded=item.recorded,
             instead=item.effect.instead,
+            own=item.effect.own,
         )
         if item.recorded:
             execution = await self._brought.ruled(item, change, execution)

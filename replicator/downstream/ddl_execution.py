@@ -1,10 +1,10 @@
 """Executing a DDL on the target exactly once, under a write-ahead record.
 
-The record is saved before the statement runs, with the fingerprint of the table at that time.
-After a crash the fingerprint tells whether the statement took effect: DDL is atomic on a single
-table, and only the task changes the structure of its targets. A statement that leaves the
-fingerprint as it was may run twice, which changes nothing. A RENAME that lets two tables change
-places would undo itself: it also renames a table of ours, the marker, which tells whether it ran.
+The record is saved before the statement runs, with the table's fingerprint. After a crash that
+tells whether the statement took effect: DDL is atomic on a single table, and only the task changes
+the structure of its targets. A statement that leaves it may run twice, which changes nothing. A
+RENAME that lets tables change places would undo itself: it renames a table of ours, too, the
+marker, which tells whether it ran.
 
 What a target refuses as one statement whatever its rows, and takes as single changes (TiDB:
 `replicator.ddl.single_changes`), is executed as these, each with the fingerprint before it in the
@@ -21,8 +21,9 @@ import structlog
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.recognise import recognise
 from replicator.ddl.single_changes import single_changes
-from replicator.ddl.statement import Recognised
+from replicator.ddl.statement import Recognised, StatementKind
 from replicator.downstream.changed_values import report_changed_values
+from replicator.downstream.database_drop import drop_database
 from replicator.downstream.ddl_progress import Progress, read_progress
 from replicator.downstream.ddl_refusals import (
     SAME_FOR_SINGLE_CHANGES,
@@ -66,9 +67,9 @@ ALREADY_DONE = frozenset(
         ErrorCode.ER_NONUNIQ_TABLE,
     }
 )
-"""Errors which may say that the target is already as the statement would have it: the database,
-table, column or key exists or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE),
-which is what ``CREATE TABLE … LIKE`` another shard comes to. Whether it is so is looked at."""
+"""Errors which may say that the target is already as the statement would have it: something exists
+or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE), which is what ``CREATE TABLE
+… LIKE`` another shard comes to. Whether it is so is looked at."""
 
 _RECORD = "target_schema = %s AND target_table = %s AND version = %s"
 """The record of one statement, by its key."""
@@ -81,14 +82,13 @@ class DdlExecution:
     ``member`` and ``transaction`` identify the DDL event. ``change`` is what the statement did to
     the member, and None where it is executed for all: several members may bring the same change
     where it is not coordinated, so the errors of `ALREADY_DONE` are accepted where the target has
-    it. One
-    that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's clock
-    (seconds), which gives defaults such as now() the value that they had there; ``context`` is what
-    else the statement ran with. ``instead``: what the operator wants to be run in place of ``sql``,
-    nothing where it is empty. ``marked``: a RENAME TABLE that is to rename the marker, too.
-    ``entry``: what the event is in the history of the target, as text; its record keeps it.
-    ``lock_seconds``: how long it may wait for sessions that use the target; None: for as long as
-    the server lets it.
+    it. One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's
+    clock (seconds), which gives defaults such as now() the value that they had there; ``context``
+    is what else the statement ran with. ``instead``: what the operator wants to be run in place of
+    ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
+    ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
+    the history of the target, as text; its record keeps it. ``lock_seconds``: how long it may wait
+    for sessions that use the target; None: for as long as the server lets it.
     """
 
     target: TableName
@@ -100,6 +100,7 @@ class DdlExecution:
     context: StatementContext = NO_CONTEXT
     recorded: bool = True
     instead: tuple[str, ...] | None = None
+    own: tuple[TableName, ...] = ()
     marked: bool = False
     entry: str = ""
     lock_seconds: int | None = None
@@ -359,6 +360,8 @@ class DdlExecutor:
             if ddl.marked and sql == ddl.sql:
                 sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
             await self._meta.lease.confirm(session)
+            if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
+                return await drop_database(session, schema, ddl.own)
             await session.execute(sql, patience=DDL_PATIENCE)
             await report_changed_values(session, ddl.target, sql)
         except UnknownModeError as error:

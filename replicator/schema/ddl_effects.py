@@ -60,7 +60,8 @@ class Effect:
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
-    file leaves the statement out, so that it is no change of the target's at all.
+    file leaves the statement out, so that it is no change of the target's at all. ``own``: the
+    targets in a database that ``sql`` or ``clears`` drops; nothing else in it is the task's.
     """
 
     kind: EffectKind
@@ -73,6 +74,7 @@ class Effect:
     clears: str = ""
     filtered: bool = False
     made: Recognised | None = None
+    own: tuple[TableName, ...] = ()
 
     @property
     def discards_rows(self) -> bool:
@@ -322,7 +324,8 @@ def _schema_effect(
     kind = EffectKind.CREATE_SCHEMA if create else EffectKind.ALTER_SCHEMA
     sql = retarget_schema(statement, lambda _: target.schema, guarded=create)
     clears = _drop_database(target.schema) if replaced else ""
-    yield Effect(kind, name, TableName(target.schema, ""), sql, statement, clears=clears)
+    own = _targets_in(target.schema, statement, route, members) if replaced else ()
+    yield Effect(kind, name, TableName(target.schema, ""), sql, statement, clears=clears, own=own)
 
 
 def _drop_schema(
@@ -335,7 +338,16 @@ def _drop_schema(
     if schema_target is not None:
         sql = _drop_database(schema_target.schema)
         target = TableName(schema_target.schema, "")
-        yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement)
+        own = _targets_in(target.schema, statement, route, members)
+        yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement, own=own)
+
+
+def _targets_in(
+    database: str, statement: Recognised, route: Route, members: Iterable[TableName]
+) -> tuple[TableName, ...]:
+    """The targets, in a database of the target, of the members that go with theirs."""
+    found = {effect.target for effect in _dropped_members(statement, route, members)}
+    return tuple(sorted(target for target in found if target.schema == database))
 
 
 def _dropped_members(

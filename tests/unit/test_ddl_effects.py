@@ -154,6 +154,9 @@ def test_what_or_replace_replaces_is_dropped_before() -> None:
     ]
     assert schema.kind.value == "create schema"
     assert schema.clears == "DROP DATABASE IF EXISTS `m`"
+    assert schema.own == (TableName("m", "t"), TableName("m", "x"))
+    assert effects("DROP DATABASE s")[-1].own == schema.own
+    assert effects("CREATE DATABASE s")[-1].own == ()
     assert not effects("CREATE TABLE t1 (a INT)")[0].clears
 
 
