@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
 import anyio
-import anyio.to_thread
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from actors.control.protocol import (
     REPLY_LIMIT,
+    STOP,
     ControlError,
     Reply,
     Request,
@@ -27,6 +32,9 @@ DEFAULT_TIMEOUT = 30.0
 
 LIST_TIMEOUT = 5.0
 """Seconds that each has where all tasks are asked."""
+
+LAST_STEP_SECONDS = 5.0
+"""Seconds between a process's closing of its files and its end, at most."""
 
 
 class NotRunningError(Exception):
@@ -86,29 +94,56 @@ async def ask_all(request: Request) -> dict[str, Reply | ControlError]:
     return dict(sorted(found.items()))
 
 
+async def end(task_name: str, *, timeout: float = DEFAULT_TIMEOUT) -> Reply:  # noqa: ASYNC109
+    """Ask a running task to end; where it will, return when its process has ended.
+
+    The process keeps the connection open until its end, so that is told without its number, which
+    may be another process here: containers have numbers of their own. ``timeout`` is that of the
+    reply, in seconds. Raises as `ask`.
+    """
+    path = socket_path(task_name)
+    async with _conversation(path, task_name, Request(STOP), timeout) as (stream, reply):
+        if reply.ok:
+            process = _peer(stream)
+            await _hung_up(stream)
+            await _gone(process)
+        return reply
+
+
 async def _ask(path: Path, task_name: str, request: Request, patience: float) -> Reply:
+    async with _conversation(path, task_name, request, patience) as (_, reply):
+        return reply
+
+
+@asynccontextmanager
+async def _conversation(
+    path: Path, task_name: str, request: Request, patience: float
+) -> AsyncIterator[tuple[SocketStream, Reply]]:
+    """The connection to a task, and its reply to a request."""
     line = encode_request(request)
-    try:
-        with anyio.fail_after(patience):
-            try:
-                stream = await anyio.connect_unix(path)
-            except (FileNotFoundError, ConnectionRefusedError) as error:
-                raise NotRunningError(task_name, _how_it_ended(task_name)) from error
-            async with stream:
+    async with AsyncExitStack() as opened:
+        try:
+            with anyio.fail_after(patience):
+                try:
+                    stream = await anyio.connect_unix(path)
+                except (FileNotFoundError, ConnectionRefusedError) as error:
+                    raise NotRunningError(task_name, _how_it_ended(task_name)) from error
+                await opened.enter_async_context(stream)
                 await stream.send(line)
                 received = await BufferedByteReceiveStream(stream).receive_until(b"\n", REPLY_LIMIT)
-    except TimeoutError as error:
-        raise ControlError(
-            f"task {task_name!r} did not answer {request.command!r} within {patience:g} s; "
-            "its log says what it is doing"
-        ) from error
-    except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
-        raise ControlError(
-            f"task {task_name!r} ended the conversation without an answer: it may have just ended"
-        ) from error
-    except OSError as error:
-        raise ControlError(f"task {task_name!r} can't be asked: {error}") from error
-    return decode_reply(received)
+        except TimeoutError as error:
+            raise ControlError(
+                f"task {task_name!r} did not answer {request.command!r} within {patience:g} s; "
+                "its log says what it is doing"
+            ) from error
+        except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
+            raise ControlError(
+                f"task {task_name!r} ended the conversation without an answer: it may have just"
+                " ended"
+            ) from error
+        except OSError as error:
+            raise ControlError(f"task {task_name!r} can't be asked: {error}") from error
+        yield stream, decode_reply(received)
 
 
 def _how_it_ended(task_name: str) -> str:
@@ -121,34 +156,38 @@ def _how_it_ended(task_name: str) -> str:
     return f". It has ended at {record.ended}" if record.ended else ""
 
 
-async def wait_ended(pid: int, *, timeout: float | None = None) -> bool:  # noqa: ASYNC109
-    """Wait until a process has ended; False when it lives on after ``timeout`` seconds."""
-    with anyio.move_on_after(timeout):
-        if hasattr(os, "pidfd_open"):
-            await _wait_by_descriptor(pid)
-        else:
-            while _alive(pid):  # noqa: ASYNC110  (no event tells this elsewhere than on Linux)
-                await anyio.sleep(0.1)
-        return True
-    return False
+async def _hung_up(stream: SocketStream) -> None:
+    """Wait until the other side has closed a connection."""
+    try:
+        while True:
+            await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return
 
 
-async def _wait_by_descriptor(pid: int) -> None:
+def _peer(stream: SocketStream) -> int:
+    """The number that the process at the other end has here; 0 where it has none."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    raw = stream.extra(SocketAttribute.raw_socket)
+    # unix(7): the number as the process that asks sees it, then user and group.
+    found = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+    return int(struct.unpack("iII", found)[0])
+
+
+async def _gone(process: int) -> None:
+    """Wait for the last step of a process that has closed its files already."""
+    if process == 0 or not hasattr(os, "pidfd_open"):
+        return
     # A process descriptor becomes readable when the process ends (Linux, pidfd_open(2)).
     try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+        descriptor = os.pidfd_open(process)
+    except OSError:
         return
     try:
-        # An event loop can be built on epoll, which takes these descriptors as select does.
-        await anyio.wait_readable(descriptor)
+        # The number may be another process's by now.
+        with anyio.move_on_after(LAST_STEP_SECONDS):
+            # An event loop can be built on epoll, which takes these descriptors as select does.
+            await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -2,7 +2,8 @@
 
 One request and one reply a connection, each one line of JSON (UTF-8, ended by a newline), on a
 Unix socket that only the user who runs the task can reach. Both sides send ``version``; a peer of
-another version is refused with a clear error rather than half understood.
+another version is refused with a clear error rather than half understood. A task that has said
+yes to ``stop`` keeps the connection open as long as its process lives.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 from urllib.parse import quote
 
 PROTOCOL_VERSION = 1
+STOP = "stop"
+"""The command to end."""
 REQUEST_LIMIT = 64 * 1024
 """Bytes of a request line."""
 REPLY_LIMIT = 64 * 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio
 
-from actors.control.client import ask, ask_all, wait_ended
-from actors.control.protocol import ControlError, Reply, Request
+from actors.control.client import ask, ask_all, end
+from actors.control.protocol import STOP, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
 from replicator.status import StatusFormatError, TaskState, TaskStatus
 
@@ -18,7 +18,10 @@ PAUSE_LOOK_SECONDS = 0.2
 
 async def command(name: str, command: str, arguments: Mapping[str, Any] | None = None) -> Reply:
     """Give a task a command. Raises ControlError when it refuses, NotRunningError."""
-    reply = await ask(name, Request(command, arguments or {}))
+    return _accepted(name, command, await ask(name, Request(command, arguments or {})))
+
+
+def _accepted(name: str, command: str, reply: Reply) -> Reply:
     if not reply.ok:
         raise ControlError(f"task {name} refused {command!r}: {reply.error}")
     return reply
@@ -83,5 +86,4 @@ async def _until_not(name: str, *states: TaskState) -> TaskStatus:
 
 async def stop_task(name: str) -> None:
     """Let a task end, and wait until its process has."""
-    reply = await command(name, "stop")
-    await wait_ended(reply.pid)
+    _accepted(name, STOP, await end(name))

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import anyio
 import structlog
-from anyio.abc import SocketStream, TaskStatus
+from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from actors.control.protocol import (
     REQUEST_LIMIT,
+    STOP,
     ControlError,
     Reply,
     Request,
@@ -28,6 +29,9 @@ from actors.control.protocol import (
     socket_path,
 )
 from actors.control.task_records import note_begun, note_ended
+
+_kept_open: list[int] = []
+"""Connections that end with the process."""
 
 TALK_SECONDS = 10.0
 """How long a client may take to send its request, and to take the reply."""
@@ -138,7 +142,10 @@ class ControlServer:
             ) as error:
                 log.debug("control.hung-up", reason=type(error).__name__)
             else:
-                await self._send(stream, await self._answer(request))
+                reply = await self._answer(request)
+                if request.command == STOP and reply.ok:
+                    _keep_open(stream)
+                await self._send(stream, reply)
 
     async def _send(self, stream: SocketStream, reply: Reply) -> None:
         try:
@@ -147,3 +154,8 @@ class ControlServer:
                 await stream.send(encode_reply(reply))
         except (TimeoutError, anyio.BrokenResourceError) as error:
             log.debug("control.hung-up", reason=type(error).__name__)
+
+
+def _keep_open(stream: SocketStream) -> None:
+    """Let a connection be closed by the end of this process only: so its client can tell that."""
+    _kept_open.append(os.dup(stream.extra(SocketAttribute.raw_socket).fileno()))

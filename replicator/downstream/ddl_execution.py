@@ -88,8 +88,7 @@ class DdlExecution:
     ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
     ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
     the history of the target, as text; its record keeps it. ``lock_seconds``: how long it may wait
-    for sessions that use the target; None: for as long as the server lets it.
-    """
+    for sessions that use the target; None: as long as the server lets it."""
 
     target: TableName
     member: Member

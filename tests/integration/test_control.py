@@ -16,9 +16,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import SocketStream
 
-from actors.control import server
-from actors.control.client import NotRunningError, ask, wait_ended
+from actors.control import client, server
+from actors.control.client import NotRunningError, ask, end
 from actors.control.protocol import (
     REQUEST_LIMIT,
     ControlError,
@@ -236,7 +237,17 @@ async def test_a_task_that_does_not_answer_in_time() -> None:
             await ask("orders", Request("pause"), timeout=0.05)
 
 
-async def test_a_killed_process_is_replaced_and_its_end_is_seen() -> None:
+async def test_a_killed_process_is_replaced_and_its_end_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = anyio.Event()
+    hung_up = client._hung_up
+
+    async def waits(stream: SocketStream) -> None:
+        answered.set()
+        await hung_up(stream)
+
+    monkeypatch.setattr(client, "_hung_up", waits)
     program = (
         "import anyio; from actors.control.protocol import Reply\n"
         "from actors.control.server import ControlServer\n"
@@ -256,15 +267,73 @@ async def test_a_killed_process_is_replaced_and_its_end_is_seen() -> None:
         with pytest.raises(AlreadyRunningError) as refused:
             await ControlServer("orders", echo).run()
         assert refused.value.pid == process.pid
-        assert not await wait_ended(process.pid, timeout=0.05)
-        process.send_signal(signal.SIGKILL)
-        assert await wait_ended(process.pid, timeout=10)
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(end, "orders")
+                await answered.wait()
+                process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
         process.wait()
     assert socket_path("orders").exists()
     async with serving():
         assert (await ask("orders", Request("status"))).pid == os.getpid()
+
+
+ENDING = """
+import anyio, sys, time
+from pathlib import Path
+from actors.control.protocol import Reply
+from actors.control.server import ControlServer
+
+async def main():
+    async with anyio.create_task_group() as group:
+        async def answer(request):
+            if request.command == "stop":
+                group.cancel_scope.cancel()
+            return Reply(True)
+        await group.start(ControlServer("orders", answer).run)
+        print("runs", flush=True)
+
+anyio.run(main)
+# The server is gone, the process is not.
+time.sleep(0.5)
+Path(sys.argv[1]).touch()
+"""
+
+STOPPING = """
+import anyio, sys
+from pathlib import Path
+from actors.control.requests import stop_task
+anyio.run(stop_task, "orders")
+print("ended" if Path(sys.argv[1]).exists() else "lives")
+"""
+
+ELSEWHERE = ("unshare", "--pid", "--fork", "--mount-proc")
+
+
+@pytest.mark.parametrize(
+    ("there", "here"), [((), ()), ((), ELSEWHERE), (ELSEWHERE, ()), (ELSEWHERE, ELSEWHERE)]
+)
+def test_the_end_of_a_process_is_seen_from_a_container(
+    there: tuple[str, ...], here: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Its number is no process there, or another one."""
+    if (there or here) and subprocess.run([*ELSEWHERE, "true"], capture_output=True).returncode:
+        pytest.skip("a PID namespace needs root")
+    last = tmp_path / "last"
+    with subprocess.Popen(
+        [*there, sys.executable, "-c", ENDING, str(last)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"
+        stopped = subprocess.run(
+            [*here, sys.executable, "-c", STOPPING, str(last)],
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        assert stopped.stdout == b"ended\n"
 
 
 def test_names_of_every_kind_get_a_socket_of_their_own(private_runtime: Path) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 import anyio
 import anyio.from_thread
 import pytest
+from anyio.abc import SocketStream
 from typer.testing import CliRunner
 
 import cli
-from actors.control import requests
+from actors.control import client
 from actors.control.exit_codes import exit_code, innermost
 from actors.control.protocol import Reply, Request
 from actors.control.server import AlreadyRunningError, ControlServer
@@ -288,18 +289,18 @@ def test_a_refusal_is_told(task: Task) -> None:
 
 
 def test_stop_waits_for_the_end_of_the_process(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[int] = []
+    waited: list[str] = []
 
-    async def wait(pid: int) -> bool:
-        waited.append(pid)
-        return True
+    async def wait(stream: SocketStream) -> None:
+        waited.append("until it hangs up")
 
-    monkeypatch.setattr(requests, "wait_ended", wait)
+    monkeypatch.setattr(client, "_hung_up", wait)
+    monkeypatch.setattr(client, "LAST_STEP_SECONDS", 0)
     code, out, _ = invoke("stop", "orders")
     assert code == 0
     assert "has ended" in out
     assert task.commands == ["stop"]
-    assert waited == [os.getpid()]
+    assert waited == ["until it hangs up"]
 
 
 def test_the_error_inside_nested_groups_decides() -> None:
