@@ -10,14 +10,15 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
 
 from replicator.log_file import LogFile
+from replicator.shown_text import safe_json, shown_line, shown_text
 
 LEVELS = ("debug", "info", "warning", "error")
 """The names that `configure` takes, most talkative first."""
@@ -167,15 +168,42 @@ def _formatter(task: str, *, readable: bool) -> structlog.stdlib.ProcessorFormat
     tail: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if readable:
         # The plain form: the rich one shows local variables, which can hold passwords and rows.
-        tail.append(
-            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        )
-    else:
         tail += [
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+            _in_one_line,
+            structlog.dev.ConsoleRenderer(exception_formatter=_plain_traceback),
         ]
+    else:
+        tail += [structlog.processors.format_exc_info, _as_json]
     return structlog.stdlib.ProcessorFormatter(processors=tail, foreign_pre_chain=_shared(task))
+
+
+_json = structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+
+
+def _as_json(logger: Any, method: str, record: MutableMapping[str, Any]) -> str:
+    return safe_json(str(_json(logger, method, record)))
+
+
+def _in_one_line(
+    logger: Any, method: str, record: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Keep names and values from writing lines of their own, or giving the terminal orders."""
+    lines = ("exception", "stack")
+    return {
+        shown_line(key): _shown(value, shown_text if key in lines else shown_line)
+        for key, value in record.items()
+    }
+
+
+def _shown(value: Any, shown: Callable[[str], str]) -> Any:
+    """Of other values than text `repr` is shown, which has escapes itself."""
+    return shown(value) if isinstance(value, str) else value
+
+
+def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, exc_info)
+    stream.write(shown_text(text.getvalue()))
 
 
 def _blot_secrets(

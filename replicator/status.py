@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from replicator.shown_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped", "killed"]
@@ -283,7 +284,7 @@ class TaskStatus:
 
     def to_json(self) -> str:
         """The documented JSON text, indented by two spaces."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return shown_json(self.to_dict(), indent=2)
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> TaskStatus:

@@ -5,7 +5,6 @@ What shows and asks is imported when it is used, so that `replicator --help` is 
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,8 @@ import typer
 
 from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
-from replicator.terminal.consoles import complain, out, show
+from replicator.shown_text import shown_json
+from replicator.terminal.consoles import complain, out, show, tell
 
 if TYPE_CHECKING:
     from replicator.status import TaskStatus
@@ -57,7 +57,7 @@ def status(
         raise typer.Exit(_watch(name_of(task)))
     found = anyio.run(_status, task)
     if as_json:
-        typer.echo(json.dumps(_values(found), indent=2, ensure_ascii=False))
+        tell(shown_json(_values(found), indent=2))
     else:
         show(render(found))
     if tells_health and needs_operator(found):
@@ -84,7 +84,7 @@ def _list(as_json: bool, *, tells_health: bool) -> None:
 
     found, silent = anyio.run(statuses)
     if as_json:
-        typer.echo(json.dumps([_values(status) for status in found], indent=2))
+        tell(shown_json([_values(status) for status in found], indent=2))
     elif found or not silent:
         show(render_tasks(found))
     for reason in silent:

@@ -5,7 +5,6 @@ What asks is imported when it is used, so that `replicator --help` is quick.
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import Annotated, Any
 
@@ -13,7 +12,8 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
-from replicator.terminal.consoles import out, show
+from replicator.shown_text import shown_json
+from replicator.terminal.consoles import out, show, tell
 from replicator.terminal.ways_out import command_line
 
 Statements = Annotated[
@@ -52,7 +52,7 @@ def list_overrides(task: TaskName, as_json: AsJson = False) -> None:
 
     reply = anyio.run(command, name_of(task), "binlog", {"action": "list"})
     if as_json:
-        typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
+        tell(shown_json(dict(reply.body), indent=2))
     else:
         _print_overrides(reply.body["overrides"])
 
@@ -80,4 +80,4 @@ def _give_override(
 def _print_overrides(overrides: list[dict[str, Any]]) -> None:
     for override in overrides:
         place = f"{override['source']} {override['position']} {override['action']}"
-        typer.echo(" ".join([place, *map(shlex.quote, override["statements"])]))
+        tell(" ".join([place, *map(shlex.quote, override["statements"])]))

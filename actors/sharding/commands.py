@@ -12,7 +12,7 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
-from replicator.terminal.consoles import out, show
+from replicator.terminal.consoles import out, show, tell
 
 
 class UnlockAction(StrEnum):
@@ -29,7 +29,7 @@ def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
 
     found = anyio.run(status_of, name_of(task))
     if as_json:
-        typer.echo(locks_json(found.task, found.locks))
+        tell(locks_json(found.task, found.locks))
     else:
         show(render_locks(found.locks))
 

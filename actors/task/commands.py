@@ -6,7 +6,6 @@ What runs and checks is imported when it is used, so that the other commands are
 from __future__ import annotations
 
 import gc
-import json
 import os
 import shlex
 import sys
@@ -20,7 +19,8 @@ from rich.text import Text
 
 from actors.control.arguments import AsJson, OnChangedRules, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
-from replicator.terminal.consoles import err, out, show
+from replicator.shown_text import shown_json
+from replicator.terminal.consoles import err, out, show, tell
 from replicator.terminal.ways_out import command_line
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def check(
     results, targets = anyio.run(_check, task, keys, size)
     left_out = task.ignore_checking_items
     if as_json:
-        typer.echo(checks_json(task.name, results, left_out, targets))
+        tell(checks_json(task.name, results, left_out, targets))
     else:
         for warning in task.warnings if verbose else ():
             out.print(Text.assemble(("! ", "yellow"), warning))
@@ -287,7 +287,7 @@ def list_structures(
     wanted = {"action": "list", "source": source, "table": table}
     reply = anyio.run(command, name_of(task), "schema", wanted)
     if as_json:
-        typer.echo(json.dumps(dict(reply.body), indent=2, ensure_ascii=False))
+        tell(shown_json(dict(reply.body), indent=2))
     else:
         _print_structures(reply.body["structures"])
 
@@ -334,8 +334,8 @@ def _print_structures(structures: list[dict[str, Any]]) -> None:
         since = f"since {held['since']}" if held["since"] else "from the start"
         doubt = f": {held['doubt']}" if held["doubt"] else ""
         place = f"-- {held['source']} {held['table']} -> {held['target']}"
-        typer.echo(f"{place}, {held['provenance']}, {since}{doubt}")
-        typer.echo(f"{held['create']};\n" if held["create"] else "-- no structure\n")
+        tell(f"{place}, {held['provenance']}, {since}{doubt}")
+        tell(f"{held['create']};\n" if held["create"] else "-- no structure\n")
 
 
 def _sample_size(keys: str) -> int | None:

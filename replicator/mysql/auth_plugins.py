@@ -203,8 +203,8 @@ def _rsa_key(text: bytes) -> bytes:
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError as error:
         raise _not_taken_part_in(
-            "it wants the password encrypted with its key, for which Python's package 'cryptography'"
-            " is needed here"
+            "it wants the password encrypted with its key, for which Python's package"
+            " 'cryptography' is needed here"
         ) from error
     if not isinstance(load_pem_public_key(text), RSAPublicKey):
         raise ValueError("it is a key of another kind than RSA")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicator.shown_text import shown_line
+
 
 def quote(name: str) -> str:
     """A name in backticks, with those in it doubled: safe to place in a statement.
@@ -68,5 +70,10 @@ class Member:
 
 
 def _shown(part: str) -> str:
-    """A part of a name, in backticks where it would be taken for two or for a quoted one."""
-    return quote(part) if "." in part or "`" in part else part
+    """A part of a name, in backticks where it would be taken for two or for a quoted one.
+
+    So is one with control characters, which stand as escapes.
+    """
+    if (line := shown_line(part)) != part:
+        return quote(shown_line(part.replace("\\", "\\\\")))
+    return quote(part) if "." in part or "`" in part else line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -14,6 +13,7 @@ from rich.text import Text
 from replicator.checks.estimates import TargetEstimate
 from replicator.checks.items import ALL, KEY_COLLISIONS
 from replicator.checks.result import CheckResult, State
+from replicator.shown_text import shown_json
 from replicator.terminal.figures import number
 from replicator.terminal.fitting_table import Column, FittingTable
 from replicator.terminal.ways_out import ways_out_list
@@ -95,7 +95,7 @@ def checks_json(
         "checks": [asdict(result) for result in results],
         "targets": [asdict(target) for target in targets],
     }
-    return json.dumps(values, indent=2, ensure_ascii=False)
+    return shown_json(values, indent=2)
 
 
 def _summary(results: Sequence[CheckResult], left_out: Collection[str], *, verbose: bool) -> Text:

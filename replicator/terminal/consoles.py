@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
+from replicator.shown_text import shown_json, shown_text
+from replicator.terminal.safe_console import SafeConsole
 from replicator.terminal.ways_out import command_line, parts_of, ways_out_list
 
 UNWRAPPED = 1_000_000
 """Columns of what is no terminal: so no line is ever broken there."""
 
 
-def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr)
+def _console(*, stderr: bool = False) -> SafeConsole:
+    console = SafeConsole(stderr=stderr)
     if not console.is_terminal:
         console.width = UNWRAPPED
     return console
@@ -28,7 +29,12 @@ err = _console(stderr=True)
 """What went wrong."""
 
 
-def show(shown: RenderableType, console: Console = out) -> None:
+def tell(text: str) -> None:
+    """Print a text as it is, control characters as escapes, whatever the terminal's width."""
+    out.file.write(f"{shown_text(text)}\n")
+
+
+def show(shown: RenderableType, console: SafeConsole = out) -> None:
     """Print something that has commands to paste: no line of these is broken or cut."""
     console.print(shown, crop=False)
 
@@ -47,8 +53,7 @@ def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> 
             "ways_out": list(ways_out),
             "timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         }
-        line = json.dumps(record, ensure_ascii=False)
-        err.print(line, markup=False, highlight=False, soft_wrap=True)
+        err.print(shown_json(record), markup=False, highlight=False, soft_wrap=True)
         return
     err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
     for part in parts_of(message):

@@ -22,7 +22,9 @@ class CopyBar:
         self._progress = Progress(
             TextColumn("copy"),
             BarColumn(bar_width=_BAR if console.width >= _WIDE else _SHORT_BAR),
-            TextColumn("{task.fields[line]}", table_column=Column(no_wrap=True, ratio=1)),
+            TextColumn(
+                "{task.fields[line]}", markup=False, table_column=Column(no_wrap=True, ratio=1)
+            ),
             console=console,
             transient=True,
             expand=True,

@@ -13,6 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from replicator.shown_text import shown_line, shown_text
+
 _GAP = 2
 """Columns of the terminal between two columns of a table."""
 
@@ -42,6 +44,10 @@ class Column:
     rank: int = 0
     numeric: bool = False
     sentences: bool = False
+
+    def __post_init__(self) -> None:
+        shown = shown_text if self.sentences else shown_line
+        object.__setattr__(self, "cells", [*map(shown, self.cells)])
 
     @property
     def longest(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from replicator.shown_text import shown_json
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
@@ -28,7 +28,7 @@ def render_locks(locks: Sequence[LockStatus]) -> RenderableType:
 def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
     """The documented JSON text: ``task`` and ``locks``, each as in the status."""
     values = {"task": task, "locks": plain(tuple(locks))}
-    return json.dumps(values, indent=2, ensure_ascii=False)
+    return shown_json(values, indent=2)
 
 
 def lock_panel(lock: LockStatus, elsewhere: str = "") -> Framed:

@@ -33,6 +33,7 @@ FULL = BatchResult(
             "an é, a \ud800 and a 😀",
             ("a: s.t", "b: s.t"),
             "row",
+            ("a: binlog.000001:4",),
             {("a", 0): Watermark(1, 1 << 62, 3), ("b", 15): Watermark(0, 0, -1)},
             Mismatch("what", "this", "that", "s.t", 4),
         ),
