@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from config.bounded_yaml import MOST_BYTES
 from config.messages import message_of, path_of
 from config.models import Task
 from config.no_effect import find_no_effect
@@ -59,7 +60,8 @@ def json_schema() -> dict[str, Any]:
 
 def _read(path: FilePath, shown: str) -> Document:
     try:
-        document = read_yaml(shown, path.read_bytes())
+        with path.open("rb") as file:
+            document = read_yaml(shown, file.read(MOST_BYTES + 1))
     except OSError as error:
         document = Document(shown)
         similar = _similar_file(path) if isinstance(error, FileNotFoundError) else ""

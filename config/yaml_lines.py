@@ -8,6 +8,14 @@ from typing import TypeVar
 
 import yaml
 
+from config.bounded_yaml import (
+    LONGEST_WORD,
+    MOST_BYTES,
+    MOST_LEVELS,
+    MOST_VALUES,
+    BoundedLoader,
+    TooMuchError,
+)
 from config.paths import Path, dotted
 from config.problems import Problem
 
@@ -80,8 +88,12 @@ def _copy(source: dict[Path, _T], old: Path, target: dict[Path, _T], new: Path) 
 def read_yaml(file: str, content: bytes) -> Document:
     """Read one YAML document; never raises, faults are in the document's ``problems``."""
     document = Document(file)
+    if len(content) > MOST_BYTES:
+        message = f"has more than {MOST_BYTES // 1024**2} MiB: no task file is that large"
+        document.problems.append(Problem(file, 0, "", message))
+        return document
     try:
-        loader = yaml.SafeLoader(content)
+        loader = BoundedLoader(content)
     except yaml.YAMLError as error:
         document.problems.append(_syntax_problem(file, error))
         return document
@@ -101,12 +113,19 @@ def read_yaml(file: str, content: bytes) -> Document:
 class _Reader:
     """Turns the nodes of one document into plain data and notes their places."""
 
-    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+    def __init__(self, document: Document, loader: BoundedLoader) -> None:
         self._document = document
         self._loader = loader
         self._open: list[yaml.Node] = []
+        self._values = 0
 
     def value(self, node: yaml.Node, path: Path) -> object:
+        self._values += 1
+        if self._values > MOST_VALUES:
+            said = f"more than {MOST_VALUES:,} values, with aliases written out"
+            raise TooMuchError(said, self._open[1] if len(self._open) > 1 else node)
+        if len(self._open) > MOST_LEVELS:
+            raise TooMuchError(f"nested too deeply: more than {MOST_LEVELS} levels", node)
         self._document.places.setdefault(path, self._place(node, path))
         if any(node is outer for outer in self._open):
             message = "a section contains itself through an alias; write it out"
@@ -145,6 +164,9 @@ class _Reader:
         return result
 
     def _scalar(self, node: yaml.Node, path: Path) -> object:
+        if len(node.value) > LONGEST_WORD:
+            self._document.texts[path] = node.value
+            return node.value
         try:
             value: object = self._loader.construct_object(node)
         except (ValueError, KeyError, AttributeError):

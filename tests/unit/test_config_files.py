@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from config import Problem, TaskFileError, load_task
 from config.problems import did_you_mean, nearest
+from config.yaml_lines import read_yaml
 
 TASK = """\
 name: merge
@@ -171,3 +172,55 @@ def test_a_port_may_stand_in_quotes(tmp_path: Path) -> None:
     path = tmp_path / "merge.yaml"
     path.write_text(TASK.replace("port: 4000", "port: '4000'"))
     assert load_task(path).target_database.port == 4000
+
+
+def nested(kind: str) -> str:
+    """Nine aliases of nine aliases of …"""
+    lines = ["a0: &a0 {x: 1, y: 2}"] + [
+        f"a{n}: &a{n} " + ("[" + ", ".join([f"*a{n - 1}"] * 9) + "]" if kind == "list"
+        else "{" + ", ".join(f"k{m}: *a{n - 1}" for m in range(9)) + "}")
+        for n in range(1, 30)
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+TOO_MUCH = {
+    "lists of aliases": (nested("list"), "more than 50,000 values"),
+    "sections of aliases": (nested("section"), "more than 50,000 values"),
+    "merged again and again": (
+        "a: &a {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}\n"
+        "b: {<<: [" + ", ".join(["*a"] * 2000) + "]}",
+        "more than 50,000 values by merge keys",
+    ),
+    "brackets": ("[" * 2000, "nested too deeply"),
+    "blocks": ("- " * 2000, "nested too deeply"),
+    "levels of aliases": (
+        "a0: &a0 [x]\n" + "\n".join(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 300)),
+        "nested too deeply",
+    ),
+    "bytes": ("x: " + "y" * 3_000_000, "more than 2 MiB"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_a_small_file_makes_no_large_work(case: str, tmp_path: Path) -> None:
+    text, says = TOO_MUCH[case]
+    (problem,) = problems_of(tmp_path, text)
+    assert says in problem.message
+    assert problem.line or case == "bytes"
+
+
+def test_merges_of_merges_come_to_their_keys(tmp_path: Path) -> None:
+    sections = ["a0: &a0 {worker-count: 7, batch: 3}"] + [
+        f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}], k{n}: 1, batch: {n}}}"
+        for n in range(1, 30)
+    ]
+    found = read_yaml("f", "\n".join(sections).encode()).data
+    assert isinstance(found, dict)
+    assert found["a29"]["worker-count"] == 7
+    assert (found["a29"]["batch"], len(found["a29"])) == (29, 31)
+
+
+def test_a_long_number_is_text() -> None:
+    text = ":".join(["59"] * 50_000)
+    assert read_yaml("f", f"a: {text}".encode()).data == {"a": text}
