@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.bounded_yaml import MOST_BYTES
+from config.exposed_files import changeable, exposed, key_files
 from config.messages import message_of, path_of
 from config.models import Task
 from config.no_effect import find_no_effect
@@ -37,6 +38,10 @@ def load_task(path: FilePath) -> Task:
         raise TaskFileError(str(path), [problem])
     files_read = _add_source_files(document, document.data, path.parent)
     replace_old_spellings(document)
+    open_files = tuple(exposed(document, path.parent))
+    for at, key in key_files(document):
+        if text := changeable(key):
+            document.problems.append(document.problem(at, text))
     variables = fill_in_passwords(document, os.environ, path.parent)
     task = _validate(document)
     for find in (find_wrong_references, find_unsupported) if files_read else (find_unsupported,):
@@ -44,7 +49,7 @@ def load_task(path: FilePath) -> Task:
     if document.problems or task is None:
         raise TaskFileError(str(path), document.problems)
     warnings = tuple(_warnings(document))
-    return task.with_notes(warnings, variables)
+    return task.with_notes(warnings, variables, open_files)
 
 
 def json_schema() -> dict[str, Any]:

@@ -174,6 +174,7 @@ class Task(Section):
 
     _warnings: tuple[Problem, ...] = PrivateAttr(default=())
     _variables: tuple[str, ...] = PrivateAttr(default=())
+    _open_files: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -190,11 +191,23 @@ class Task(Section):
         """The environment variables that passwords were taken from."""
         return self._variables
 
-    def with_notes(self, warnings: tuple[Problem, ...], variables: tuple[str, ...]) -> Task:
-        """This task, with the warnings of its file, and the variables with its passwords."""
+    @property
+    def open_files(self) -> tuple[str, ...]:
+        """The files with secrets that others may read or change, with what to do about it."""
+        return self._open_files
+
+    def with_notes(
+        self,
+        warnings: tuple[Problem, ...],
+        variables: tuple[str, ...],
+        open_files: tuple[str, ...],
+    ) -> Task:
+        """This task, with the warnings of its file, the variables with its passwords, and the files
+        with secrets that are open to others."""
         task = self.model_copy()
         task._warnings = warnings
         task._variables = variables
+        task._open_files = open_files
         return task
 
     @property

@@ -72,7 +72,8 @@ def _read_key(path: FilePath) -> bytes:
 
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            found = os.fstat(file.fileno())
+            mode = found.st_mode
             key = file.read(1000).strip()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -81,6 +82,11 @@ def _read_key(path: FilePath) -> bytes:
         raise SecretKeyError(
             f"the key file {path} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600"
             f" {path}, and make new passwords if somebody may have read it"
+        )
+    if found.st_uid not in (os.geteuid(), 0):
+        raise SecretKeyError(
+            f"the key file {path} (mode {stat.S_IMODE(mode):04o}) belongs to user {found.st_uid},"
+            f" who can put another key in its place: chown {os.geteuid()} {path}"
         )
     try:
         Fernet(key)

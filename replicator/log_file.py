@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from io import TextIOWrapper
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
@@ -15,7 +16,8 @@ class LogFile(WatchedFileHandler):
 
     While it can't be written (a full disk, a folder that is gone) records are counted, and each
     tries anew. ``tell_lost`` is called with the reason when that begins, ``tell_back`` with the
-    number of lost records when it ends; it may log. Raises OSError where the file can't be opened.
+    number of lost records when it ends; it may log. Raises OSError where the file can't be opened. A
+    file that it makes is for its owner and group alone: it tells of tables, statements and keys.
     """
 
     def __init__(
@@ -24,6 +26,9 @@ class LogFile(WatchedFileHandler):
         super().__init__(path, encoding="utf-8")
         self._tell_lost, self._tell_back = tell_lost, tell_back
         self._lost = 0
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_make_private)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record. Called by `logging`."""
@@ -68,3 +73,7 @@ class LogFile(WatchedFileHandler):
         first, self._lost = not self._lost, self._lost + 1
         if first:
             self._tell_lost(error.strerror or str(error))
+
+
+def _make_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o640)

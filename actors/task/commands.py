@@ -82,6 +82,8 @@ def run(
         keys, findings = task.keys_without_effect, task.warnings
         structlog.get_logger().warning("task-file.no-effect", keys=keys, findings=findings)
     _keep_to_memory(task)
+    for finding in task.open_files:
+        structlog.get_logger().warning("task-file.open-to-others", finding=finding)
     if remove_meta:
         task = task.model_copy(update={"remove_meta": True})
     # The first start of an installation compiles loops when their modules are imported.
@@ -131,7 +133,7 @@ def check(
     if as_json:
         tell(checks_json(task.name, results, left_out, targets))
     else:
-        for warning in task.warnings if verbose else ():
+        for warning in (*(task.warnings if verbose else ()), *task.open_files):
             out.print(Text.assemble(("! ", "yellow"), warning))
         if task.warnings and not verbose:
             keys = f"without effect in the task file: {', '.join(task.keys_without_effect)}"
