@@ -28,8 +28,10 @@ _MERGE = "tag:yaml.org,2002:merge"
 class TooMuchError(yaml.MarkedYAMLError):
     """A file that comes to more than a task file can have."""
 
-    def __init__(self, problem: str, node_or_event: yaml.Node | yaml.Event) -> None:
-        super().__init__(problem=problem, problem_mark=node_or_event.start_mark)
+    def __init__(self, problem: str, at: yaml.Node | yaml.Event) -> None:
+        mark = at.start_mark
+        known = mark if isinstance(mark, yaml.error.Mark) else None
+        super().__init__(problem=problem, problem_mark=known)
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -47,9 +49,8 @@ class BoundedLoader(yaml.SafeLoader):
         """Compose the next node and all below it."""
         self._levels += 1
         if self._levels > MOST_LEVELS:
-            raise TooMuchError(
-                f"nested too deeply: more than {MOST_LEVELS} levels", self.peek_event()
-            )
+            said = f"nested too deeply: more than {MOST_LEVELS} levels"
+            raise TooMuchError(said, self.peek_event())  # type: ignore[no-untyped-call]
         try:
             return super().compose_node(parent, index)
         finally:

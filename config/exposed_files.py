@@ -74,8 +74,7 @@ def exposed(document: Document, folder: FilePath) -> Iterator[str]:
             for key in ("ssl-key-bytes", "ssl-key-base64"):
                 if security.get(key):
                     files[FilePath(document.place((*path, "security", key)).file)] = None
-    for _, key in key_files(document):
-        files[key] = None
+    files |= dict.fromkeys(file for _, file in key_files(document))
     for file in files:
         if text := changeable(file) or readable(file):
             yield text

@@ -16,8 +16,8 @@ class LogFile(WatchedFileHandler):
 
     While it can't be written (a full disk, a folder that is gone) records are counted, and each
     tries anew. ``tell_lost`` is called with the reason when that begins, ``tell_back`` with the
-    number of lost records when it ends; it may log. Raises OSError where the file can't be opened. A
-    file that it makes is for its owner and group alone: it tells of tables, statements and keys.
+    number of lost records when it ends; it may log. A file that it makes is for its owner and group
+    alone: it tells of tables, statements and keys. Raises OSError where the file can't be opened.
     """
 
     def __init__(
@@ -28,7 +28,10 @@ class LogFile(WatchedFileHandler):
         self._lost = 0
 
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_make_private)
+        handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        made = os.fdopen(handle, self.mode, encoding=self.encoding)
+        assert isinstance(made, TextIOWrapper)
+        return made
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record. Called by `logging`."""
@@ -73,7 +76,3 @@ class LogFile(WatchedFileHandler):
         first, self._lost = not self._lost, self._lost + 1
         if first:
             self._tell_lost(error.strerror or str(error))
-
-
-def _make_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o640)
