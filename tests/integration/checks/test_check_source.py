@@ -79,6 +79,13 @@ async def test_minimal_row_images_are_refused(upstream: DatabaseServer) -> None:
     assert failures(results) == {"binlog_row_image"}
 
 
+async def test_a_binlog_without_checksums_is_warned_of(upstream: DatabaseServer) -> None:
+    with global_setting(upstream, "binlog_checksum", "'NONE'"):
+        results = await check_source(routed(address(upstream)))
+    assert failures(results) == set()
+    assert "CRC32" in one(results, "binlog_checksum", "warning").ways_out[0]
+
+
 async def test_a_missing_replication_privilege_is_named(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "reader", "secret")))
     assert failures(results) == {"replication_privilege"}
