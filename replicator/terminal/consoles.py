@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from replicator.shown_text import shown_json, shown_text
@@ -34,7 +34,7 @@ def tell(text: str) -> None:
     out.file.write(f"{shown_text(text)}\n")
 
 
-def show(shown: RenderableType, console: SafeConsole = out) -> None:
+def show(shown: RenderableType, console: Console = out) -> None:
     """Print something that has commands to paste: no line of these is broken or cut."""
     console.print(shown, crop=False)
 
