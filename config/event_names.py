@@ -49,6 +49,8 @@ ROW_EVENT_NAMES = frozenset({"all", "all dml", "insert", "update", "delete"})
 OTHER_NAMES = {
     "create schema": "create database",
     "drop schema": "drop database",
+    "alter schema": "alter database",
+    "truncate": "truncate table",
     "add index": "create index",
 }
 """Second names of events."""
@@ -67,8 +69,8 @@ UNTELLABLE_NAMES = frozenset(
 )
 """Events of DM that the text of a statement alone does not tell."""
 
-NO_EFFECT_NAMES = frozenset({"create view", "drop view"})
-"""Events that are never carried over anyway."""
+NO_EFFECT_NAMES = frozenset({"create view", "drop view", "split table partition"})
+"""Events that are never carried over anyway: views, and what no source of ours writes."""
 
 
 def event_name(text: str) -> str:

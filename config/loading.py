@@ -13,7 +13,7 @@ from config.bounded_yaml import MOST_BYTES
 from config.exposed_files import changeable, exposed, key_files
 from config.messages import message_of, path_of
 from config.models import Task
-from config.no_effect import find_no_effect
+from config.no_effect import find_no_effect, take_out_ignored
 from config.old_spellings import RENAMED, replace_old_spellings
 from config.passwords import fill_in_passwords
 from config.paths import Path
@@ -43,12 +43,13 @@ def load_task(path: FilePath) -> Task:
         if text := changeable(key):
             document.problems.append(document.problem(at, text))
     variables = fill_in_passwords(document, os.environ, path.parent)
+    ignored = take_out_ignored(document.data)
     task = _validate(document)
     for find in (find_wrong_references, find_unsupported) if files_read else (find_unsupported,):
         document.problems.extend(document.problem(at, said) for at, said in find(document.data))
     if document.problems or task is None:
         raise TaskFileError(str(path), document.problems)
-    warnings = tuple(_warnings(document))
+    warnings = tuple(_warnings(document, ignored))
     return task.with_notes(warnings, variables, open_files)
 
 
@@ -149,7 +150,7 @@ def _put(data: Any, path: Path, value: str) -> None:
     data[path[-1]] = value
 
 
-def _warnings(document: Document) -> Iterator[Problem]:
-    found = [*find_no_effect(document.data), *find_unused_sources(document.data)]
+def _warnings(document: Document, ignored: list[tuple[Path, str]]) -> Iterator[Problem]:
+    found = [*ignored, *find_no_effect(document.data), *find_unused_sources(document.data)]
     problems = [document.problem(at, said) for at, said in found]
     yield from sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line))

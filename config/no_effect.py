@@ -120,8 +120,6 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     *_of_stage("syncers", "syncer", _SYNCER, _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.syncer-thread", _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.syncer-thread", _SYNCER["worker-count"], ("incremental", "all")),
-    NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
-    NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
     NoEffect(
         "column-mappings.*.create-table-query",
         "a missing target is made as its first shard; make another one by hand",
@@ -146,6 +144,32 @@ NO_EFFECT: tuple[NoEffect, ...] = (
     NoEffect("sources.*.purge", _NO_RELAY),
     NoEffect("sources.*.checker", "a source that fails is restarted with increasing delays"),
 )
+
+
+_IGNORED: tuple[NoEffect, ...] = (
+    NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
+    NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
+)
+"""Keys whose content is not even looked at in these modes."""
+
+
+def take_out_ignored(data: object) -> list[tuple[Path, str]]:
+    """Remove the keys that DM does not read in this ``task-mode``, whatever stands in them.
+
+    Gives the path and the message of each that says something.
+    """
+    mode = data.get("task-mode") if isinstance(data, dict) else None
+    found = []
+    for entry in _IGNORED:
+        if mode not in entry.modes:
+            continue
+        section, _, key = entry.pattern.rpartition(".")
+        for path, values in select(data, section):
+            if not isinstance(values, dict) or key not in values:
+                continue
+            if values.pop(key) not in NOT_GIVEN:
+                found.append(((*path, key), f"has no effect: {entry.why}"))
+    return found
 
 
 def find_no_effect(data: object) -> Iterator[tuple[Path, str]]:

@@ -40,6 +40,50 @@ def test_a_relay_log_is_warned_about(tmp_path: Path) -> None:
     assert load(tmp_path, text.replace("relay: true", "relay: false")).warnings == ()
 
 
+@pytest.mark.parametrize(
+    "meta",
+    [
+        "{binlog-name: mysql-bin, binlog-pos: 4}",
+        "{binlog-pos: 4}",
+        "{binlog-name: b.000001, binlog-pos: -1}",
+        "{binlog-gtid: no-set-at-all}",
+        "{binlog-nam: b.000001}",
+        "{binlog-name: [b], binlog-pos: {}}",
+        "mysql-bin.000001",
+        "[b.000001, 4]",
+    ],
+)
+@pytest.mark.parametrize(("mode", "why"), [("all", "the full copy began"), ("full", "is not fol")])
+def test_a_start_that_has_no_effect_is_ignored_whatever_it_says(
+    tmp_path: Path, mode: str, why: str, meta: str
+) -> None:
+    text = TASK.replace("incremental", mode) + f"    meta: {meta}\n"
+    task = load(tmp_path, text)
+    assert task.mysql_instances[0].meta is None
+    (warning,) = task.warnings
+    assert ":9: mysql-instances[0].meta: has no effect:" in warning and why in warning
+
+
+def test_an_empty_start_is_not_worth_a_line(tmp_path: Path) -> None:
+    task = load(tmp_path, TASK.replace("incremental", "all") + "    meta: {}\n")
+    assert task.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("truncate", "truncate table"),
+        ("Truncate Table", "truncate table"),
+        ("alter schema", "alter database"),
+        ("split table partition", "split table partition"),
+    ],
+)
+def test_events_have_all_names_that_dm_takes(tmp_path: Path, written: str, meant: str) -> None:
+    rule = f"{{schema-pattern: '*', events: [{written}], action: Ignore}}"
+    text = f"{TASK}    filter-rules: [r]\nfilters: {{r: {rule}}}\n"
+    assert load(tmp_path, text).filters["r"].events == (meant,)
+
+
 def test_what_dm_prints_where_nothing_is_given(tmp_path: Path) -> None:
     task = load(
         tmp_path,
