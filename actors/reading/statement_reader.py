@@ -27,7 +27,7 @@ from replicator.mysql.session_defaults import SessionDefaults
 from replicator.routing.event_filter import EventFilter
 from replicator.routing.member_columns import ColumnRules
 from replicator.routing.router import Router
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of
+from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of, one_by_one
 from replicator.schema.overridden_effects import overridden_effects, overridden_exchange
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.sequences import Sequences
@@ -184,6 +184,9 @@ class StatementReader:
                 self._note(effect)
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
+        found = [
+            (processed, wave) for processed, effects in found for wave in one_by_one(effects)
+        ]
         # The event group spans enough bytes to give each step a place before the next group.
         return [
             Step(

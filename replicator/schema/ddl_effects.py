@@ -109,6 +109,8 @@ _PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
 _ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
 """An ALTER TABLE with no other action, as `normalise` writes it."""
 
+_DROPS_TABLES = {StatementKind.DROP_TABLE, StatementKind.SEQUENCE}
+
 _CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
 
@@ -131,6 +133,22 @@ def effects_of(
             " same: what it has done there up to then is not known"
         )
     return found
+
+
+def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
+    """The same effects, those of a DROP TABLE so that each target has one at a time.
+
+    The tables of one statement may be shards of one target, and whether that goes with the last of
+    them is decided table by table, as if there had been a statement for each.
+    """
+    rounds: list[list[Effect]] = []
+    if all(e.kind is EffectKind.DROP and e.statement.kind in _DROPS_TABLES for e in effects):
+        taken: dict[TableName, int] = {}
+        for effect in effects:
+            number = taken[effect.target] = taken.get(effect.target, -1) + 1
+            rounds += [[]] if number == len(rounds) else []
+            rounds[number].append(effect)
+    yield from map(tuple, rounds or [effects])
 
 
 def _effects_of(

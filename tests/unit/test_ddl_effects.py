@@ -6,7 +6,7 @@ import pytest
 
 from replicator.ddl.recognise import recognise
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import DdlError, Effect, effects_of
+from replicator.schema.ddl_effects import DdlError, Effect, effects_of, one_by_one
 
 
 def route(name: TableName) -> TableName | None:
@@ -27,6 +27,19 @@ def effects(sql: str) -> tuple[Effect, ...]:
 
 def brief(sql: str) -> list[tuple[str, str, str, str]]:
     return [(e.kind.value, str(e.table), str(e.target), e.sql) for e in effects(sql)]
+
+
+def test_the_shards_that_one_statement_drops_come_one_after_the_other() -> None:
+    found = one_by_one(effects("DROP TABLE IF EXISTS t1, x, t2, nowhere.y, t9"))
+    names = [[effect.table.table for effect in one] for one in found]
+    assert names == [["t1", "x"], ["t2"], ["t9"]]
+
+
+@pytest.mark.parametrize(
+    "sql", ["DROP DATABASE s", "DROP TABLE nowhere.y", "RENAME TABLE t1 TO t9"]
+)
+def test_other_effects_stay_together(sql: str) -> None:
+    assert list(one_by_one(effects(sql))) == [effects(sql)]
 
 
 @pytest.mark.parametrize(
