@@ -9,22 +9,27 @@ import anyio
 
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised, TableRole
+from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.mysql.connection import Connection
+from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server_traits import server_traits
 from replicator.mysql.statement_context import StatementContext
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.learned_structures import LearnedStructures, Outcome, Question, question
+from replicator.schema.past_changes import may_change_columns
 from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.scratch_statements import named
 from replicator.schema.scratch_table import is_like, name_after, outcome_of
-from replicator.schema.structure import Table
+from replicator.schema.structure import Table, differences
 
 LOOK_SECONDS = 10.0
 """Between two looks whether the target's server is the one, with the settings, that was learned
 on."""
+
+_CHARSETS = {"utf8": "utf8mb3"}
+"""Two names of one charset."""
 
 
 class SchemaTracker:
@@ -63,13 +68,13 @@ class SchemaTracker:
                 after = self._copy(source, effect.origin, effect.table, at)
             case EffectKind.CREATE if effect.statement.only_if_missing and there:
                 # MySQL logs it for a table that is there, too, where it does nothing.
-                return before
-            case EffectKind.CREATE if is_like(effect.statement):
-                (template,) = effect.statement.named(TableRole.LIKE)
-                pattern = TableName(template.schema, template.table)
-                after = self._copy(source, pattern, effect.table, at)
+                if before.known or before.structure is None:
+                    return before
+                after = await self._created(source, effect, statement)
+                if after.certain is None or not _alike(after.certain, before.structure):
+                    return before
             case EffectKind.CREATE:
-                after = await self._on_scratch_table(effect, None, statement.context)
+                after = await self._created(source, effect, statement)
             case EffectKind.ALTER if effect.made is not None:
                 created = replace(effect, statement=effect.made, instead=None)
                 after = await self._on_scratch_table(created, None, statement.context)
@@ -83,6 +88,14 @@ class SchemaTracker:
                 return before
         registry.learn(number, at, after)
         return after
+
+    async def _created(self, source: str, effect: Effect, statement: Statement) -> Held:
+        """What a CREATE TABLE makes."""
+        if not is_like(effect.statement):
+            return await self._on_scratch_table(effect, None, statement.context)
+        (template,) = effect.statement.named(TableRole.LIKE)
+        pattern = TableName(template.schema, template.table)
+        return self._copy(source, pattern, effect.table, statement.transaction)
 
     def _copy(self, source: str, pattern: TableName, name: TableName, at: int) -> Held:
         number = self._registry.number(Member(source, pattern))
@@ -110,6 +123,9 @@ class SchemaTracker:
         if outcome is None:
             async with self._lock:
                 outcome = await self._outcome(asked, before, effect.statement, instead, context)
+        if outcome.structure is None and before is not None and _is_so(effect.statement, outcome):
+            # The structure was read later, with the keys that the table has got by then.
+            return Held(before, Provenance.LEARNED)
         if outcome.structure is None:
             return guess(
                 None,
@@ -141,3 +157,16 @@ class SchemaTracker:
             )
             self._learned.note(asked, outcome)
         return outcome
+
+
+def _is_so(statement: Recognised, outcome: Outcome) -> bool:
+    """Whether a server has refused a statement that is about keys only since they are that way."""
+    if outcome.code not in KEY_IS_SO:
+        return False
+    return statement.kind is not StatementKind.ALTER_TABLE or not may_change_columns(statement)
+
+
+def _alike(one: Table, other: Table) -> bool:
+    """Whether rows of both are read alike."""
+    texts = [[_CHARSETS.get(c.charset, c.charset) for c in table.columns] for table in (one, other)]
+    return texts[0] == texts[1] and not differences(one, other)

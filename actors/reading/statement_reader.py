@@ -184,9 +184,7 @@ class StatementReader:
                 self._note(effect)
         if not any(effects for _, effects in found):
             self._log.debug("ddl.not-replicated", statement=statement.sql[:200])
-        found = [
-            (processed, wave) for processed, effects in found for wave in one_by_one(effects)
-        ]
+        found = [(processed, wave) for processed, effects in found for wave in one_by_one(effects)]
         # The event group spans enough bytes to give each step a place before the next group.
         return [
             Step(

@@ -7,7 +7,7 @@ them; before it they are a guess (`replicator.schema.provenance`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -25,6 +25,7 @@ from replicator.schema.provenance import Held, Provenance, guess
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.scratch_statements import named
 from replicator.schema.structure import Table
+from replicator.schema.touched_parts import column_part
 
 log = structlog.get_logger()
 
@@ -128,8 +129,21 @@ def note_structures(
             doubtful.append(str(name))
             first = changes[0].sql if changes else "?"
             doubt = f"it was read behind a statement that may change it: {first}"
-            registry.learn(number, at, guess(structure, doubt))
+            registry.learn(number, at, guess(_without_added(structure, changes), doubt))
         if structure is not None:
             registry.learn(number, changes[-1].at, Held(structure, Provenance.READ))
     if doubtful:
         log.warning("schema.older-rows", source=source, members=sorted(doubtful)[:50])
+
+
+def _without_added(table: Table | None, changes: Iterable[PastChange]) -> Table | None:
+    """What a table was like where the changes since have done nothing to columns but add some."""
+    added: set[str] = set()
+    for change in changes:
+        if change.added is None:
+            return table
+        added |= change.added
+    if table is None:
+        return None
+    left = tuple(c for c in table.columns if column_part(c.name) not in added)
+    return replace(table, columns=left)

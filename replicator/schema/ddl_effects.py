@@ -146,9 +146,10 @@ def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
         taken: dict[TableName, int] = {}
         for effect in effects:
             number = taken[effect.target] = taken.get(effect.target, -1) + 1
-            rounds += [[]] if number == len(rounds) else []
+            if number == len(rounds):
+                rounds.append([])
             rounds[number].append(effect)
-    yield from map(tuple, rounds or [effects])
+    yield from map(tuple, rounds) if rounds else (effects,)
 
 
 def _effects_of(

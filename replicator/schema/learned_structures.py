@@ -58,12 +58,13 @@ class Question:
 class Outcome:
     """The structure behind a statement, under any name, or why there is none.
 
-    ``lasting``: it would be the same at any other moment.
+    ``lasting``: it would be the same at any other moment. ``code``: the server's error, if any.
     """
 
     structure: Table | None
     refusal: str
     lasting: bool
+    code: int = 0
 
 
 class LearnedStructures:

@@ -13,6 +13,8 @@ from replicator.ddl.alter_actions import alter_actions
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.ddl.tokens import Token
 from replicator.mysql.names import TableName
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.touched_parts import touched_parts
 
 
 class Past(StrEnum):
@@ -38,6 +40,8 @@ class PastChange:
     """Set where all tables of a schema are concerned."""
     new_name: TableName | None = None
     """What it is called since, where the statement tells."""
+    added: frozenset[str] | None = None
+    """The columns that it adds (`column_part`), where it does no more to columns than that."""
 
     def concerns(self, name: TableName) -> bool:
         """Whether the statement may change this table."""
@@ -56,6 +60,9 @@ def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
         return (PastChange(None, Past.OTHER, at, sql, schema=statement.schema.name),)
     if kind is StatementKind.UNKNOWN:
         return (PastChange(None, Past.OTHER, at, sql),)
+    if kind is StatementKind.CREATE_DATABASE and statement.guard is not None:
+        assert statement.schema is not None
+        return (PastChange(None, _of_database(statement), at, sql, schema=statement.schema.name),)
     found: list[PastChange] = []
     left = {TableName(old.schema, old.table) for old, _ in statement.renames}
     for old, new in statement.renames:
@@ -68,10 +75,29 @@ def past_changes(statement: Recognised, at: int) -> tuple[PastChange, ...]:
     own = None if found else _past(statement)
     if own is not None:
         found += [
-            PastChange(TableName(table.schema, table.table), own, at, sql)
+            PastChange(
+                TableName(table.schema, table.table), own, at, sql, added=_only_added(statement)
+            )
             for table in statement.named(TableRole.SUBJECT)
         ]
     return tuple(found)
+
+
+def _of_database(statement: Recognised) -> Past:
+    """What the tables of a database were before it was made: missing, unless it was replaced."""
+    assert statement.guard is not None
+    return Past.MISSING if statement.guard.replaces is None else Past.OTHER
+
+
+def _only_added(statement: Recognised) -> frozenset[str] | None:
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return None
+    for action in alter_actions(statement):
+        # With IF NOT EXISTS the column may have been there.
+        certain = action[0].keyword == "ADD" and all(t.keyword != "EXISTS" for t in action)
+        if not (certain or _harmless(action)):
+            return None
+    return frozenset(touched_parts(statement, MemberChange(None, None)).added)
 
 
 def _past(statement: Recognised) -> Past | None:

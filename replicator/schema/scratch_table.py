@@ -40,6 +40,7 @@ class _Refusal:
 
     text: str
     lasting: bool
+    code: int
 
 
 async def structure_after(
@@ -110,11 +111,13 @@ async def outcome_of(
             lasts = lasting and alike and all(refusal.lasting for refusal in refusals)
             return Outcome(after, "", lasts)
     lasts = lasting and all(refusal.lasting for refusal in refusals)
-    return Outcome(None, refusals[-1 if instead else 0].text, lasts)
+    told = refusals[-1 if instead else 0]
+    return Outcome(None, told.text, lasts, told.code)
 
 
 def _refusal(error: pymysql.err.MySQLError) -> _Refusal:
-    return _Refusal(f"{error.args[-1]} ({error.args[0]})", error_code(error) in NOT_UNDERSTOOD)
+    code = error_code(error)
+    return _Refusal(f"{error.args[-1]} ({error.args[0]})", code in NOT_UNDERSTOOD, code)
 
 
 async def _tried(

@@ -16,7 +16,9 @@ COLUMNS = "(id INT PRIMARY KEY, v INT)"
 def shown(merging: Merging, table: str) -> tuple[tuple[object, ...], ...] | None:
     """The rows of a target; None where it is gone."""
     there = {str(row[0]) for row in merging.on(merging.target, "SHOW TABLES")}
-    return merging.on(merging.target, f"SELECT * FROM {table} ORDER BY id") if table in there else None
+    return (
+        merging.on(merging.target, f"SELECT * FROM {table} ORDER BY id") if table in there else None
+    )
 
 
 def made(merging: Merging) -> None:

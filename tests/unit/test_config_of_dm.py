@@ -61,7 +61,8 @@ def test_a_start_that_has_no_effect_is_ignored_whatever_it_says(
     task = load(tmp_path, text)
     assert task.mysql_instances[0].meta is None
     (warning,) = task.warnings
-    assert ":9: mysql-instances[0].meta: has no effect:" in warning and why in warning
+    assert ":9: mysql-instances[0].meta: has no effect:" in warning
+    assert why in warning
 
 
 def test_an_empty_start_is_not_worth_a_line(tmp_path: Path) -> None:
