@@ -13,7 +13,7 @@ from actors.task.check_scope import task_to_check
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.checks import CheckResult, run_checks
-from replicator.checks.items import CONNECTION, SPARK_MASTER
+from replicator.checks.items import CONNECTION, READ_ONLY, SPARK_MASTER
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.mysql.connection import DatabaseUnavailableError
 
@@ -28,6 +28,10 @@ class PrecheckError(Exception):
         self.failed = [result for result in results if result.state == "failed"]
         told = (f"{result.where}: {result.name}: {result.finding}" for result in self.failed)
         super().__init__("the task can't run: " + "; ".join(told))
+
+
+_PASSING = (CONNECTION, READ_ONLY)
+"""Checks that a server fails until it is as it was: a task that has run before waits for it."""
 
 
 class Prechecks:
@@ -67,7 +71,7 @@ class Prechecks:
     async def _check(self, found: TaskToCheck, admitted: bool) -> None:
         results = await run_checks(found, frozenset(self._task.ignore_checking_items))
         failed = [result for result in results if result.state == "failed"]
-        lost = [result.finding for result in failed if result.name == CONNECTION]
+        lost = [result.finding for result in failed if result.name in _PASSING]
         if lost and admitted and found.resuming:
             raise DatabaseUnavailableError("; ".join(lost))
         for result in failed:

@@ -15,6 +15,7 @@ ALL = "all"
 CONNECTION = "connection"
 FOREIGN_KEYS = "foreign_keys"
 KEY_COLLISIONS = "key_collisions"
+READ_ONLY = "read_only"
 SPARK_MASTER = "spark_master"
 TARGET_CASCADES = "target_foreign_keys"
 TARGET_EVENTS = "target_events"
@@ -39,7 +40,7 @@ CHECKS: dict[str, str] = {
     "routes": "each source has tables to replicate, and each route matches some",
     "lower_case_table_names": "names that a server does not tell apart by case are not two",
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
-    "read_only": "the target takes writes",
+    READ_ONLY: "the target takes writes",
     "local_infile": "the target takes the fast way to load rows",
     "sql_mode": "the session settings of the target can be set",
     "max_allowed_packet": "the target takes statements of a useful size",

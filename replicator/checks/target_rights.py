@@ -17,7 +17,14 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import routed_tables
 from replicator.checks.task import SourceToCheck, TaskToCheck
 from replicator.mysql.connection import Connection
-from replicator.mysql.errors import MISSING_PRIVILEGE, READ_ONLY, ErrorCode, error_code
+from replicator.mysql.errors import (
+    MISSING_PRIVILEGE,
+    READ_ONLY,
+    DatabaseUnavailableError,
+    ErrorCode,
+    error_code,
+    error_text,
+)
 from replicator.mysql.names import quote
 from replicator.routing import RouteError
 from replicator.schema.inspection import database_collation, list_tables
@@ -115,7 +122,7 @@ async def try_schema(connection: Connection, schema: str, task: str) -> list[Che
 
 async def _try_statements(
     connection: Connection, schema: str, table: str
-) -> tuple[bool, tuple[str, pymysql.err.MySQLError] | None]:
+) -> tuple[bool, tuple[str, Exception] | None]:
     """Whether the schema was made, and the statement that was refused, with the error."""
     existed = await database_collation(connection, schema) is not None
     drop, make_schema = f"DROP TABLE {table}", f"CREATE DATABASE {quote(schema)}"
@@ -137,7 +144,9 @@ async def _try_statements(
     for statement in statements:
         try:
             await connection.execute(statement)
-        except pymysql.err.MySQLError as error:
+        except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+            if isinstance(error, DatabaseUnavailableError) and error_code(error) not in READ_ONLY:
+                raise
             if error_code(error) not in expected.get(statement, ()):
                 return made, (statement, error)
         else:
@@ -154,9 +163,11 @@ async def _clean(connection: Connection, table: str, schema: str) -> list[CheckR
         await connection.execute(f"DROP TABLE IF EXISTS {table}")
         if schema and not await connection.fetch(_CONTENT, (schema, schema, schema)):
             await connection.execute(f"DROP DATABASE {quote(schema)}")
-    except pymysql.err.MySQLError as error:
-        if error_code(error) in MISSING_PRIVILEGE:
+    except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+        if error_code(error) in READ_ONLY | MISSING_PRIVILEGE:
             return []  # The right to drop was tried first: nothing was made.
+        if isinstance(error, DatabaseUnavailableError):
+            raise
         return [
             _PLACE.warning(
                 "target_privilege",
@@ -168,9 +179,9 @@ async def _clean(connection: Connection, table: str, schema: str) -> list[CheckR
 
 
 async def _refused(
-    connection: Connection, schema: str, statement: str, error: pymysql.err.MySQLError
+    connection: Connection, schema: str, statement: str, error: Exception
 ) -> CheckResult:
-    code, text = error_code(error), error.args[-1]
+    code, text = error_code(error), error_text(error.__cause__ or error)
     verb = " ".join(word for word in statement.split()[:2] if word.isupper())
     if code in READ_ONLY:
         return _PLACE.failed(

@@ -9,7 +9,7 @@ from replicator.checks.result import CheckResult, Place
 from replicator.checks.target_rights import TARGET_RIGHTS
 from replicator.ddl.storage import TRANSACTIONAL
 from replicator.mysql.connection import Connection
-from replicator.mysql.errors import READ_ONLY, error_code, is_contention
+from replicator.mysql.errors import READ_ONLY, DatabaseUnavailableError, error_code, is_contention
 from replicator.mysql.names import TableName, quote
 from replicator.schema.structure import Table
 
@@ -72,9 +72,11 @@ async def _writable(connection: Connection, table: Table) -> list[CheckResult]:
     try:
         for statement in statements:
             await connection.execute(statement)
-    except pymysql.err.MySQLError as error:
+    except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
         if error_code(error) in READ_ONLY:
             return []  # told by check_target
+        if isinstance(error, DatabaseUnavailableError):
+            raise
         if is_contention(error):
             return []  # A server looks at privileges first: it may, once others let go.
         return [
