@@ -13,17 +13,22 @@ from contextlib import suppress
 
 import pymysql.err
 
-from replicator.checks.account import account_of
+from replicator.checks.account import Account, account_of
 from replicator.checks.result import CheckResult, Place
 from replicator.checks.routes import listed
 from replicator.checks.task import SourceToCheck
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
-from replicator.mysql.names import TableName
+from replicator.mysql.names import TableName, quote
 from replicator.routing import RouteError
 from replicator.routing.wildcards import example_of, is_plain
 from replicator.schema.inspection import SYSTEM_SCHEMAS
 
+_OTHERWISE = (
+    "If its name is another one: correct it in the task file. If it is to come later: create it"
+    " first, empty",
+    "If the task is to start without it: ignore-checking-items: [hidden_tables]",
+)
 _REVOKED = re.compile(r"REVOKE .* ON `((?:[^`]|``)+)`\.\* FROM")
 """A partial revoke (MySQL manual, "Privilege Restriction Using Partial Revokes")."""
 
@@ -33,8 +38,9 @@ async def check_hidden_tables(
 ) -> list[CheckResult]:
     """Compare what the account may see with what the routes and the allow list take.
 
-    ``tables`` are those that it sees. A schema of which it sees a part is a failure before a full
-    copy, since the rest would be left out of it. Of others nobody can tell whether they are there.
+    ``tables`` are those that it sees. Before a full copy these are failures, since rows would be
+    left out of it: a schema of which it sees a part, one that is named and that it may not see, and
+    one that the allow list names and that is not seen, whether it may not be or is not there.
     Raises DatabaseUnavailableError, the server's error.
     """
     place = Place(source.source_id)
@@ -47,15 +53,21 @@ async def check_hidden_tables(
     seen = {name.schema for name in tables} | visible
     known = {schema.lower() for schema in seen}
     plain = {s for s, _ in patterns if is_plain(s) and s.lower() not in known}
+    named = {schema for schema, _ in source.allowed if schema in plain}
     results = []
     for schema in sorted(seen | plain):
         wanted = _hidden(source, schema, patterns, tables)
-        if not wanted or await _sees(connection, schema, wanted):
+        if not wanted:
+            continue
+        if await _sees(connection, schema, wanted):
+            if schema in named - seen and _copies_anew(source):
+                results.append(_absent(place, schema, account))
             continue
         part = [name for name in tables if name.schema == schema]
         finding, way_out = _finding(schema, wanted, part), account.grant("SELECT", schema)
-        if part and _copies_anew(source):
-            results.append(place.failed("hidden_tables", finding, way_out))
+        if (part or schema in plain) and _copies_anew(source):
+            further = () if part else _OTHERWISE
+            results.append(place.failed("hidden_tables", finding, way_out, *further))
         else:
             results.append(place.warning("hidden_tables", finding, way_out))
     for pattern in sorted({schema for schema, _ in patterns if not is_plain(schema)}):
@@ -77,6 +89,18 @@ async def check_hidden_tables(
     return results or [
         place.passed("hidden_tables", "all tables that the routes may take can be seen")
     ]
+
+
+def _absent(place: Place, schema: str, account: Account) -> CheckResult:
+    return place.failed(
+        "hidden_tables",
+        f"{schema} is named in block-allow-list, and the server has no such schema that the user"
+        " may see: a full copy would be done without it",
+        "If its name is another one: correct do-dbs or do-tables. If it is to come:"
+        f" CREATE DATABASE {quote(schema)};",
+        account.grant("SELECT", schema),
+        _OTHERWISE[-1],
+    )
 
 
 def _copies_anew(source: SourceToCheck) -> bool:

@@ -37,7 +37,7 @@ CHECKS: dict[str, str] = {
     "dump_privilege": "the rows and structures of the tables can be read",
     "hidden_tables": "the user sees all tables that routes and allow list take",
     "meta_position": "the binlog position that the task starts from still exists",
-    "routes": "each source has tables to replicate, and each route matches some",
+    "routes": "whether each source has tables to replicate, and each route matches some",
     "lower_case_table_names": "names that a server does not tell apart by case are not two",
     "target_privilege": "tables can be made, changed and written in each target schema, by trying",
     READ_ONLY: "the target takes writes",

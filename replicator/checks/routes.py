@@ -30,7 +30,9 @@ def routed_tables(
 def check_routes(
     source: SourceToCheck, tables: Sequence[TableName], account: Account
 ) -> list[CheckResult]:
-    """A table is replicated, none is claimed twice, its name suits the rules; no route is idle.
+    """No table is claimed twice, each name suits the rules; no route is idle.
+
+    A source without a table to replicate may get one later.
 
     ``tables`` are those that ``account`` sees.
     """
@@ -71,11 +73,13 @@ def check_routes(
         )
         return results
     return [
-        place.failed(
+        place.warning(
             "routes",
-            f"no table of this source is replicated; the user sees {listed(tables)}",
-            "Correct the block-allow-list and routes in the task file. If a table is missing in "
-            f"this list, the user has no privilege on it: {_grants(source, account)}",
+            "no table of this source is replicated yet: the task waits for tables to be created;"
+            f" the user sees {listed(tables)}",
+            "If there should be some, correct the block-allow-list and routes in the task file. If"
+            " a table is missing in this list, the user has no privilege on it:"
+            f" {_grants(source, account)}",
         ),
         *results,
     ]

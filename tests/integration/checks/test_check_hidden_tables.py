@@ -22,6 +22,7 @@ async def found(
     *grants: str,
     routes: tuple[tuple[str, str], ...] = ROUTES,
     tables: tuple[tuple[str, str], ...] = (),
+    copies: bool = True,
 ) -> list[CheckResult]:
     """What is found for a user with these rights, and nothing else."""
     server.execute(
@@ -42,7 +43,7 @@ async def found(
             routed(address(server, "some", "x")),
             router=Router(allow, rules),
             routes=rules,
-            copies_rows=True,
+            copies_rows=copies,
             allowed=tables,
         )
         return await check_hidden_tables(source, connection, await list_tables(connection))
@@ -72,9 +73,30 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
     assert r"ON `shop\_%`.* TO 'some'@'%';" in warned.ways_out[0]
     assert states(await found(server, one_schema, routes=(("shop_1", "t*"),))) == ["passed"]
     # Named, and perhaps not there at all.
-    [warned] = await found(server, one_schema, routes=(("shop_1", "t*"), ("shop_2", "t*")))
+    both = (("shop_1", "t*"), ("shop_2", "t*"))
+    [failed] = await found(server, one_schema, routes=both)
+    assert failed.state == "failed"
+    assert failed.finding.startswith("shop_2 is named")
+    assert failed.ways_out[0] == r"GRANT SELECT ON `shop\_2`.* TO 'some'@'%';"
+    assert "ignore-checking-items: [hidden_tables]" in failed.ways_out[-1]
+    [warned] = await found(server, one_schema, routes=both, copies=False)
     assert warned.state == "warning"
-    assert warned.finding.startswith("shop_2 is named")
+    # Named, and not there.
+    for right in (r"`shop\_%`.*", "*.*"):
+        everything = await found(
+            server,
+            f"GRANT SELECT ON {right} TO 'some'@'%'",
+            routes=(("shop_*", "t*"),),
+            tables=(("shop_1", "t*"), ("shop_9", "t*")),
+        )
+        [failed] = everything
+        assert failed.state == "failed"
+        assert failed.finding.startswith("shop_9 is named in block-allow-list")
+        assert "CREATE DATABASE `shop_9`;" in failed.ways_out[0]
+    by_route = await found(
+        server, "GRANT SELECT ON *.* TO 'some'@'%'", routes=(*both, ("shop_9", "t*"))
+    )
+    assert states(by_route) == ["passed"]
     one_table = "GRANT SELECT ON shop_1.t1 TO 'some'@'%'"
     [failed] = await found(server, one_table, routes=(("shop_1", "t*"),))
     assert failed.state == "failed"
