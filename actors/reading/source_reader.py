@@ -146,7 +146,7 @@ class SourceReader(Actor[Never]):
         self._prepared_check = PreparedCheck(settings.source)
         self._errors = StreamErrors(settings.source, by_gtid=settings.by_gtid)
         self._limiter = anyio.CapacityLimiter(1)
-        self._uncopied: TableName | None = None
+        self._uncopied: dict[TableName, TableName] = {}
         self._waiting = anyio.CancelScope()
         self._finishing = False
         self._finished = anyio.Event()
@@ -386,10 +386,14 @@ class SourceReader(Actor[Never]):
             self._statements.online.tell_left_out(name)
             return None
         member = self._registry.join(Member(self.settings.source, name), target)
-        if not self._statements.is_copied(name):
-            self._uncopied = name
+        if self._statements.is_copied(name):
+            self._statements.members.add(name)
+        elif self.held.holds(target):
+            # The statement that makes it a member may be held, too. Nothing of it is handed on.
+            self._registry.leave(member)
+        else:
+            self._uncopied = {name: target}
             raise UncopiedMemberError(f"rows of {name}, which was never copied")
-        self._statements.members.add(name)
         left_out = self.settings.event_filter.rows_left_out(name.schema, name.table)
         return RouteSlot(self._registry.target(target), member, row_event_types(left_out))
 

@@ -298,7 +298,7 @@ class StatementReader:
             return
         raise uncopied_members(
             self._source,
-            [effect.table],
+            {effect.table: effect.target},
             "a table that was never copied is changed",
             f"source {self._source}, at {statement.position}: {statement.sql[:500]}",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from actors.faults import FatalError
 from actors.reading.source_faults import source_fault
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_members
@@ -27,22 +29,22 @@ class StreamErrors:
         self._damaged: Start | None = None
 
     def of(
-        self, error: BinlogError, start: Start, uncopied: TableName | None = None
+        self, error: BinlogError, start: Start, uncopied: Mapping[TableName, TableName]
     ) -> FatalError | StreamLostError:
         """What to raise for an error of a stream that goes on from ``start``.
 
         What was damaged on its way is sound when it is read again, so a damage is a lost stream at
         first. Behind the same place a second time, it is a fault. ``uncopied``: the table of an
-        UncopiedMemberError.
+        UncopiedMemberError, with its target.
         """
         if isinstance(error, DamagedStreamError) and self._damaged != start:
             self._damaged = start
             return StreamLostError(str(error))
         if isinstance(error, UncopiedMemberError):
-            assert uncopied is not None
+            assert uncopied
             return uncopied_members(
                 self._source,
-                [uncopied],
+                uncopied,
                 "rows of a table that was never copied come next",
                 f"source {self._source}, after {start[0]}",
             )

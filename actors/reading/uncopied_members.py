@@ -7,10 +7,10 @@ has no such rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, of_source
+from actors.faults import FatalError, of_target
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -21,8 +21,14 @@ class UncopiedMemberError(BinlogError):
     """The rows that are read next are of a table that was not copied."""
 
 
-def uncopied_members(source: str, names: Sequence[TableName], met: str, where: str) -> FatalError:
-    """The fault for tables that were not copied; ``met`` says how they were found."""
+def uncopied_members(
+    source: str, tables: Mapping[TableName, TableName], met: str, where: str
+) -> FatalError:
+    """The fault for tables that were not copied, each with its target.
+
+    ``met`` says how they were found. It blocks these targets: what the tables have is theirs alone.
+    """
+    names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     schemas = " ".join(
@@ -35,7 +41,7 @@ def uncopied_members(source: str, names: Sequence[TableName], met: str, where: s
         " or the routes or the block-allow-list were others then. The rows that it had are not on"
         " the target, and would be missing",
         where=where,
-        scope=of_source(source),
+        scope=of_target(*tables.values()),
         ways_out=(
             f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
             " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"

@@ -179,7 +179,9 @@ class Generation:
         self._log.info("task.step", step="sources")
         try:
             starts = {
-                source: await load_start(setup, resources.registry, resources.meta)
+                source: await load_start(
+                    setup, resources.registry, resources.meta, resources.blocked.targets
+                )
                 for source, setup in resources.setups.items()
                 if source not in resources.blocked.sources
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -60,8 +61,12 @@ class SourceStart:
     first: bool = False
 
 
-async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore) -> SourceStart:
+async def load_start(
+    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, blocked: Set[TableName]
+) -> SourceStart:
     """The state to start from; members and structures go into the registry.
+
+    Nothing is written to ``blocked`` targets.
 
     Raises FatalError where there is none, or where it does not fit the server or the task file: a
     fault of the whole task before anything is saved of the source, since what its shards share
@@ -69,7 +74,7 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
     """
     checkpoint = await meta.load(setup.source)
     try:
-        return await _load(setup, registry, meta, checkpoint)
+        return await _load(setup, registry, meta, checkpoint, blocked)
     except FatalError as error:
         if checkpoint is None:
             error.scope = None
@@ -77,7 +82,11 @@ async def load_start(setup: SourceSetup, registry: SchemaRegistry, meta: MetaSto
 
 
 async def _load(
-    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    meta: MetaStore,
+    checkpoint: Checkpoint | None,
+    blocked: Set[TableName],
 ) -> SourceStart:
     if checkpoint is not None:
         refuse_other_mode(checkpoint, meta.shard_mode)
@@ -95,7 +104,9 @@ async def _load(
         _report_unused(setup, tables)
         if checkpoint is not None:
             start = _from_checkpoint(setup, registry, checkpoint, server)
-            await refuse_uncopied(setup, registry, meta, upstream, server, start.read_from, tables)
+            await refuse_uncopied(
+                setup, registry, meta, upstream, server, start.read_from, tables, blocked
+            )
             await _settle(setup, registry, upstream, checkpoint, start)
         else:
             start = await _fresh(setup, registry, upstream, server)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from actors.reading.uncopied_members import uncopied_members
 from actors.task.past_statements import created_between
@@ -26,19 +26,23 @@ async def refuse_uncopied(
     server: ServerIdentity,
     read_from: SourcePosition | GtidStart,
     tables: Iterable[TableName],
+    blocked: Set[TableName],
 ) -> None:
     """Raise FatalError where one of the source's ``tables`` is no member and should be.
 
-    Members are in ``registry`` by now. A table that a statement behind ``read_from`` creates is
-    going to be one. Raises TransientError, DatabaseUnavailableError, the server's error, too.
+    Those of ``blocked`` targets are not looked at, since nothing is written there. Members are in
+    ``registry`` by now. A table that a statement behind ``read_from`` creates is going to be one.
+    Raises TransientError, DatabaseUnavailableError, the server's error, too.
     """
     copied = setup.source in await CopyStore(meta).copies()
     members = {registry.member(number).name for number in registry.members_in(setup.source)}
+    routed = {name: setup.router.route(name.schema, name.table) for name in tables}
     strangers = {
-        name
-        for name in tables
-        if name not in members
-        and setup.router.route(name.schema, name.table)
+        name: TableName(*target)
+        for name, target in routed.items()
+        if target is not None
+        and name not in members
+        and TableName(*target) not in blocked
         and not registry.is_told(Member(setup.source, name))
     }
     for name in strangers:
@@ -48,11 +52,11 @@ async def refuse_uncopied(
     if end is None:
         return
     place = BinlogPosition(end.file, end.offset)
-    lost = strangers - await created_between(setup, server, read_from, place)
+    lost = strangers.keys() - await created_between(setup, server, read_from, place)
     if lost:
         raise uncopied_members(
             setup.source,
-            sorted(lost),
+            {name: strangers[name] for name in lost},
             "a table was never copied" if copied else "a table was not followed before",
             f"source {setup.source}, saved at {read_from}",
         )
