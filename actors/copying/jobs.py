@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -36,8 +37,13 @@ _LIMITS: dict[int, str] = {
 the error. The unknown error is that of a limit where it names it."""
 
 
-Replanner = Callable[[CopyChunk], Awaitable[CopyChunk | None]]
-"""Plans a chunk anew; None where its shard is copied later."""
+class Replanner(Protocol):
+    """Plans a chunk anew, as `actors.copying.planner` does."""
+
+    async def __call__(
+        self, chunk: CopyChunk, *, lacks_partition: bool = False
+    ) -> CopyChunk | None:
+        """None where its shard is copied later."""
 
 
 class CopyJobs:
@@ -96,6 +102,12 @@ class CopyJobs:
                     of = failed.chunk.copy.member
                     now = [await replanned(c) if c.copy.member == of else c for c in left]
                     left = [chunk for chunk in now if chunk is not None]
+                    continue
+                if (
+                    failed.code == ErrorCode.ER_NO_PARTITION_FOR_GIVEN_VALUE
+                    and await replanned(failed.chunk, lacks_partition=True) is None
+                ):
+                    left = [c for c in left if c.copy.member != failed.chunk.copy.member]
                     continue
                 if failed.outcome is CopyOutcome.OTHER_SERVER:
                     raise other_server_in_copy(failed.chunk.copy.source, failed.message)

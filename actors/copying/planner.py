@@ -122,13 +122,19 @@ class CopyPlanner:
         """Plan what is missing besides these chunks, from the beginning."""
         self._records = _by_member(records)
 
-    async def replanned(self, chunk: CopyChunk) -> CopyChunk | None:
+    async def replanned(
+        self, chunk: CopyChunk, *, lacks_partition: bool = False
+    ) -> CopyChunk | None:
         """The same chunk of a shard that has changed since it was planned.
 
-        None where the shard is copied later. Raises as `groups`.
+        None where the shard is copied later. ``lacks_partition``: a row of it has no partition on
+        the target. Raises as `groups`.
         """
         source = self._setup
         try:
+            if lacks_partition:
+                later = await self._plans.repartitioned(self._members[chunk.copy.member])
+                return None if later else chunk
             copy = await self._plans.replanned(self._members[chunk.copy.member], chunk.copy)
         except PostponedError:
             return None

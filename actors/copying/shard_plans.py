@@ -125,17 +125,35 @@ class ShardPlans:
                 if self._statements is None or not error.told:
                     own = str(Member(self._setup.source, member.name))
                     raise shard_changed(own, member.target, str(error)) from error
-                self.postponed[member.name] = str(error)
-                log.info(
-                    "copy.postponed",
-                    source=self._setup.source,
-                    member=str(member.name),
-                    target=str(member.target),
-                    reason=str(error),
-                )
+                self._postpone(member, str(error))
                 raise PostponedError from error
         self._made[member.name] = copy
         return copy
+
+    async def repartitioned(self, member: CopyMember) -> bool:
+        """Whether a member is postponed since it has got other partitions than its target.
+
+        Rows of it then are in partitions that the target has not got yet. Raises FatalError,
+        DatabaseUnavailableError, TransientError or the server's error.
+        """
+        async with self._lock:
+            if self._statements is None or member.name in self.postponed:
+                return member.name in self.postponed
+            await self._statements.read(self._upstream)
+            if not self._trace(member).repartitioned:
+                return False
+            self._postpone(member, "it has rows in partitions that its target is to get later")
+            return True
+
+    def _postpone(self, member: CopyMember, reason: str) -> None:
+        self.postponed[member.name] = reason
+        log.info(
+            "copy.postponed",
+            source=self._setup.source,
+            member=str(member.name),
+            target=str(member.target),
+            reason=reason,
+        )
 
     def state_of(self, member: CopyMember) -> CopyState:
         """What a postponed member is to be noted as."""

@@ -85,6 +85,7 @@ class Traced:
     dropped. ``gone_at``: the place at which the table, or all of its rows, went; None if they did
     not. ``moves``: the places at which columns got other names, ``renames`` those at which it did.
     ``trouble`` is the statement behind which that can't be told, or why; empty where it can.
+    ``repartitioned``: whether it got other partitions.
     """
 
     name: TableName
@@ -93,6 +94,7 @@ class Traced:
     moves: tuple[int, ...] = ()
     renames: tuple[int, ...] = ()
     trouble: str = ""
+    repartitioned: bool = False
 
 
 def traced(structure: Table, changes: Iterable[TableChange]) -> Traced:
@@ -179,8 +181,17 @@ def _altered(found: Traced, change: TableChange, types: Mapping[str, str]) -> Tr
     }
     moved = any(now is not None and now != found.columns[name] for name, now in columns.items())
     return replace(
-        found, columns=columns, moves=(*found.moves, change.at) if moved else found.moves
+        found,
+        columns=columns,
+        moves=(*found.moves, change.at) if moved else found.moves,
+        repartitioned=found.repartitioned or _repartitions(statement),
     )
+
+
+def _repartitions(statement: Recognised) -> bool:
+    """Whether an ALTER TABLE makes, takes away or cuts partitions."""
+    words = ([t.keyword for t in action] for action in alter_actions(statement))
+    return any("PARTITION" in action or "PARTITIONING" in action for action in words)
 
 
 def _troubled(found: Traced, statement: Recognised) -> Traced:
