@@ -18,7 +18,7 @@ from config.models import Task
 from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.column_rules import EXTRACTED_TYPE
+from replicator.schema.column_rules import EXTRACTED_TYPE, wide_enough
 from replicator.schema.inspection import read_table, read_target
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table
@@ -138,6 +138,9 @@ async def _make(
         raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
+    mapped = columns_of({setup.source: setup})(Member(setup.source, member.name)).mapped
+    if mapped is not None:
+        pattern = replace(pattern, create_sql=wide_enough(pattern.create_sql, mapped.name))
     try:
         made = await create_target(target, name, pattern)
     except TargetNotCreatedError as error:

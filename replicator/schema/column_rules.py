@@ -6,6 +6,7 @@ mapped column is an integer of the shard whose upper bits are set, and so a BIGI
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
@@ -82,6 +83,16 @@ def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
             f"ALTER TABLE {qualified} MODIFY COLUMN {column} BIGINT{null};",
         )
     return None
+
+
+def wide_enough(create_sql: str, name: str) -> str:
+    """A table's SHOW CREATE TABLE with the column ``name`` as wide as mapped values: a BIGINT."""
+    integers = "|".join(sorted(_INTEGERS - {"bigint"}))
+    narrow = re.compile(
+        rf"^(\s*{re.escape(quote(name))} )(?:{integers})\b(?:\(\d+\))?(?: unsigned)?(?: zerofill)?",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    return narrow.sub(r"\1bigint", create_sql, count=1)
 
 
 def as_mapped(column: Column, target: Column) -> Column:

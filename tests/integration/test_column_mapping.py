@@ -268,3 +268,30 @@ async def test_a_duplicate_names_the_other_shard_by_its_own_value(merging: Mergi
     assert second in fault.message
     assert str(1 << 59 | 7) in fault.message
     assert "x_1" not in fault.message
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.parametrize(
+    "column", ["INT", "INT(5) UNSIGNED ZEROFILL", "MEDIUMINT UNSIGNED", "BIGINT UNSIGNED"]
+)
+async def test_a_copy_makes_the_target_wide_enough(merging: Merging, column: str) -> None:
+    merging.mode = "full"
+    mapped(merging)
+    merging.create(
+        "x",
+        f"(`a, b` VARCHAR(9) DEFAULT '`id` int', id {column} NOT NULL AUTO_INCREMENT COMMENT 'key',"
+        " v INT, PRIMARY KEY (id))",
+        shards=2,
+        with_target=False,
+    )
+    for number in (1, 2):
+        merging.do(f"INSERT INTO x_{number} (id, v) VALUES (1, {number})")
+    await merging.copy()
+    (kind,) = (
+        row[1] for row in merging.on(merging.target, "SHOW COLUMNS FROM x") if row[0] == "id"
+    )
+    assert str(kind).startswith("bigint")
+    found = merging.on(
+        merging.target, "SELECT v, id & 0xfffffffffff, id > 1000000 FROM x ORDER BY v"
+    )
+    assert found == ((1, 1, 1), (2, 1, 1))
