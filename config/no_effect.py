@@ -146,7 +146,7 @@ NO_EFFECT: tuple[NoEffect, ...] = (
 )
 
 
-_IGNORED: tuple[NoEffect, ...] = (
+IGNORED: tuple[NoEffect, ...] = (
     NoEffect("mysql-instances.*.meta", _NO_BINLOG, ("full",)),
     NoEffect("mysql-instances.*.meta", _OWN_START, ("all",)),
 )
@@ -160,7 +160,7 @@ def take_out_ignored(data: object) -> list[tuple[Path, str]]:
     """
     mode = data.get("task-mode") if isinstance(data, dict) else None
     found = []
-    for entry in _IGNORED:
+    for entry in IGNORED:
         if mode not in entry.modes:
             continue
         section, _, key = entry.pattern.rpartition(".")

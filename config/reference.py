@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from config.base import Section, keys_of
 from config.keys import inner_section, pattern_of
 from config.models import Task
-from config.no_effect import MODES, NO_EFFECT, NoEffect
+from config.no_effect import IGNORED, MODES, NO_EFFECT, NoEffect
 from config.references import NAMED_PARTS
 from config.unsupported import UNSUPPORTED
 from config.values import parse_mebibytes, parse_size
@@ -106,7 +106,7 @@ def _without_effect() -> Iterator[str]:
     """The rows of the last table: the keys that have a reason in common together."""
     merged: dict[tuple[str, tuple[str, ...]], list[NoEffect]] = {}
     inline = tuple(f"mysql-instances.*.{part.inline}." for part in NAMED_PARTS if part.inline)
-    for entry in NO_EFFECT:
+    for entry in (*NO_EFFECT, *IGNORED):
         if not entry.pattern.startswith(inline):
             merged.setdefault((entry.why, entry.modes), []).append(entry)
     for (why, modes), entries in merged.items():
@@ -202,7 +202,8 @@ def _supported(place: str) -> str:
             patterns.add(f"mysql-instances.*.{part.key}")
     patterns |= {f"{pattern}.*" for pattern in patterns}
     missing = [entry for entry in UNSUPPORTED if entry.pattern in patterns]
-    idle = {mode for entry in NO_EFFECT if entry.pattern in patterns for mode in entry.modes}
+    entries = [entry for entry in (*NO_EFFECT, *IGNORED) if entry.pattern in patterns]
+    idle = {mode for entry in entries for mode in entry.modes}
     if missing:
         values = ", ".join(f"`{str(v).lower()}`" for entry in missing for v in entry.values)
         return f"not yet: {values}" if values else "not yet"

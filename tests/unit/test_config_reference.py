@@ -9,7 +9,7 @@ import pytest
 import config
 from config.keys import pattern_of, walk
 from config.models import Task
-from config.no_effect import NO_EFFECT
+from config.no_effect import IGNORED, NO_EFFECT
 from config.old_spellings import RENAMED
 from config.reference import reference_page
 from config.unsupported import UNSUPPORTED
@@ -28,7 +28,9 @@ def test_every_key_has_a_meaning() -> None:
     assert [place for place, field in walk(Task) if not field.description] == []
 
 
-@pytest.mark.parametrize("entry", [*UNSUPPORTED, *NO_EFFECT], ids=lambda entry: entry.pattern)
+@pytest.mark.parametrize(
+    "entry", [*UNSUPPORTED, *NO_EFFECT, *IGNORED], ids=lambda entry: entry.pattern
+)
 def test_listed_keys_exist(entry: object) -> None:
     assert getattr(entry, "pattern", "").removesuffix(".*") in PATTERNS
 
