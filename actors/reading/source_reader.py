@@ -326,7 +326,9 @@ class SourceReader(Actor[Never]):
         try:
             steps = self._statements.steps(segment, statement, doubt)
         except FatalError as error:
-            if not self.held.holds_all(error.scope, statement):
+            of_table = error.event == "member.not-copied"
+            scope = self._statements.scope_of(statement) if of_table else error.scope
+            if not self.held.holds_all(scope, statement):
                 raise
             return [Step(statement)]
         route = self._statements.target

@@ -319,6 +319,10 @@ class StatementReader:
             if (target := self.target(name)) is not None:
                 self._log.warning("sequence.not-replicated", sequence=str(name), target=str(target))
 
+    def scope_of(self, statement: Statement) -> Parts:
+        """What a statement concerns, as a fault of it would block it."""
+        return self._scope(self.recognised(statement, statement.sql))
+
     def _scope(self, recognised: Recognised) -> Parts:
         """What a statement concerns: the targets of its tables, where that is certain."""
         named = (self.target(TableName(table.schema, table.table)) for table in recognised.tables)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from actors.faults import FatalError
 from actors.reading.source_faults import source_fault
-from actors.reading.uncopied_members import UncopiedMemberError, uncopied_members
+from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import BinlogError, DamagedStreamError, StreamLostError
 from replicator.binlog.gtid import GtidStart
 from replicator.binlog.position import SourcePosition
@@ -42,10 +42,5 @@ class StreamErrors:
             return StreamLostError(str(error))
         if isinstance(error, UncopiedMemberError):
             assert uncopied
-            return uncopied_members(
-                self._source,
-                uncopied,
-                "rows of a table that was never copied come next",
-                f"source {self._source}, after {start[0]}",
-            )
+            return uncopied_rows(self._source, uncopied, start[0])
         return source_fault(self._source, start[0], error, by_gtid=self._by_gtid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote as quoted
 
-from actors.faults import FatalError, of_target
+from actors.faults import FatalError, of_source
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.names import TableName, quote
 
@@ -21,12 +21,18 @@ class UncopiedMemberError(BinlogError):
     """The rows that are read next are of a table that was not copied."""
 
 
+def uncopied_rows(source: str, tables: Mapping[TableName, TableName], place: object) -> FatalError:
+    """The fault that rows of a table come behind ``place``, which was not copied."""
+    met = "rows of a table that was never copied come next"
+    return uncopied_members(source, tables, met, f"source {source}, after {place}")
+
+
 def uncopied_members(
     source: str, tables: Mapping[TableName, TableName], met: str, where: str
 ) -> FatalError:
     """The fault for tables that were not copied, each with its target.
 
-    ``met`` says how they were found. It blocks these targets: what the tables have is theirs alone.
+    ``met`` says how they were found. It blocks the source, for the operator to tell of the tables.
     """
     names = sorted(tables)
     shown = ", ".join(map(str, names[:_SHOWN]))
@@ -41,7 +47,7 @@ def uncopied_members(
         " or the routes or the block-allow-list were others then. The rows that it had are not on"
         " the target, and would be missing",
         where=where,
-        scope=of_target(*tables.values()),
+        scope=of_source(source),
         ways_out=(
             f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
             " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"
