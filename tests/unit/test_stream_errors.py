@@ -19,7 +19,7 @@ THERE = SourcePosition(BinlogPosition("bin.000003", 2000))
 
 def test_a_damage_is_a_lost_stream_until_nothing_more_is_read() -> None:
     errors = StreamErrors("a", by_gtid=False)
-    for start in ((HERE, None), (HERE, Place(1000, 7)), (THERE, None), {}):
+    for start in ((HERE, None), (HERE, Place(1000, 7)), (THERE, None)):
         assert isinstance(errors.of(DamagedStreamError("here"), start, {}), StreamLostError)
     again = errors.of(ChecksumError("there"), (THERE, None), {})
     assert isinstance(again, FatalError)
