@@ -28,21 +28,30 @@ class ShardStatement:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a decision record holds besides its columns."""
+    """What a decision record holds besides its columns.
+
+    ``before``: the target's structure before the item (`dump_structure`); empty where an older
+    release has not saved it.
+    """
 
     resolved: ResolvedItem
     cutovers: dict[str, Cutover]
     ordinal: int
     event: ShardStatement
+    before: str = ""
 
 
 @dataclass(slots=True)
 class LockHistory:
-    """What the meta tables say of one target's items."""
+    """What the meta tables say of one target's items.
+
+    ``structures``: the target's, by its version, as texts (`dump_structure`).
+    """
 
     history: list[ResolvedItem] = field(default_factory=list)
     cutovers: dict[str, list[Cutover]] = field(default_factory=dict)
     pending: Resolution[TableName, ShardStatement] | None = None
+    structures: dict[int, str] = field(default_factory=dict)
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
@@ -70,11 +79,12 @@ def load_decision(text: str) -> Decision:
 
 
 def record_of(
-    target: TableName, resolution: Resolution[TableName, ShardStatement]
+    target: TableName, resolution: Resolution[TableName, ShardStatement], before: str = ""
 ) -> DecisionRecord:
-    """A resolution as it is saved before it is executed."""
-    item = resolution.item
-    decision = Decision(resolution.resolved, dict(resolution.cutovers), item.at.ordinal, item.event)
+    """A resolution as it is saved before it is executed; ``before`` as in `Decision`."""
+    item, resolved = resolution.item, resolution.resolved
+    cutovers = dict(resolution.cutovers)
+    decision = Decision(resolved, cutovers, item.at.ordinal, item.event, before)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -94,6 +104,8 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
         decision = load_decision(record.decision)
         for source, cutover in decision.cutovers.items():
             history.cutovers.setdefault(source, []).append(cutover)
+        if decision.before:
+            history.structures[record.version - 1] = decision.before
         if record.done:
             history.history.append(decision.resolved)
         else:

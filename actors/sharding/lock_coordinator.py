@@ -16,6 +16,7 @@ from actors.sharding.coordination import OpenLock, Uncoordinated, Unit
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage, Unlock
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
+from actors.sharding.target_versions import TargetVersions
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
 from replicator.crashpoints import CrashPoint, reach
@@ -62,7 +63,10 @@ class LockCoordinator(Actor[LockMessage]):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        self._tools = GroupTools(registry, columns, writer.mailbox, self.mailbox, learner, target)
+        self._versions = TargetVersions(target, histories)
+        self._tools = GroupTools(
+            registry, columns, writer.mailbox, self.mailbox, learner, target, self._versions
+        )
         self._registry = registry
         self._writer = writer
         self._runner = runner
@@ -103,7 +107,7 @@ class LockCoordinator(Actor[LockMessage]):
                 if other is not unit and other.running:
                     other.group(target)
         made = self._groups[unit.source, target] = PessimisticGroup(
-            unit.source, target, group, unit.low_watermarks.get(target), self._tools
+            unit.source, target, group, lock, unit.low_watermarks.get(target), self._tools
         )
         return made
 
@@ -215,7 +219,8 @@ class LockCoordinator(Actor[LockMessage]):
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(CrashPoint.LOCK_AGREED)
-        await self._store.decide(record_of(name, resolution))
+        before = await self._versions.end(name, resolution.version - 1)
+        await self._store.decide(record_of(name, resolution, before))
         reach(CrashPoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",

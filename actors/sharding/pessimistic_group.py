@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import anyio
 import numpy as np
 
 from actors.faults import DdlEvent, FatalError, of_target
@@ -14,6 +15,7 @@ from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage
+from actors.sharding.target_versions import TargetVersions, UnknownVersionError
 from replicator.binlog.row_events import RowEvents
 from replicator.binlog.segment import Statement
 from replicator.compiled import Truths
@@ -29,8 +31,13 @@ from replicator.schema.provenance import GONE, Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table, differences
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, HistoryError, Item
+from replicator.sharding.items import Decision, HistoryError, Item, Template
+from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, Watermark
+
+OTHERS_SECONDS = 5.0
+"""For how long a created table whose structure nothing has waits for others to be read."""
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ class GroupTools:
     coordinator: Mailbox[LockMessage]
     learner: SchemaTracker
     target: Connection
+    versions: TargetVersions
 
 
 class PessimisticGroup(GroupActor):
@@ -57,11 +65,13 @@ class PessimisticGroup(GroupActor):
         source: str,
         target: int,
         group: Group[TableName, ShardStatement],
+        lock: TargetLock[TableName, ShardStatement],
         low_watermark: Watermark | None,
         tools: GroupTools,
     ) -> None:
         super().__init__(source, target, tools.registry, tools.writer, low_watermark)
         self.group = group
+        self._lock = lock
         self._cutover_segment = (group.base, -1)
         self._tools = tools
         # Not those of the registry: earlier in the binlog, members may have other names.
@@ -245,18 +255,19 @@ class PessimisticGroup(GroupActor):
             self._tell_not_executed(effect, statement)
         number = self.registry.join(Member(self.source, effect.table), effect.target)
         held = await self._tools.learner.learn(self.source, effect, statement)
-        present = self._as_shards_have_it(
-            await read_table(self._tools.target, effect.target), number, held
-        )
-        found: list[str] = []
-        for version, template in self.group.templates(at):
-            known = present if template is None else self._structure(template, at)
-            found = _unlike(known, held) if template or known else []
-            if not found or effect.skipped:
-                self.group.join(name, at, template)
-                self._numbers[name] = number
-                self.log.info("member.joined", member=str(name), version=version)
-                return self._creation(effect, statement) if present is None else None
+        fitting, found = await self._fitting(effect, number, held, at)
+        if fitting or effect.skipped:
+            chosen = fitting[0] if fitting else self.group.templates(at)[0]
+            state = self.group.join(name, at, chosen, fitting)
+            self._numbers[name] = number
+            self.log.info("member.joined", member=str(name), version=state.version)
+            missing = await read_table(self._tools.target, effect.target) is None
+            return self._creation(effect, statement) if missing else None
+        if await self._others_lead():
+            self.group.join_ahead(name, at)
+            self._numbers[name] = number
+            self.log.warning("member.ahead", member=str(name), differences="; ".join(found))
+            return None
         where, ways = self._details(statement)
         raise FatalError(
             "ddl.create-differs",
@@ -264,17 +275,51 @@ class PessimisticGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             scope=of_target(self.registry.target_name(self.target)),
-            ways_out=ways,
+            ways_out=(
+                "if another shard's DDL, which is still to be read, brings this structure:"
+                " `replicator resume`",
+                *ways,
+            ),
             ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
         )
 
-    def _as_shards_have_it(self, target: Table | None, member: int, held: Held) -> Table | None:
-        """The target's structure, without what the task file makes of a shard's columns."""
+    async def _others_lead(self) -> bool:
+        """Whether shards have a DDL that the target lacks, or are read to have one right now."""
+        with anyio.move_on_after(OTHERS_SECONDS if len(self._lock.sources) > 1 else 0):
+            while self._lock.view() is None and self.group.known == self._lock.version:
+                await anyio.sleep(LOOK_SECONDS)
+        return self._lock.view() is not None or self.group.known < self._lock.version
+
+    async def _fitting(
+        self, effect: Effect, number: int, held: Held, at: Place
+    ) -> tuple[list[Template[TableName]], list[str]]:
+        """All that a created table fits, and what keeps it from being as the target is there."""
+        fitting: list[Template[TableName]] = []
+        found: list[str] = []
+        for template in self.group.templates(at):
+            if template.member is not None:
+                unlike = _unlike(self._structure(template.member, at), held)
+            else:
+                unlike = await self._unlike_target(template.version, number, held)
+                if template.version == self.group.base:
+                    found = unlike
+            if not unlike:
+                fitting.append(template)
+        return fitting, found
+
+    async def _unlike_target(self, version: int, number: int, held: Held) -> list[str]:
+        """What keeps a created table from having the structure that the target had."""
+        try:
+            target = await self._tools.versions.at(self._lock, version)
+        except UnknownVersionError as error:
+            return [str(error)]
         if target is None:
-            return None
-        rules = self._tools.columns(self.registry.member(member))
+            # Where there is no target, the first shard that is created makes it.
+            return [] if version == self.group.base else ["there was no such table"]
+        rules = self._tools.columns(self.registry.member(number))
         mapped = rules.mapped.name if rules.mapped else None
-        return as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
+        alike = as_shards_have_it(target, rules.extracted_names, mapped, held.structure)
+        return _unlike(alike, held)
 
     def _creation(self, effect: Effect, statement: Statement) -> DdlItem:
         return DdlItem(self.source, self.target, 0, effect, statement, recorded=False)

@@ -9,7 +9,7 @@ saved state, the binlog and the saved cutovers alone, so every reading computes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -24,6 +24,7 @@ from replicator.sharding.items import (
     Name,
     Recorded,
     ResolvedItem,
+    Template,
 )
 from replicator.watermark import Place
 
@@ -56,6 +57,7 @@ class Group(Generic[Name, Event]):
         self.members = dict(state.members)
         self.items: dict[int, tuple[Item[Name, Event], ...]] = {}
         self.held: Counter[int] = Counter()
+        self.ahead: list[Place] = []
         self._history = tuple(history)
         self._cutovers = tuple(cutover for cutover in cutovers if cutover.version > state.base)
         passed = [cutover.at for cutover in self._cutovers if cutover.version <= known]
@@ -99,8 +101,11 @@ class Group(Generic[Name, Event]):
         state = self.members[item.member]
         matched = self._awaited(state, item)
         if matched is not None:
-            rest = tuple(version for version in state.awaited if version > matched)
-            self.members[item.member] = MemberState(state.version, item.at, rest)
+            awaited, optional = (
+                tuple(version for version in versions if version > matched)
+                for versions in (state.awaited, state.optional)
+            )
+            self.members[item.member] = MemberState(state.version, item.at, awaited, optional)
             self._reach(item.at)
             return Recorded(matched, awaited=True)
         version = state.version + 1
@@ -115,36 +120,88 @@ class Group(Generic[Name, Event]):
         return Recorded(version, awaited=False)
 
     def _awaited(self, state: MemberState, item: Item[Name, Event]) -> int | None:
-        """Which of the items granted by unlocks this DDL corresponds to, if any.
+        """Which of the items that the member has without a DDL of its own this is, if any.
 
-        The one with the same text, else the first that was executed: every shard should get that
-        change, in whatever spelling. A skipped one may never arrive.
+        The one with the same text, else the first granted one that was executed: every shard should
+        get that change, in whatever spelling. A skipped or optional one may never arrive.
         """
         given = [(version, self._history[version - 1]) for version in state.awaited]
-        same = (version for version, resolved in given if resolved.text == item.text)
         executed = (version for version, resolved in given if not resolved.skipped)
+        owned = sorted({*state.awaited, *state.optional})
+        same = (version for version in owned if item.text in self._texts(version))
         return next(same, None) or next(executed, None)
 
-    def templates(self, at: Place) -> list[tuple[int, Name | None]]:
-        """Candidates whose structure a created table may have: (version, member), newest first.
+    def _texts(self, version: int) -> set[str]:
+        if version <= len(self._history):
+            return {self._history[version - 1].text}
+        return {item.text for item in self.items.get(version, ())}
 
-        The table joins in the state of the first candidate with the same structure; None is the
-        structure of the target at that version. Without a match it can't join.
+    def templates(self, at: Place) -> list[Template[Name]]:
+        """What a created table may be like, in this order: it joins like the first that it fits.
+
+        The members, newest first; the target as it is at this place, as it was before, and as it
+        came to be later. What is known of the target only now, and not when this place was read
+        first, comes last: a table that fits nothing else was ahead of the target then, so that
+        nothing of it was applied.
         """
         self._approach(at)
         found = [(state.version, -len(state.awaited), name) for name, state in self.members.items()]
-        by_age: list[tuple[int, Name | None]] = [(v, name) for v, _, name in sorted(found)[::-1]]
-        return [*by_age, (self.base, None)]
+        by_age = [Template(version, name) for version, _, name in sorted(found)[::-1]]
+        past = range(self.base, -1, -1)
+        later = range(self.base + 1, len(self._history) + 1)
+        target: list[Template[Name]] = [Template(version) for version in (*past, *later)]
+        return [*by_age, *target]
 
-    def join(self, member: Name, at: Place, template: Name | None) -> None:
-        """Add a created table that has the structure of a member, or (None) of the target.
+    def join(
+        self,
+        member: Name,
+        at: Place,
+        template: Template[Name] | None,
+        equals: Collection[Template[Name]] = (),
+    ) -> MemberState:
+        """Add a created table that fits one of `templates`; None is the target at this place.
 
-        ``template`` is one of `templates`, or None.
+        ``equals`` are all that it fits. Where that is also one that lacks the last items, and none
+        in between that differs, whether the table has these items is not known: a DDL of its own
+        with the text of one of them is taken for that one.
         """
         self._approach(at)
         assert member not in self.members, f"{self}: {member} joins twice"
-        state = MemberState(self.base, at) if template is None else self.members[template]
-        self.members[member] = replace(state, since=at)
+        if template is None or template.member is None:
+            version = self.base if template is None else template.version
+            granted = tuple(range(version + 1, self.base + 1))
+            state = MemberState(max(version, self.base), at, granted)
+        else:
+            version = template.version
+            state = replace(self.members[template.member], since=at)
+        lowest = self._lowest(version, equals, self.templates(at)) if template else version
+        optional = tuple(range(lowest + 1, version + 1))
+        state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
+        self.members[member] = state
+        self._reach(at)
+        return state
+
+    def _lowest(
+        self,
+        version: int,
+        equals: Collection[Template[Name]],
+        candidates: Collection[Template[Name]],
+    ) -> int:
+        """The lowest version below one that a table may have been created at as well."""
+        fitting = {template.version for template in equals}
+        differing = {template.version for template in candidates} - fitting
+        lower = [v for v in fitting if v < version and differing.isdisjoint(range(v, version))]
+        return min(lower, default=version)
+
+    def join_ahead(self, member: Name, at: Place) -> None:
+        """Add a created table that is like nothing yet, since it has items that nobody else has.
+
+        Its rows are held; what it is like shows when it is read again with a later version.
+        """
+        self._approach(at)
+        assert member not in self.members, f"{self}: {member} joins twice"
+        self.members[member] = MemberState(self.known + 1, at)
+        self.ahead.append(at)
         self._reach(at)
 
     def leave(self, member: Name, at: Place) -> None:
@@ -185,9 +242,10 @@ class Group(Generic[Name, Event]):
     @property
     def can_adopt(self) -> bool:
         """Whether the next version can be used without reading again: its cutover is passed, and
-        none of its rows was held.
+        none of its rows was held, nor a table ahead of it created.
         """
-        return self.base > self.known and not self.held[self.known + 1]
+        held = self.held[self.known + 1] or self.ahead
+        return self.base > self.known and not held
 
     def adopt(self) -> None:
         """Use the next version of the target from now on."""
@@ -226,7 +284,7 @@ class Group(Generic[Name, Event]):
         items = [item.at for items in self.items.values() for item in items]
         # A group without recent events must not pull the saved position back.
         cutovers = [max(t.at, self._resume) for t in self._cutovers if t.version > self.known]
-        return (*items, *cutovers)
+        return (*items, *cutovers, *self.ahead)
 
     @property
     def next_cutover(self) -> Place | None:
@@ -263,4 +321,4 @@ class Group(Generic[Name, Event]):
                 )
                 assert state.version == cutover.version - 1, f"{self}: {name} misses earlier items"
                 awaited = (*state.awaited, cutover.version)
-                self.members[name] = MemberState(cutover.version, state.since, awaited)
+                self.members[name] = replace(state, version=cutover.version, awaited=awaited)

@@ -68,12 +68,23 @@ class MemberState:
 
     ``version`` is how many items it has. ``since`` is the place of the statement that gave it its
     structure: together with the name it identifies the structure. ``awaited`` are the items that
-    an unlock granted and its own DDL has not delivered yet.
+    it was granted, by an unlock or since it was created behind their cutovers without them, and
+    that its own DDL has not delivered yet. ``optional`` are items that it may have had when it was
+    created, which its structure does not tell: its own DDL may deliver them, or not.
     """
 
     version: int
     since: Place
     awaited: tuple[int, ...] = ()
+    optional: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Generic[Name]):
+    """What a created table may be like: a member, or (None) the target as it was at ``version``."""
+
+    version: int
+    member: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,13 @@ from dataclasses import dataclass, field
 from replicator.watermark import Place
 
 BEGINNING = Place(0, -1)
+UNSEEN = "c"
+"""A statement that leaves a structure as it was, such as one that adds an index."""
+
+
+def shape(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What statements have made of a table, as far as its structure shows it."""
+    return tuple(text for text in texts if text != UNSEEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +79,15 @@ class Estate:
     """``initial``: by (source, target), the members there at the beginning.
 
     ``orderly``: all shards of a target follow one sequence, and no lock is ever forced: then
-    everything must resolve by itself, and a row's items are those of the target.
+    everything must resolve by itself, and a row's items are those of the target. ``reckless``: tables
+    are created with structures that no other shard may come to have.
     """
 
     targets: tuple[str, ...]
     binlogs: dict[str, Binlog]
     initial: dict[tuple[str, str], tuple[str, ...]]
     orderly: bool
+    reckless: bool = False
 
     def rows(self) -> list[Row]:
         return [
@@ -155,7 +164,7 @@ class _Maker:
             self.live(shard, alive)
             if not shard.todo and not shard.spare and shard in alive:
                 alive.remove(shard)
-        return Estate(self.targets, self.binlogs, self.initial, self.orderly)
+        return Estate(self.targets, self.binlogs, self.initial, self.orderly, self.reckless)
 
     def live(self, shard: _Shard, alive: list[_Shard]) -> None:
         chance = self.random.random()
@@ -175,10 +184,13 @@ class _Maker:
             log.append((Rename(shard.name, shard.target, new),))
             shard.name = new
         elif chance < 0.94 and self.names < 12:
-            # Where it is like a shard that is there, no order of events makes it join too late.
             plan = tuple(self.plan[shard.target])
-            random_texts = plan[: self.random.randint(0, len(plan))]
-            texts = random_texts if self.reckless else shard.texts
+            texts = plan[: self.random.randint(0, len(plan))]
+            if not self.orderly and not self.reckless and self.random.random() < 0.7:
+                texts = shard.texts
+            # What its structure does not show it has not had: nobody could know, and wait for it.
+            while texts and texts[-1] == UNSEEN:
+                texts = texts[:-1]
             twin = self.born(shard.source, shard.target, texts)
             twin.since = Place(len(log), 0)
             log.append((Create(twin.name, twin.target, twin.texts),))

@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections import deque
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, Item
+from replicator.sharding.items import Decision, Item, Template
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
-from tests.simulation.estate import BEGINNING, Alter, Create, Drop, Estate, Event, Rename, Row
+from tests.simulation.estate import (
+    BEGINNING,
+    Alter,
+    Create,
+    Drop,
+    Estate,
+    Event,
+    Rename,
+    Row,
+    shape,
+)
 from tests.simulation.incarnation import Segment, Source
 from tests.simulation.store import BrokenError, Forwarded, RefusedError, Saved, new_store
 
@@ -183,10 +193,11 @@ class World:
         for at, event in events:
             if isinstance(event, Row):
                 decision = group.row(event.member, at)
-                since = group.members[event.member].since
+                state = group.members[event.member]
                 behind = (group.known, at) > source.low_watermarks.get(target, (0, BEGINNING))
                 if decision is Decision.APPLY and behind:
-                    forwarded.append(Forwarded(event, at, group.known, since))
+                    lacking = len({*state.awaited, *state.optional})
+                    forwarded.append(Forwarded(event, at, group.known, state.since, lacking))
             else:
                 self.statement(source, group, at, event)
             self.note_cutover(source, target)
@@ -200,22 +211,38 @@ class World:
             if given and not recorded.awaited:
                 raise BrokenError(f"{event} at {at} was given to it by an unlock already")
         elif isinstance(event, Create):
-            templates = group.templates(at)
-            template = next(
-                (
-                    name
-                    for version, name in templates
-                    if name and self.alike(source, name, event, at)
-                ),
-                None,
-            )
-            if template is None and self.texts_at(group.target, templates[-1][0]) != event.texts:
-                raise RefusedError(f"{event} at {at} is like none of {templates}")
-            group.join(event.member, at, template)
+            self.create(source, group, at, event)
         elif isinstance(event, Drop):
             group.leave(event.member, at)
         elif isinstance(event, Rename):
             group.rename(event.member, event.new, at)
+
+    def create(self, source: Source, group: Group[str, None], at: Place, event: Create) -> None:
+        """A table joins like the first that it fits; where that is none, it is ahead."""
+        fitting = [
+            template
+            for template in group.templates(at)
+            if self.texts_like(source, group, template, at) == shape(event.texts)
+        ]
+        if fitting:
+            group.join(event.member, at, fitting[0], fitting)
+        elif self.estate.reckless:
+            raise RefusedError(f"{event} at {at} is like nothing")
+        else:
+            group.join_ahead(event.member, at)
+
+    def texts_like(
+        self, source: Source, group: Group[str, None], template: Template[str], at: Place
+    ) -> tuple[str, ...] | None:
+        """The structure of what a created table may be like; None where it is not known."""
+        if template.member is not None:
+            return shape(self.texts_of(source, template.member, at))
+        lock = self.locks[group.target]
+        if template.version > lock.version:
+            return None
+        return shape(
+            tuple(item.text for item in lock.history[: template.version] if not item.skipped)
+        )
 
     def given(self, group: Group[str, None], event: Alter) -> bool:
         """Whether an unlock has put the member where this statement brings it."""
@@ -224,14 +251,8 @@ class World:
         awaited = group.members[event.member].awaited
         return any(history[version - 1].text == event.text for version in awaited)
 
-    def texts_at(self, target: str, version: int) -> tuple[str, ...]:
-        """The target's structure at a version: as the DDL records would say."""
-        lock = self.locks[target]
-        history = [*lock.history, *([lock.pending.resolved] if lock.pending else [])]
-        return tuple(item.text for item in history[:version] if not item.skipped)
-
-    def alike(self, source: Source, name: str, created: Create, at: Place) -> bool:
-        """Whether a member has the structure of the created table: as the registry would say."""
+    def texts_of(self, source: Source, name: str, at: Place) -> tuple[str, ...]:
+        """What has made a member's structure before a place: as the registry would say."""
         texts: dict[str, tuple[str, ...]] = {}
         for place, event in source.log:
             if place >= at:
@@ -242,7 +263,7 @@ class World:
                 texts[event.member] = event.texts
             elif isinstance(event, Rename):
                 texts[event.new] = texts.pop(event.member, ())
-        return texts.get(name, ()) == created.texts
+        return texts.get(name, ())
 
     def note_cutover(self, source: Source, target: str) -> None:
         """Up to which segment a group had forwarded rows when it passed its newest cutover."""
@@ -366,6 +387,9 @@ class World:
 
     def check_end(self) -> None:
         """Nothing can happen any more: everything must be there."""
+        groups = [group for source in self.sources.values() for group in source.groups.values()]
+        if not self.estate.orderly and any(group.ahead for group in groups):
+            raise RefusedError("a table is like nothing that its target has come to be")
         for target, table in self.store.tables.items():
             if self.locks[target].view() is not None or table.pending:
                 raise BrokenError(f"{target} waits for ever: {self.locks[target].view()}")

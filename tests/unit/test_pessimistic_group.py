@@ -12,6 +12,7 @@ from actors.member_columns import columns_of
 from actors.messages import Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
+from actors.sharding.target_versions import TargetVersions
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
@@ -57,8 +58,9 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         coordinator,
         cast(SchemaTracker, tracker),
         cast(Connection, None),
+        TargetVersions(cast(Connection, None), {}),
     )
-    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     sql = "ALTER TABLE s.t1 ADD c INT"
     message = TargetRows(
@@ -95,8 +97,9 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),
         cast(Connection, None),
+        TargetVersions(cast(Connection, None), {}),
     )
-    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     # The transaction at 5 is cut; the table of its second part was dropped long ago.
     await actor.on_message(TargetRows(0, 0, row_events([(known, table_map)], [5], [1])))
@@ -119,6 +122,7 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
         [ResolvedItem("", unlocked=True)],
         [Cutover(1, Place(5, 2), forced=True)],
     )
+    lock: TargetLock[TableName, ShardStatement] = TargetLock(TARGET, ["a"])
     writer: Mailbox[WriterMessage] = Mailbox(10)
     tools = GroupTools(
         registry,
@@ -127,8 +131,9 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
         Mailbox(1),
         cast(SchemaTracker, SlowTracker()),
         cast(Connection, None),
+        TargetVersions(cast(Connection, None), {}),
     )
-    actor = PessimisticGroup("a", registry.target(TARGET), group, None, tools)
+    actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
     kinds = [(first, table_map), (second, table_map)]
     await actor.on_message(TargetRows(0, 0, row_events(kinds, [5, 5], [1, 2])))

@@ -11,6 +11,7 @@ from replicator.sharding.items import (
     Item,
     MemberState,
     ResolvedItem,
+    Template,
 )
 from replicator.watermark import Place, boundary
 
@@ -112,8 +113,8 @@ def test_a_renamed_member_keeps_its_version_and_items() -> None:
 def test_a_created_table_joins_like_a_member_or_like_the_target() -> None:
     found = group("a1", "a2")
     ddl(found, "a1", "d1", 1)
-    assert found.templates(Place(2, 0)) == [(1, "a1"), (0, "a2"), (0, None)]
-    found.join("a3", Place(2, 0), template="a1")
+    assert found.templates(Place(2, 0)) == [Template(1, "a1"), Template(0, "a2"), Template(0)]
+    found.join("a3", Place(2, 0), Template(1, "a1"))
     found.join("a4", Place(3, 0), template=None)
     assert found.row("a3", Place(4, 1)) is HOLD
     assert found.row("a4", Place(4, 2)) is APPLY
@@ -124,11 +125,11 @@ def test_joining_is_decided_as_it_was_when_it_is_read_again() -> None:
     """The target has changed since, but the table was created before."""
     found = group("a1", known=1, cutovers=(Cutover(1, Place(4, 0)),))
     ddl(found, "a1", "d1", 1)
-    assert found.templates(Place(2, 0)) == [(1, "a1"), (0, None)]
+    assert found.templates(Place(2, 0)) == [Template(1, "a1"), Template(0), Template(1)]
     found.join("a2", Place(2, 0), template=None)
     assert found.row("a2", Place(3, 1)) is SKIP
     ddl(found, "a2", "d1", 4)
-    assert found.templates(Place(5, 0))[-1] == (1, None)
+    assert found.templates(Place(5, 0))[-2:] == [Template(1), Template(0)]
 
 
 def test_a_group_that_held_nothing_adopts() -> None:

@@ -1,0 +1,59 @@
+"""The structures that a target has had, by its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from actors.lock_state import LockHistory, ShardStatement
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.schema.inspection import read_table
+from replicator.schema.registry import dump_structure, load_structure
+from replicator.schema.structure import Table
+from replicator.sharding.lock import TargetLock
+
+
+class UnknownVersionError(Exception):
+    """A target's structure at a version is not known, or not yet."""
+
+
+class TargetVersions:
+    """Tells the structure of a target at a version, so that every reading is told the same.
+
+    The present version's is read from the target; the others were saved with the decision on the
+    item that ended them.
+    """
+
+    def __init__(self, target: Connection, histories: Mapping[TableName, LockHistory]) -> None:
+        self._target = target
+        self._saved = {
+            (name, version): text
+            for name, history in histories.items()
+            for version, text in history.structures.items()
+        }
+
+    async def end(self, name: TableName, version: int) -> str:
+        """Note the target's structure as that of its present version, and return it as text.
+
+        To be called before the item that ends the version is saved. Raises
+        DatabaseUnavailableError.
+        """
+        text = dump_structure(await read_table(self._target, name))
+        self._saved[name, version] = text
+        return text
+
+    async def at(self, lock: TargetLock[TableName, ShardStatement], version: int) -> Table | None:
+        """The target's structure at a version; None where there was no table.
+
+        Raises UnknownVersionError, DatabaseUnavailableError.
+        """
+        saved = self._saved.get((lock.target, version))
+        if saved is None and version == lock.version:
+            present = await read_table(self._target, lock.target)
+            # Meanwhile an item may have been decided, and its execution begun.
+            saved = self._saved.get((lock.target, version))
+            if saved is None:
+                return present
+        if saved is None:
+            raise UnknownVersionError(f"what {lock.target} was at version {version} is not known")
+        return load_structure(saved)
