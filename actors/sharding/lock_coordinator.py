@@ -65,7 +65,14 @@ class LockCoordinator(Actor[LockMessage]):
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
         self._versions = TargetVersions(target, histories)
         self._tools = GroupTools(
-            registry, columns, writer.mailbox, self.mailbox, learner, target, self._versions
+            registry,
+            columns,
+            writer.mailbox,
+            self.mailbox,
+            learner,
+            target,
+            self._versions,
+            self._next_change,
         )
         self._registry = registry
         self._writer = writer
@@ -137,6 +144,9 @@ class LockCoordinator(Actor[LockMessage]):
         with anyio.move_on_after(GATHERING_SECONDS):
             while self._resolving:
                 await self._resolved.wait()
+
+    async def _next_change(self) -> None:
+        await self._resolved.wait()
 
     @property
     def _resolving(self) -> bool:

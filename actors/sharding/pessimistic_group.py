@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import anyio
@@ -37,12 +38,11 @@ from replicator.watermark import Place, Watermark
 
 OTHERS_SECONDS = 5.0
 """For how long a created table whose structure nothing has waits for others to be read."""
-LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTools:
-    """What all groups of a task share."""
+    """What all groups of a task share. ``next_change`` waits until a group or a lock changes."""
 
     registry: SchemaRegistry
     columns: ColumnsOf
@@ -51,6 +51,7 @@ class GroupTools:
     learner: SchemaTracker
     target: Connection
     versions: TargetVersions
+    next_change: Callable[[], Awaitable[None]]
 
 
 class PessimisticGroup(GroupActor):
@@ -287,7 +288,7 @@ class PessimisticGroup(GroupActor):
         """Whether shards have a DDL that the target lacks, or are read to have one right now."""
         with anyio.move_on_after(OTHERS_SECONDS if len(self._lock.sources) > 1 else 0):
             while self._lock.view() is None and self.group.known == self._lock.version:
-                await anyio.sleep(LOOK_SECONDS)
+                await self._tools.next_change()
         return self._lock.view() is not None or self.group.known < self._lock.version
 
     async def _fitting(

@@ -174,24 +174,32 @@ class Group(Generic[Name, Event]):
         else:
             version = template.version
             state = replace(self.members[template.member], since=at)
-        lowest = self._lowest(version, equals, self.templates(at)) if template else version
-        optional = tuple(range(lowest + 1, version + 1))
+        own = min(state.awaited, default=version + 1) - 1
+        optional = range(self._lowest(own, template, equals) + 1, own + 1)
         state = replace(state, optional=tuple(sorted({*state.optional, *optional})))
         self.members[member] = state
+        if state.version > self.known:
+            # With what is known later of the versions between, it may be found to have fewer items.
+            self.ahead.append(at)
         self._reach(at)
         return state
 
     def _lowest(
-        self,
-        version: int,
-        equals: Collection[Template[Name]],
-        candidates: Collection[Template[Name]],
+        self, version: int, template: Template[Name] | None, equals: Collection[Template[Name]]
     ) -> int:
-        """The lowest version below one that a table may have been created at as well."""
-        fitting = {template.version for template in equals}
-        differing = {template.version for template in candidates} - fitting
-        lower = [v for v in fitting if v < version and differing.isdisjoint(range(v, version))]
-        return min(lower, default=version)
+        """The lowest version, down from one, that a created table may have been made at as well."""
+        if template is None:
+            return version
+        fitting = {self._made_at(found) for found in equals}
+        known = {*range(len(self._history) + 1), *(m.version for m in self.members.values())}
+        while version > 0 and (version - 1 in fitting or version - 1 not in known):
+            version -= 1
+        return version
+
+    def _made_at(self, template: Template[Name]) -> int:
+        """The version of the target that a template has the structure of."""
+        awaited = self.members[template.member].awaited if template.member is not None else ()
+        return min(awaited, default=template.version + 1) - 1
 
     def join_ahead(self, member: Name, at: Place) -> None:
         """Add a created table that is like nothing yet, since it has items that nobody else has.

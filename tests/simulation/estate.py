@@ -79,8 +79,8 @@ class Estate:
     """``initial``: by (source, target), the members there at the beginning.
 
     ``orderly``: all shards of a target follow one sequence, and no lock is ever forced: then
-    everything must resolve by itself, and a row's items are those of the target. ``reckless``: tables
-    are created with structures that no other shard may come to have.
+    everything must resolve by itself, and a row's items are those of the target. ``reckless``:
+    tables are created with structures that no other shard may come to have.
     """
 
     targets: tuple[str, ...]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Cutover, Decision, Item, MemberState, Recorded
+from replicator.sharding.items import Cutover, Decision, Item, MemberState, Recorded, Template
 from replicator.sharding.lock import TargetLock
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place
@@ -239,11 +240,56 @@ def executed_again(patch: pytest.MonkeyPatch) -> None:
 def joins_at_the_known_version(patch: pytest.MonkeyPatch) -> None:
     original = Group.join
 
-    def join(self: Group[str, None], member: str, at: Place, template: str | None) -> None:
-        original(self, member, at, template)
+    def join(
+        self: Group[str, None],
+        member: str,
+        at: Place,
+        template: Template[str] | None,
+        equals: Collection[Template[str]] = (),
+    ) -> MemberState:
+        original(self, member, at, template, equals)
         self.members[member] = MemberState(self.known, at)
+        return self.members[member]
 
     patch.setattr(Group, "join", join)
+
+
+def _joining(change: Callable[[MemberState], MemberState]) -> Patch:
+    def patched(patch: pytest.MonkeyPatch) -> None:
+        original = Group.join
+
+        def join(
+            self: Group[str, None],
+            member: str,
+            at: Place,
+            template: Template[str] | None,
+            equals: Collection[Template[str]] = (),
+        ) -> MemberState:
+            state = self.members[member] = change(original(self, member, at, template, equals))
+            return state
+
+        patch.setattr(Group, "join", join)
+
+    return patched
+
+
+def older_items_not_granted(state: MemberState) -> MemberState:
+    """A table that is created without items that all others have will make them anew."""
+    return replace(state, awaited=())
+
+
+def unseen_items_are_there(state: MemberState) -> MemberState:
+    """What a structure does not show a created table has."""
+    return replace(state, optional=())
+
+
+def adopted_while_ahead(patch: pytest.MonkeyPatch) -> None:
+    """What a created table was taken for is not looked at again."""
+
+    def can_adopt(self: Group[str, None]) -> bool:
+        return self.base > self.known and not self.held[self.known + 1]
+
+    patch.setattr(Group, "can_adopt", property(can_adopt))
 
 
 def rename_forgets_the_version(patch: pytest.MonkeyPatch) -> None:
@@ -292,7 +338,12 @@ MUTANTS: Mapping[str, Patch] = {
             executed_again,
             joins_at_the_known_version,
             rename_forgets_the_version,
+            adopted_while_ahead,
         )
+    },
+    **{
+        change.__name__: _joining(change)
+        for change in (older_items_not_granted, unseen_items_are_there)
     },
 }
 

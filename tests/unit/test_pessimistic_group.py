@@ -12,8 +12,8 @@ from actors.member_columns import columns_of
 from actors.messages import Part, TargetRows, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
-from actors.sharding.target_versions import TargetVersions
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
+from actors.sharding.target_versions import TargetVersions
 from replicator.binlog.segment import Statement
 from replicator.binlog.table_map import OptionalMetadata, TableMap
 from replicator.ddl.recognise import recognise
@@ -59,6 +59,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         cast(SchemaTracker, tracker),
         cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
+        anyio.Event().wait,
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -98,6 +99,7 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
         cast(SchemaTracker, SlowTracker()),
         cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
+        anyio.Event().wait,
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())
@@ -132,6 +134,7 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
         cast(SchemaTracker, SlowTracker()),
         cast(Connection, None),
         TargetVersions(cast(Connection, None), {}),
+        anyio.Event().wait,
     )
     actor = PessimisticGroup("a", registry.target(TARGET), group, lock, None, tools)
     table_map = TableMap("s", "t1", (3,), (0,), (False,), OptionalMetadata())

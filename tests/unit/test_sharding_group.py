@@ -132,6 +132,51 @@ def test_joining_is_decided_as_it_was_when_it_is_read_again() -> None:
     assert found.templates(Place(5, 0))[-2:] == [Template(1), Template(0)]
 
 
+def test_a_created_table_is_granted_what_it_was_created_without() -> None:
+    """Its own DDL is matched to the items that the others had, in their order."""
+    found = group("a1", known=2, version=2)
+    target = [template for template in found.templates(Place(1, 0)) if template.member is None]
+    assert target == [Template(2), Template(1), Template(0)]
+    found.join("a2", Place(1, 0), Template(0), [Template(0)])
+    assert found.members["a2"] == MemberState(2, Place(1, 0), (1, 2))
+    assert found.row("a2", Place(2, 1)) is APPLY
+    ddl(found, "a2", "d1", 3)
+    assert found.members["a2"] == MemberState(2, Place(3, 0), (2,))
+    ddl(found, "a2", "d2", 4)
+    ddl(found, "a2", "d3", 5)
+    assert found.members["a2"] == MemberState(3, Place(5, 0))
+
+
+def test_an_item_that_a_structure_does_not_show_may_come_or_not() -> None:
+    found = group("a1", known=2, version=2)
+    for name in ("a2", "a3"):
+        found.join(name, Place(1, 0), Template(2), [Template(2), Template(1)])
+    assert found.members["a2"] == MemberState(2, Place(1, 0), (), (2,))
+    ddl(found, "a2", "d2", 2)
+    assert found.members["a2"] == MemberState(2, Place(2, 0))
+    ddl(found, "a3", "d3", 3)
+    assert found.members["a3"] == MemberState(3, Place(3, 0))
+
+
+def test_what_a_later_version_shows_is_tried_last() -> None:
+    """A table that fits both, like one whose column was dropped again, was applied as the older."""
+    found = group("a1", known=2, cutovers=(Cutover(1, Place(1, 0)), Cutover(2, Place(9, 0))))
+    ddl(found, "a1", "d1", 1)
+    target = [template for template in found.templates(Place(2, 0)) if template.member is None]
+    assert target == [Template(1), Template(0), Template(2)]
+
+
+def test_a_table_that_is_like_nothing_waits_to_be_read_again() -> None:
+    found = group("a1")
+    found.join_ahead("a2", Place(1, 0))
+    assert found.row("a2", Place(2, 1)) is HOLD
+    assert found.open_items == (Place(1, 0),)
+    found.leave("a2", Place(3, 0))
+    ddl(found, "a1", "d1", 4)
+    found.cut_over(ResolvedItem("d1"), boundary(0), forced=False)
+    assert (found.open_items, found.can_adopt) == ((Place(4, 0), Place(4, 0), Place(1, 0)), False)
+
+
 def test_a_group_that_held_nothing_adopts() -> None:
     found = group("a1")
     ddl(found, "a1", "d1", 1)
