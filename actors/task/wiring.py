@@ -58,6 +58,7 @@ from replicator.downstream.statement_gtids import StatementGtidStore
 from replicator.downstream.watermarks import WATERMARK_TABLE
 from replicator.memory import batch_bytes
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import TableName
 from replicator.pipeline.batch import ApplySettings
 from replicator.schema.charsets import available_collations
 from replicator.schema.registry import SchemaRegistry
@@ -117,9 +118,13 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
+    def held_by(target: TableName) -> str:
+        locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
+        return next((lock.id for lock in locks if lock.view.target == target), "")
+
     settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
     collations = await available_collations(resources.ddl)
-    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without, held_by)
     writer = await _writer(resources, starts, jobs, runner, histories, collations, open_items)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from actors.writing.locked_targets import Others, locked_fault
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
+from replicator.mysql.names import TableName
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome, TargetOutcome
 from replicator.schema.registry import SchemaRegistry
@@ -26,7 +28,10 @@ _PASSING = (Outcome.UNREACHABLE, Outcome.LOCKED)
 
 
 class JobRunner:
-    """Submits batches. Submitting one again is harmless: each bucket knows what it has."""
+    """Submits batches. Submitting one again is harmless: each bucket knows what it has.
+
+    ``held_by``: the open lock that rows of a target wait for; empty where none do.
+    """
 
     def __init__(
         self,
@@ -35,8 +40,10 @@ class JobRunner:
         registry: SchemaRegistry,
         meta: MetaStore,
         others: Others,
+        held_by: Callable[[TableName], str] = lambda _: "",
     ) -> None:
         self.state = "idle"
+        self._held_by = held_by
         self._before = self.state
         self._spark = spark
         self._settings = settings
@@ -136,11 +143,7 @@ class JobRunner:
                 " that it takes the row; then `replicator resume`",
             )
         ways = {
-            Outcome.DUPLICATE: (
-                "remove or change the row in one of the shards (the change then arrives here too)"
-                " or on the target, then `replicator resume`",
-                "if rows may overwrite one another, set safe-mode: true in the syncer",
-            ),
+            Outcome.DUPLICATE: _ways_for_duplicate(self._held_by(target)),
             Outcome.UNDECODABLE: (
                 "bring over by hand what this transaction did, then start the task behind it with"
                 " remove-meta and meta: {binlog-name, binlog-pos} for every source (SHOW BINLOG"
@@ -169,3 +172,23 @@ class JobRunner:
             scope=of_target(target),
             ways_out=ways.get(failed.outcome, refused),
         )
+
+
+def _ways_for_duplicate(lock: str) -> tuple[str, ...]:
+    """``lock``: the one that rows of the target wait for, if any."""
+    if not lock:
+        return (
+            "remove or change the row in one of the shards (the change then arrives here too)"
+            " or on the target, then `replicator resume`",
+            "if rows may overwrite one another, set safe-mode: true in the syncer",
+        )
+    return (
+        f"rows of this target wait for the lock {lock}. If the row has moved from one shard to"
+        " another, its deletion may be among them. Then set safe-mode: true in the syncer"
+        " (`replicator stop`, `replicator run`) until the lock is resolved and `replicator status`"
+        " shows that nothing is behind: the new row takes the key, the key is noted, and what the"
+        " deletion takes away is put back from the shard that has it",
+        "do not delete the row on the target: the deletion that waits would take the new row away",
+        "if both shards have the row: set safe-mode: true as well, until one of them has deleted or"
+        " changed it",
+    )
