@@ -63,17 +63,10 @@ class LockCoordinator(Actor[LockMessage]):
     ) -> None:
         super().__init__("lock coordinator", capacity=COORDINATOR_CAPACITY)
         self.locks: dict[int, TargetLock[TableName, ShardStatement]] = {}
-        self._versions = TargetVersions(target, histories)
-        self._tools = GroupTools(
-            registry,
-            columns,
-            writer.mailbox,
-            self.mailbox,
-            learner,
-            target,
-            self._versions,
-            self._next_change,
-        )
+        shared = (registry, columns, writer.mailbox, self.mailbox, learner, target)
+        versions = TargetVersions(target, histories)
+        # Each change makes a new event.
+        self._tools = GroupTools(*shared, versions, lambda: self._resolved.wait())
         self._registry = registry
         self._writer = writer
         self._runner = runner
@@ -144,9 +137,6 @@ class LockCoordinator(Actor[LockMessage]):
         with anyio.move_on_after(GATHERING_SECONDS):
             while self._resolving:
                 await self._resolved.wait()
-
-    async def _next_change(self) -> None:
-        await self._resolved.wait()
 
     @property
     def _resolving(self) -> bool:
@@ -229,7 +219,7 @@ class LockCoordinator(Actor[LockMessage]):
         for group in self._groups_of(target).values():
             group.cutover_segment()
         reach(CrashPoint.LOCK_AGREED)
-        before = await self._versions.end(name, resolution.version - 1)
+        before = await self._tools.versions.end(name, resolution.version - 1)
         await self._store.decide(record_of(name, resolution, before))
         reach(CrashPoint.LOCK_DECIDED)
         self._log.info(

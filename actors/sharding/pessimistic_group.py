@@ -297,9 +297,16 @@ class PessimisticGroup(GroupActor):
         """All that a created table fits, and what keeps it from being as the target is there."""
         fitting: list[Template[TableName]] = []
         found: list[str] = []
+        # Those of one state are alike, and there may be thousands.
+        states: set[tuple[int, tuple[int, ...]]] = set()
         for template in self.group.templates(at):
             if template.member is not None:
+                state = template.version, self.group.members[template.member].awaited
+                if state in states:
+                    continue
                 unlike = _unlike(self._structure(template.member, at), held)
+                if not unlike:
+                    states.add(state)
             else:
                 unlike = await self._unlike_target(template.version, number, held)
                 if template.version == self.group.base:

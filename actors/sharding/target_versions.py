@@ -26,6 +26,7 @@ class TargetVersions:
 
     def __init__(self, target: Connection, histories: Mapping[TableName, LockHistory]) -> None:
         self._target = target
+        self._known: dict[tuple[TableName, int], Table | None] = {}
         self._saved = {
             (name, version): text
             for name, history in histories.items()
@@ -56,4 +57,6 @@ class TargetVersions:
                 return present
         if saved is None:
             raise UnknownVersionError(f"what {lock.target} was at version {version} is not known")
-        return load_structure(saved)
+        if (lock.target, version) not in self._known:
+            self._known[lock.target, version] = load_structure(saved)
+        return self._known[lock.target, version]

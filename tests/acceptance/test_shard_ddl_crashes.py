@@ -74,6 +74,22 @@ class Walk:
             server.execute(f"ALTER TABLE {self.db}.{name} {action}")
             self.rows()
 
+    def change_with_a_new_shard(self, action: str) -> None:
+        """Behind the first shard's ALTER a shard is created as the others are, and altered, too."""
+        (source, server, name), *others = self.shards
+        [(_, created)] = server.execute(f"SHOW CREATE TABLE {self.db}.{name}")
+        server.execute(f"ALTER TABLE {self.db}.{name} {action}")
+        self.rows()
+        new = f"t{len(self.shards) + 1}"
+        server.execute(str(created).replace(f"`{name}`", f"`{self.db}`.`{new}`", 1))
+        self.shards = [(source, server, name), *others, (source, server, new)]
+        self.rows()
+        server.execute(f"ALTER TABLE {self.db}.{new} {action}")
+        for _, other, table in others:
+            self.rows()
+            other.execute(f"ALTER TABLE {self.db}.{table} {action}")
+        self.rows()
+
     def difference(self) -> str:
         columns = [row[0] for row in self.target.execute(f"SHOW COLUMNS FROM {self.db}.t")]
         for _, server, name in self.shards:
@@ -109,5 +125,26 @@ def test_killed_at_every_step_of_a_shard_ddl(
                     first = False
                 walk.change(change)
                 assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
+    with task_process(path, tmp_path) as task:
+        task.until(lambda: walk.difference() == "", "equality")
+
+
+def test_killed_at_every_step_while_shards_are_created(
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+    target_server: DatabaseServer,
+    database_name: str,
+    tmp_path: Path,
+) -> None:
+    """Each reads the CREATE again, when the target has gone on."""
+    shards = [("a", mariadb_source, "t1"), ("b", mysql56_source, "t2")]
+    walk = Walk(shards, target_server, database_name)
+    path = write_task(tmp_path, walk.task())
+    for number, step in enumerate(STEPS):
+        with task_process(path, tmp_path, env={"REPLICATOR_CRASH_AT": step.value}) as task:
+            if number == 0:
+                task.until_logged("task.running")
+            walk.change_with_a_new_shard(f"ADD c{number} INT DEFAULT {number}")
+            assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
     with task_process(path, tmp_path) as task:
         task.until(lambda: walk.difference() == "", "equality")
