@@ -108,8 +108,7 @@ async def wire(
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     columns = columns_of(resources.setups)
-    scratch = scratch_table(task.meta_schema, task.name)
-    tracker = SchemaTracker(registry, resources.scratch, scratch, resources.learned)
+    tracker = _tracker(resources)
     histories = ChangeHistories(registry, meta, resources.ddl)
     runner = _runner(resources, tracker, histories)
     coordination: Coordination
@@ -118,13 +117,9 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    def held_by(target: TableName) -> str:
-        locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
-        return next((lock.id for lock in locks if lock.view.target == target), "")
-
     settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
     collations = await available_collations(resources.ddl)
-    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without, held_by)
+    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
     writer = await _writer(resources, starts, jobs, runner, histories, collations, open_items)
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
@@ -143,6 +138,7 @@ async def wire(
             resources.blocked.targets,
         )
     )
+    jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -165,6 +161,16 @@ async def wire(
     return RunningTask(
         registry, writer, coordination, units, stopped, away, watch, overrides, runner
     )
+
+
+def _held_by(coordination: Coordination, target: TableName) -> str:
+    locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
+    return next((lock.id for lock in locks if lock.view.target == target), "")
+
+
+def _tracker(resources: Resources) -> SchemaTracker:
+    scratch = scratch_table(resources.task.meta_schema, resources.task.name)
+    return SchemaTracker(resources.registry, resources.scratch, scratch, resources.learned)
 
 
 def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHistories) -> DdlRunner:

@@ -40,10 +40,9 @@ class JobRunner:
         registry: SchemaRegistry,
         meta: MetaStore,
         others: Others,
-        held_by: Callable[[TableName], str] = lambda _: "",
     ) -> None:
         self.state = "idle"
-        self._held_by = held_by
+        self.held_by: Callable[[TableName], str] = lambda _: ""
         self._before = self.state
         self._spark = spark
         self._settings = settings
@@ -143,7 +142,7 @@ class JobRunner:
                 " that it takes the row; then `replicator resume`",
             )
         ways = {
-            Outcome.DUPLICATE: _ways_for_duplicate(self._held_by(target)),
+            Outcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
             Outcome.UNDECODABLE: (
                 "bring over by hand what this transaction did, then start the task behind it with"
                 " remove-meta and meta: {binlog-name, binlog-pos} for every source (SHOW BINLOG"

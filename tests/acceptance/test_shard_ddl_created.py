@@ -99,6 +99,22 @@ STORIES: dict[str, tuple[Story, ...]] = {
 }
 
 
+QUICK = {
+    "created",
+    "created-behind-the-execution",
+    "created-new-at-the-lagging-source",
+    "a-key-behind-the-execution",
+}
+
+
+def _each(quick: set[str]) -> pytest.MarkDecorator:
+    """Every story; all but these are slow tests."""
+    slow = pytest.mark.slow
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=() if name in quick else slow) for name in STORIES]
+    )
+
+
 def _tell(estate: ShardedEstate, story: Story) -> None:
     for shard, sql in story:
         if sql.startswith(("CREATE TABLE", "RENAME")):
@@ -109,7 +125,7 @@ def _tell(estate: ShardedEstate, story: Story) -> None:
         estate.run(shard, sql.format(t="{t}", k=estate.key(), **names))
 
 
-@pytest.mark.parametrize("name", STORIES)
+@_each(QUICK)
 async def test_a_shard_is_created_while_a_lock_is_open(
     mariadb_estate: ShardedEstate, name: str
 ) -> None:
@@ -122,7 +138,7 @@ async def test_a_shard_is_created_while_a_lock_is_open(
         await estate.settled()
 
 
-@pytest.mark.parametrize("name", STORIES)
+@_each({"dropped-and-created"})
 async def test_it_is_read_again_from_each_point(mariadb_estate: ShardedEstate, name: str) -> None:
     """The task is stopped and started between the parts of the story."""
     estate = mariadb_estate

@@ -48,3 +48,10 @@ def test_members_whose_names_read_the_same_with_a_dot_between_stay_two() -> None
         for version, name in enumerate((TableName("x", "y.z"), TableName("x.y", "z")), 1)
     )
     assert load_group(dump_group(GroupState(0, members))) == GroupState(0, members)
+
+
+def test_what_the_target_was_before_an_item_is_saved_with_it() -> None:
+    record = record_of(TARGET, RESOLUTION, "the structure")
+    assert histories([record])[TARGET].structures == {RESOLUTION.version - 1: "the structure"}
+    older = histories([record_of(TARGET, RESOLUTION)])
+    assert older[TARGET].structures == {}
