@@ -35,6 +35,15 @@ class ControlError(Exception):
     """The control socket can't be used, or the other side broke the protocol."""
 
 
+class RefusedError(ControlError):
+    """The task refused a command. ``ways_out`` are what the user can do instead, if it said so."""
+
+    def __init__(self, message: str, ways_out: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.ways_out = ways_out
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A command for a running task, with its arguments (values that JSON knows)."""

@@ -40,17 +40,36 @@ def unlock_ddl_lock(
         str, typer.Argument(metavar="LOCK_ID", help="The lock's id, as show-ddl-locks tells it.")
     ],
     owner: Annotated[
-        str, typer.Option(help="The source whose statement counts; else that of the lock's owner.")
+        str,
+        typer.Option(
+            help="The source whose statement counts; else that of the lock's owner. Needed where"
+            " shards have brought different statements: without it the command lists them."
+        ),
+    ] = "",
+    shard: Annotated[
+        str,
+        typer.Option(
+            metavar="SCHEMA.TABLE",
+            help="The shard of --owner whose statement counts, where its shards have brought"
+            " different ones.",
+        ),
     ] = "",
     action: Annotated[
         UnlockAction, typer.Option(help="Execute the statement on the target, or leave it out.")
     ] = UnlockAction.EXEC,
 ) -> None:
-    """Resolve a lock without the shards that lack its statement, or have another one."""
+    """Resolve a lock without the shards that lack its statement, or have another one.
+
+    Where shards have brought different statements, --owner (or --action skip) has to say what
+    counts: without it nothing is done, the exit code is 1, and each choice is listed with its
+    command.
+    """
     from actors.control.requests import command
 
     skip = action is UnlockAction.SKIP
-    arguments = {"lock": lock, "owner": owner, "skip": skip}
+    if shard and not owner:
+        raise typer.BadParameter("--shard needs --owner: the source that the shard is in")
+    arguments = {"lock": lock, "owner": owner, "shard": shard, "skip": skip}
     anyio.run(command, name_of(task), "unlock-ddl-lock", arguments)
     doing = "passed over" if skip else "executed"
     out.print(f"lock {lock} is unlocked: its statement is being {doing}", markup=False)

@@ -86,11 +86,12 @@ class Coordination(Protocol):
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
 
-    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+    async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, named by its id; returns when that is decided and saved.
 
-        ``owner`` is the source whose statement is executed (empty: the lock's own owner); with
-        ``skip`` none is. Raises UnlockError with what to tell the operator.
+        ``owner`` is the source whose statement is executed (empty: the lock's own owner), ``shard``
+        the one of its shards that has it (empty: any); with ``skip`` none is. Raises UnlockError
+        with what to tell the operator, DisputedError where it has to be said whose statement.
         """
 
 
@@ -149,6 +150,6 @@ class Uncoordinated:
         """Nothing ever waits."""
         return ()
 
-    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+    async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Raises UnlockError: there is no lock to force."""
         raise UnlockError("the task has no locks: its shard-mode is not pessimistic")

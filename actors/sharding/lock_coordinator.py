@@ -313,19 +313,19 @@ class LockCoordinator(Actor[LockMessage]):
         times = [item.event.statement.timestamp for item in items]
         return min(filter(None, times), default=None)
 
-    async def unlock(self, lock: str, *, owner: str, skip: bool) -> None:
+    async def unlock(self, lock: str, *, owner: str, skip: bool, shard: str = "") -> None:
         """Force a lock, in its turn among the changes of groups. Raises UnlockError."""
-        answers: list[str] = []
+        answers: list[UnlockError | None] = []
         answered = anyio.Event()
 
-        def answer(error: str) -> None:
+        def answer(error: UnlockError | None) -> None:
             answers.append(error)
             answered.set()
 
-        self.mailbox.tell(Unlock(lock, owner, skip, answer))
+        self.mailbox.tell(Unlock(lock, owner, shard, skip, answer))
         await answered.wait()
-        if answers[0]:
-            raise UnlockError(answers[0])
+        if answers[0] is not None:
+            raise answers[0]
 
     async def _unlock(self, message: Unlock) -> None:
         target = next(
@@ -338,25 +338,46 @@ class LockCoordinator(Actor[LockMessage]):
         )
         if target is None:
             open_ids = ", ".join(lock.id for lock in self.open_locks()) or "none"
-            message.answer(f"there is no lock {message.lock}; open locks: {open_ids}")
+            message.answer(
+                UnlockError(f"there is no lock {message.lock}; open locks: {open_ids}")
+            )
             return
         if self.locks[target].target in self._blocked:
             name = self.locks[target].target
             message.answer(
-                f"{name} is blocked (`replicator resume TASK --target '{name}'` first), or is being"
-                " copied (wait until it is: `replicator status TASK`)"
+                UnlockError(
+                    f"{name} is blocked (`replicator resume TASK --target '{name}'` first), or is"
+                    " being copied (wait until it is: `replicator status TASK`)"
+                )
             )
             return
         try:
             resolution = self.locks[target].unlock(
-                self._resumes(), owner=message.owner or None, skip=message.skip
+                self._resumes(),
+                owner=message.owner or None,
+                member=self._shard(target, message),
+                skip=message.skip,
             )
         except UnlockError as error:
-            message.answer(str(error))
+            message.answer(error)
             return
         await self._decided(target, resolution)
-        message.answer("")
+        message.answer(None)
         await self._advance(target)
+
+    def _shard(self, target: int, message: Unlock) -> TableName | None:
+        """The shard that the operator named. Raises UnlockError."""
+        if not message.shard:
+            return None
+        items = self.locks[target].candidates(message.owner)
+        having = [item.member for item in items]
+        found = next((name for name in having if str(name) == message.shard), None)
+        if found is None:
+            raise UnlockError(
+                f"no shard {message.shard} of source {message.owner or '(none named)'} has a"
+                f" statement for the lock; these have: {', '.join(map(str, having)) or 'none'}"
+            )
+        return found
 
     def _watch_conflict(self, target: int, lock: TargetLock[TableName, ShardStatement]) -> None:
         conflict = lock.conflict()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from replicator.sharding.lock import UnlockError
+
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
@@ -17,14 +19,16 @@ class GroupChanged:
 class Unlock:
     """Supervisor to coordinator: the operator forces a lock.
 
-    ``owner`` names the source whose statement is taken (empty: the lock's owner). ``answer`` is
-    called with an error for the operator, empty when the lock is being resolved.
+    ``owner`` names the source whose statement is taken (empty: the lock's owner), ``shard`` the one
+    of its shards that has it (empty: any). ``answer`` is called with an error for the operator,
+    None when the lock is being resolved.
     """
 
     lock: str
     owner: str
+    shard: str
     skip: bool
-    answer: Callable[[str], None]
+    answer: Callable[[UnlockError | None], None]
 
 
 LockMessage = GroupChanged | Unlock

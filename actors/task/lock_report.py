@@ -24,6 +24,10 @@ from replicator.status import (
 from replicator.terminal.figures import some_of
 
 
+_SHOWN = 500
+"""Characters of a statement among the ways out."""
+
+
 def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
     """All open locks; none where DDL is not coordinated."""
     return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
@@ -98,6 +102,28 @@ def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
     return LockClaim(claim.source, str(claim.items[0].member), statements)
 
 
+def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
+    """The statements that shards have brought for one item, each with the command that takes it."""
+    unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
+    for choice in lock.view.choices:
+        owner = f"--owner {shlex.quote(choice.source)}"
+        if choice.by_member:
+            owner += f" --shard {shlex.quote(str(choice.item.member))}"
+        holders = "; ".join(
+            f"source {source}: {some_of([*map(str, members)])}"
+            for source, members in choice.members.items()
+        )
+        yield (
+            f"`{unlock} {owner}`: executes the statement of {holders}; those of the other shards"
+            " count as the same, and are not executed. Its columns must hold the values of all"
+            f" shards. The statement: {'; '.join(choice.item.statements)[:_SHOWN]}"
+        )
+    yield (
+        f"`{unlock} --action skip`: executes none; do by hand on the target, before, what makes the"
+        " rows of all shards fit"
+    )
+
+
 def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
     view = lock.view
@@ -105,17 +131,8 @@ def _ways(task: str, lock: OpenLock) -> Iterator[str]:
     if view.resolving:
         yield "wait: it is being executed; a fault of the task says what keeps it from that"
         return
-    if conflict is not None and conflict.version == view.version:
-        for claim in dict.fromkeys((conflict.ours.source, conflict.theirs.source)):
-            yield (
-                f"`{unlock} --owner {shlex.quote(claim)}`: the statement of source {claim} is"
-                " executed; that of the others counts as the same, and is not. Its columns must"
-                " hold the values of all shards"
-            )
-        yield (
-            f"`{unlock} --action skip`: none is executed; then do by hand on the target what makes"
-            " the rows of all shards fit"
-        )
+    if view.choices:
+        yield from choices_of(task, lock)
         return
     if conflict is not None:
         yield (

@@ -15,6 +15,7 @@ from actors.control.protocol import Reply
 from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.sharding.coordination import Coordination
+from actors.task.lock_report import choices_of
 from actors.task_setup import address_of
 from config.models import Task
 from replicator.binlog.position import BinlogPosition
@@ -25,7 +26,7 @@ from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection
 from replicator.schema.overridden_effects import OverrideAction
-from replicator.sharding.lock import UnlockError
+from replicator.sharding.lock import DisputedError, UnlockError
 
 _DDL = {
     StatementKind.CREATE_TABLE,
@@ -42,20 +43,37 @@ UNLOCK_SECONDS = 20.0
 """Seconds in which it must be decided."""
 
 
-async def unlock(coordination: Coordination | None, arguments: Mapping[str, Any]) -> Reply:
+async def unlock(
+    coordination: Coordination | None, arguments: Mapping[str, Any], task: str = "TASK"
+) -> Reply:
     """Force a lock of the running task (None: it does not run).
 
-    ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``skip``. The reply comes
-    when it is decided and saved, not yet executed.
+    ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
+    or empty), ``skip``. ``task``: its name, for the commands to paste. The reply comes when it is
+    decided and saved, not yet executed. Where it has to be said whose statement counts, nothing is
+    done, and the body has ``ways_out``.
     """
     lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
+    shard = arguments.get("shard", "")
     if not (isinstance(lock, str) and isinstance(owner, str) and isinstance(skip, bool)):
         return Reply(ok=False, error="unlocking takes a lock, an owner and whether to skip")
+    if not isinstance(shard, str) or (shard and not owner):
+        return Reply(ok=False, error="a shard is named together with its source, the owner")
     if coordination is None:
         return Reply(ok=False, error="the task does not run now: resume it, then unlock")
     try:
         with anyio.fail_after(UNLOCK_SECONDS):
-            await coordination.unlock(lock, owner=owner, skip=skip)
+            await coordination.unlock(lock, owner=owner, skip=skip, shard=shard)
+    except DisputedError as error:
+        choices = [
+            way
+            for found in coordination.open_locks()
+            if found.id == lock
+            for way in choices_of(task, found)
+        ]
+        return Reply(
+            ok=False, error=f"{error}: choose the one to execute", body={"ways_out": choices}
+        )
     except UnlockError as error:
         return Reply(ok=False, error=str(error))
     except TimeoutError:

@@ -341,7 +341,7 @@ class TaskSupervisor:
         if request.command == "unlock-ddl-lock":
             running = self._running if self._phase.state == "running" else None
             return await operator_commands.unlock(
-                running.coordination if running else None, request.arguments
+                running.coordination if running else None, request.arguments, self._task.name
             )
         if request.command in ("binlog", "schema"):
             return await self._answers.take(request)

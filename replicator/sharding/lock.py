@@ -52,10 +52,29 @@ class LockView(Generic[Name, Event]):
     rows_held: int
     conflict: Conflict[Name, Event] | None
     resolving: bool
+    choices: tuple[Choice[Name, Event], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[Name, Event]):
+    """One of several different statements that members have as the next item of a target.
+
+    ``item`` is the one of a member of ``source``; ``members`` by source have the same statement.
+    ``by_member``: other members of ``source`` have another one, so that it does not tell which.
+    """
+
+    source: str
+    item: Item[Name, Event]
+    members: Mapping[str, tuple[Name, ...]]
+    by_member: bool
 
 
 class UnlockError(Exception):
     """The lock cannot be unlocked as asked. The message says why, and what to do."""
+
+
+class DisputedError(UnlockError):
+    """Members have different statements, and the one to execute was not named."""
 
 
 class TargetLock(Generic[Name, Event]):
@@ -155,13 +174,19 @@ class TargetLock(Generic[Name, Event]):
         return self._decide(self.owner, item, ResolvedItem(item.text), resume, forced=False)
 
     def unlock(
-        self, resume: Mapping[str, Place], *, owner: str | None = None, skip: bool = False
+        self,
+        resume: Mapping[str, Place],
+        *,
+        owner: str | None = None,
+        member: Name | None = None,
+        skip: bool = False,
     ) -> Resolution[Name, Event]:
         """Decide the next item for all sources, also for members that lack it or differ.
 
-        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is. Save the
-        result, with all cutovers, then execute it unless it is skipped.
-        Raises UnlockError.
+        ``resume`` as for `resolve`. ``owner`` names the source whose statement it is, ``member``
+        the one of its members that has it. Save the result, with all cutovers, then execute it
+        unless it is skipped.
+        Raises UnlockError; DisputedError where several statements are left to choose from.
         """
         name = f"the lock on item {self.version + 1} of {self.target}"
         if self.pending is not None:
@@ -181,7 +206,7 @@ class TargetLock(Generic[Name, Event]):
             raise UnlockError(
                 f"source {chosen} has no statement for {name}; these have: {', '.join(having)}"
             )
-        item = self.candidates(chosen)[0]
+        item = self._chosen(name, chosen, owner, member, skip=skip)
         if item.discards_rows and not skip and not self.agreed:
             raise UnlockError(
                 f"{name} takes rows away, also those of shards that have not run it"
@@ -190,6 +215,50 @@ class TargetLock(Generic[Name, Event]):
             )
         resolved = ResolvedItem(item.text, unlocked=True, skipped=skip)
         return self._decide(chosen, item, resolved, resume, forced=True)
+
+    def _chosen(
+        self, name: str, source: str, owner: str | None, member: Name | None, *, skip: bool
+    ) -> Item[Name, Event]:
+        """The statement to execute. Without ``owner`` and ``member`` there must be one only."""
+        items = self.candidates(source)
+        if member is not None:
+            items = tuple(item for item in items if item.member == member)
+            if not items:
+                raise UnlockError(f"{member} of source {source} has no statement for {name}")
+        left = self.choices() if owner is None else {item.text for item in items}
+        if len(left) > 1 and not skip:
+            whose = "shards" if owner is None else f"shards of source {source}"
+            raise DisputedError(f"{whose} have different statements for {name}")
+        return items[0]
+
+    def choices(self) -> tuple[Choice[Name, Event], ...]:
+        """The different statements that members have as the next item; empty if they agree."""
+        having: dict[str, list[tuple[str, Item[Name, Event]]]] = {}
+        texts: dict[str, set[str]] = {}
+        for source in self.sources:
+            for item in self.candidates(source):
+                having.setdefault(item.text, []).append((source, item))
+                texts.setdefault(source, set()).add(item.text)
+        if len(having) < 2:
+            return ()
+        return tuple(self._choice(found, texts) for found in having.values())
+
+    @staticmethod
+    def _choice(
+        found: Sequence[tuple[str, Item[Name, Event]]], texts: Mapping[str, set[str]]
+    ) -> Choice[Name, Event]:
+        """The choice of a statement that these have; ``texts``: all that each source has."""
+        alone = ((source, item) for source, item in found if len(texts[source]) == 1)
+        source, item = next(alone, found[0])
+        members: dict[str, list[Name]] = {}
+        for holder, held in found:
+            members.setdefault(holder, []).append(held.member)
+        return Choice(
+            source,
+            item,
+            {holder: tuple(names) for holder, names in members.items()},
+            by_member=len(texts[source]) > 1,
+        )
 
     def _decide(
         self,
@@ -291,4 +360,5 @@ class TargetLock(Generic[Name, Event]):
             rows_held=sum(group.rows_held for group in self.groups.values()),
             conflict=self.conflict(),
             resolving=self.pending is not None,
+            choices=() if self.pending is not None else self.choices(),
         )

@@ -88,11 +88,44 @@ async def test_case_102_unlock_with_another_default(estate: ShardedEstate) -> No
         assert lock.conflict is not None
         assert {lock.conflict.ours.member, lock.conflict.theirs.member} == {f"{estate.db}.t1"}
         assert "DEFAULT -1" in lock.conflict.ours.statements[0] + lock.conflict.theirs.statements[0]
-        assert any("--owner b" in way for way in lock.ways_out)
+        refused = await operator_commands.unlock(
+            estate.running.coordination, {"lock": lock.id, "owner": "", "skip": False}, "orders"
+        )
+        assert not refused.ok
+        assert "choose the one to execute" in refused.error
+        choices = refused.body["ways_out"]
+        assert tuple(choices) == lock.ways_out
+        assert [way.split("`")[1] for way in choices] == [
+            f"replicator unlock-ddl-lock orders {lock.id} {how}"
+            for how in ("--owner a", "--owner b", "--action skip")
+        ]
+        assert "DEFAULT 0" in choices[0]
+        assert f"source a: {estate.db}.t1" in choices[0]
+        assert "DEFAULT -1" in choices[1]
+        assert locks(estate) == (lock,), "nothing has been decided"
         assert await unlock(estate, owner="a") == ""
         estate.run("B1", "INSERT INTO {t} (id) VALUES (2)")
         await rows(estate, [(b"7", b"0"), (b"1", b"5"), (b"2", b"-1")])
         assert locks(estate) == ()
+
+
+async def test_a_conflict_within_a_source_names_the_shard(estate: ShardedEstate) -> None:
+    estate.create("A1", "A2", "B1")
+    async with estate.merging():
+        estate.ddl("A1", "ADD c SMALLINT")
+        estate.ddl("A2", "ADD c INT")
+        estate.insert("A2", "1, 70000")
+        await estate.caught_up()
+        assert "shards of source a have different statements" in await unlock(estate, owner="a")
+        [lock] = locks(estate)
+        commands = [way.split("`")[1] for way in lock.ways_out]
+        assert commands[1].endswith(f"{lock.id} --owner a --shard {estate.db}.t2")
+        arguments = {"lock": lock.id, "owner": "a", "shard": f"{estate.db}.t2", "skip": False}
+        assert (await operator_commands.unlock(estate.running.coordination, arguments)).ok
+        await rows(estate, [(b"1", b"70000")])
+        other = {"lock": lock.id, "owner": "", "shard": "x.t2", "skip": False}
+        refused = await operator_commands.unlock(estate.running.coordination, other)
+        assert "together with its source" in refused.error
 
 
 async def test_case_011_unlocked_for_the_other_source(estate: ShardedEstate) -> None:
@@ -184,6 +217,8 @@ def test_the_commands_show_a_lock_and_unlock_it(estate: ShardedEstate, tmp_path:
             text = task.cli(command, estate.db).stdout
             assert lock in text
             assert "unlock-ddl-lock" in text
+        wrong = task.cli("unlock-ddl-lock", estate.db, lock, "--shard", f"{estate.db}.t1")
+        assert wrong.returncode == 2
         refused = task.cli("unlock-ddl-lock", estate.db, "nowhere.t:1")
         assert refused.returncode == 1
         assert f"open locks: {lock}" in refused.stderr.replace("\n", " ")

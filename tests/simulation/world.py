@@ -336,12 +336,12 @@ class World:
     def unlock(self, target: str, choice: str, action: str) -> bool:
         """The operator forces a lock."""
         lock = self.locks[target]
-        having = [source for source in self.logs if lock.candidates(source)]
+        having = [(s, item.member) for s in self.logs for item in lock.candidates(s)]
         if not having:
             return False
-        owner = having[int(choice) % len(having)]
+        owner, member = having[int(choice) % len(having)]
         try:
-            lock.unlock(self.resumes(), owner=owner, skip=action == "skip")
+            lock.unlock(self.resumes(), owner=owner, member=member, skip=action == "skip")
         except UnlockError:
             return False
         self.decided(target)

@@ -4,12 +4,12 @@ import pytest
 
 from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState, ResolvedItem
-from replicator.sharding.lock import TargetLock, UnlockError
+from replicator.sharding.lock import DisputedError, TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
 
 START = boundary(0)
-RESUME = {"A": START, "B": START}
+RESUME = dict.fromkeys("ABC", START)
 
 
 def lock(**members: tuple[str, ...]) -> tuple[TargetLock[str, None], dict[str, Group[str, None]]]:
@@ -103,6 +103,46 @@ def test_unlock_executes_the_named_sources_statement() -> None:
     assert groups["B"].row("b2", Place(3, 1)) is Decision.HOLD
     with pytest.raises(UnlockError, match="being resolved already"):
         found.unlock(RESUME)
+
+
+def test_different_statements_are_not_chosen_from_by_chance() -> None:
+    found, groups = lock(A=("a1",), B=("b1", "b2"), C=("c1",))
+    ddl(groups["A"], "a1", "c default 0", 1)
+    ddl(groups["B"], "b1", "c default -1", 1)
+    ddl(groups["B"], "b2", "c default -1", 2)
+    with pytest.raises(DisputedError, match="shards have different statements"):
+        found.unlock(RESUME)
+    view = found.view()
+    assert view is not None
+    assert [(c.source, c.item.text, dict(c.members), c.by_member) for c in view.choices] == [
+        ("A", "c default 0", {"A": ("a1",)}, False),
+        ("B", "c default -1", {"B": ("b1", "b2")}, False),
+    ]
+    assert found.pending is None
+    assert found.unlock(RESUME, owner="B").item.text == "c default -1"
+
+
+def test_of_a_source_whose_shards_differ_the_shard_is_named() -> None:
+    found, groups = lock(A=("a1", "a2"), B=("b1",))
+    ddl(groups["A"], "a1", "x", 1)
+    ddl(groups["A"], "a2", "y", 2)
+    ddl(groups["B"], "b1", "x", 1)
+    with pytest.raises(DisputedError, match="shards of source A have different statements"):
+        found.unlock(RESUME, owner="A")
+    with pytest.raises(UnlockError, match="b1 of source A has no statement"):
+        found.unlock(RESUME, owner="A", member="b1")
+    assert [(c.source, c.item.text, c.by_member) for c in found.choices()] == [
+        ("B", "x", False),
+        ("A", "y", True),
+    ]
+    assert found.unlock(RESUME, owner="A", member="a2").item.text == "y"
+
+
+def test_what_is_skipped_needs_no_choice() -> None:
+    found, groups = lock(A=("a1",), B=("b1",))
+    ddl(groups["A"], "a1", "x", 1)
+    ddl(groups["B"], "b1", "y", 1)
+    assert found.unlock(RESUME, skip=True).resolved.skipped
 
 
 def test_unlock_says_why_it_cannot() -> None:
