@@ -338,9 +338,7 @@ class LockCoordinator(Actor[LockMessage]):
         )
         if target is None:
             open_ids = ", ".join(lock.id for lock in self.open_locks()) or "none"
-            message.answer(
-                UnlockError(f"there is no lock {message.lock}; open locks: {open_ids}")
-            )
+            message.answer(UnlockError(f"there is no lock {message.lock}; open locks: {open_ids}"))
             return
         if self.locks[target].target in self._blocked:
             name = self.locks[target].target

@@ -23,7 +23,6 @@ from replicator.status import (
 )
 from replicator.terminal.figures import some_of
 
-
 _SHOWN = 500
 """Characters of a statement among the ways out."""
 
