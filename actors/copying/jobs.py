@@ -166,6 +166,9 @@ class CopyJobs:
                     "if that row is to stay: change or delete the other, in its shard and on the"
                     f" target {target} (what is copied is not copied again), then `replicator"
                     " resume`",
+                    f"if {target} was not empty before, and what it has may go: TRUNCATE TABLE"
+                    f" {target.quoted}; on the target, then `replicator resume`: all its shards are"
+                    " copied anew",
                     "let the last row to come win, or the first: set on-duplicate-logical of the"
                     " loader to replace or ignore, `replicator stop`, and start the task again",
                 ),

@@ -26,7 +26,7 @@ from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
 from actors.task.postponed import copy_due
-from actors.task.recopy import empty_targets
+from actors.task.recopy import copy_emptied, empty_targets
 from actors.task.resources import Resources, resources_of
 from actors.task.source_start import SourceStart, load_start, load_stopped
 from actors.task.wiring import TARGET_PATIENCE, RunningTask, wire
@@ -163,6 +163,12 @@ class Generation:
             if task.task_mode != "incremental":
                 if (spark := await self._spark_unless(stop)) is None:
                     return False
+                await copy_emptied(
+                    resources.meta,
+                    resources.ddl,
+                    self.blocked.targets,
+                    follow=task.task_mode == "all",
+                )
                 copy = self.copy = _full_copy(resources, spark, load_data=load_data)
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop, started) or self.finished:
