@@ -9,6 +9,28 @@ from replicator.binlog.table_map import TableMap
 from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
 
+COPY_ANEW = (
+    "copy all anew: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
+    " task, then `replicator run TASK.yaml` with `task-mode: all`"
+)
+"""The way out that is left where rows can't be had otherwise."""
+
+
+def start_behind(meta: str) -> str:
+    """The way out of starting behind an event, once by hand is done what it did.
+
+    ``meta`` is what the task file is to have for its source. Only where all that was read before
+    the event is on the targets.
+    """
+    return (
+        "`replicator stop`; in the task file set `task-mode: incremental`, `safe-mode: true` in the"
+        f" syncers, {meta}, and `meta:` of every other source at its saved position, which"
+        " `replicator status TASK.yaml --json` tells after the stop; then `replicator run"
+        " --remove-meta TASK.yaml`. Not while a schema change waits for shards (`replicator"
+        " show-ddl-locks`), nor with targets without a key: rows would be missing, or there twice."
+        " Take safe-mode out when it has caught up"
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class DdlEvent:

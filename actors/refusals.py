@@ -20,6 +20,8 @@ from replicator.mysql.names import TableName
 from replicator.routing.expression_types import ExpressionError
 from replicator.schema.structure import Table
 
+_NEW_FILE = " (a changed task file is read by `replicator stop`, `replicator run`, not by `resume`)"
+
 
 def refusal(
     address: DatabaseAddress, error: pymysql.err.MySQLError, *, source: str | None
@@ -28,9 +30,11 @@ def refusal(
     if is_unavailable(error) or is_contention(error):
         return DatabaseUnavailableError(f"{address}: {error}", server=str(address))
     code = error_code(error)
+    resume = "then `replicator resume`"
     finding = f"{address} refused a statement: {error.args[-1] if error.args else error} ({code})"
     if code in LOGIN_REFUSED:
         finding, way = explain(address, error)
+        resume += _NEW_FILE
     elif code in MISSING_PRIVILEGE:
         way = f"grant {address.user} what the error names (`replicator check` tells all it needs)"
     else:
@@ -40,7 +44,7 @@ def refusal(
         finding,
         where="target" if source is None else f"source {source}",
         scope=None if source is None else of_source(source),
-        ways_out=(f"{way}; then `replicator resume`",),
+        ways_out=(f"{way}; {resume}",),
     )
 
 
@@ -58,7 +62,7 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
         f"a Spark executor can't log in: {finding}",
         where="target",
         ways_out=(
-            f"{way}; then `replicator resume`",
+            f"{way}; then `replicator resume`{_NEW_FILE}",
             "if `replicator check` logs in from this host: let the account come from the hosts of"
             " the executors, too, and look at their clocks; then `replicator resume`",
         ),

@@ -14,7 +14,7 @@ from pymysql.err import MySQLError
 from pyspark import SparkContext
 
 from actors.copying.progress import CopyProgress
-from actors.faults import FatalError, of_source, of_target
+from actors.faults import COPY_ANEW, FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.noted_keys import MOST_KEYS
@@ -181,8 +181,8 @@ class CopyJobs:
                 ways_out=(
                     f"give the row another key in {copy}, or delete it, then `replicator resume`",
                     "tell the shards apart by an extracted column in the target's key instead"
-                    " (extract-table and the like of the route, no column mapping): `replicator"
-                    f" stop`, make {target} anew, and `replicator run --remove-meta`",
+                    " (extract-table and the like of the route, no column mapping), make"
+                    f" {target} anew with it, and {COPY_ANEW}",
                 ),
                 scope=of_target(target),
             )
@@ -222,8 +222,7 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
         ways_out=(
             f"point source {source} at the former server again, then `replicator resume`: the copy"
             " goes on where it was",
-            "to go on with another server: copy the tables anew (`replicator stop`, empty the"
-            " targets, `replicator run --remove-meta`)",
+            f"to go on with another server: {COPY_ANEW}",
         ),
     )
 
@@ -246,8 +245,8 @@ def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     if failed.code != ErrorCode.TIDB_ENTRY_TOO_LARGE:
         ways_out.append(
             "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
-            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, empty the"
-            " targets, `replicator run --remove-meta`"
+            " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, `replicator"
+            " remove TASK.yaml`, empty all targets, `replicator run TASK.yaml`"
         )
     return tuple(ways_out)
 

@@ -17,7 +17,7 @@ from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember, CopyStart, resumed
 from actors.copying.statements import CopyStatements
-from actors.faults import FatalError, Parts, of_target
+from actors.faults import COPY_ANEW, FatalError, Parts, of_target
 from actors.member_columns import columns_of
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
@@ -168,7 +168,6 @@ def shard_changed(member: str, target: TableName, why: str) -> FatalError:
         scope=of_target(target),
         ways_out=(
             "give the shard its former structure again, then `replicator resume`",
-            "finish the change on all shards, empty the targets, and copy anew:"
-            " `replicator stop`, then `replicator run --remove-meta`",
+            f"finish the change on all shards, and {COPY_ANEW}",
         ),
     )

@@ -9,7 +9,7 @@ import structlog
 from pymysql.err import MySQLError
 
 from actors.copying.start import CopyMember
-from actors.faults import FatalError, of_target
+from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.member_columns import columns_of
 from actors.refusals import refusal, refuse_engine
 from actors.target_clash import refuse_clash
@@ -78,8 +78,7 @@ def _lost(name: TableName) -> FatalError:
         ways_out=(
             "bring it back with its rows, from where it was renamed to or from a backup, then"
             " `replicator resume`",
-            "copy all anew: empty the other targets, `replicator stop`, then"
-            " `replicator run --remove-meta`",
+            COPY_ANEW,
         ),
     )
 

@@ -12,7 +12,7 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, of_source
+from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
 from replicator.binlog.position import BinlogPosition
 from replicator.binlog.retention import BinlogFile, Distance, distance
@@ -175,6 +175,6 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         ways_out=(
             f"restore the binlog files from {need.position.file} on at the source, or point the"
             " source at a replica that has them, then `replicator resume`",
-            "copy the tables anew and start behind the copy with remove-meta",
+            COPY_ANEW,
         ),
     )

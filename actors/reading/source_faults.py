@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from actors.faults import FatalError, of_source
+from actors.faults import COPY_ANEW, FatalError, of_source, start_behind
 from replicator.binlog.errors import (
+    AccessRefusedError,
     BinlogError,
     OtherBinlogError,
     OtherNamesError,
@@ -12,7 +13,10 @@ from replicator.binlog.errors import (
 )
 from replicator.mysql.identity import ServerIdentity
 
-_COPY_ANEW = "copy the tables anew and start behind the copy with remove-meta"
+_PLACE = (
+    "`meta:` of source {source} (binlog-name, binlog-pos) behind it (SHOW BINLOG EVENTS tells the"
+    " position)"
+)
 
 
 def source_fault(
@@ -37,7 +41,7 @@ def source_fault(
                 "where another server answers under the source's address: point the address at the"
                 " former one, then `replicator resume`",
                 f"where the binlog was begun anew, what was written in between is not known:"
-                f" {_COPY_ANEW}",
+                f" {COPY_ANEW}",
             ),
         )
     if isinstance(error, PurgedError):
@@ -49,7 +53,20 @@ def source_fault(
             ways_out=(
                 "restore the purged binlog files on the source, or point the source at a replica"
                 " that has them, then `replicator resume`",
-                _COPY_ANEW,
+                COPY_ANEW,
+            ),
+        )
+    if isinstance(error, AccessRefusedError):
+        return FatalError(
+            "source.unreadable",
+            str(error),
+            where=where,
+            scope=of_source(source),
+            ways_out=(
+                "at the source, give the account what the task file says (its former password) or"
+                " what the message names, then `replicator resume`: it goes on from where it was",
+                "if the task file is to change (a new password, user or certificate): change it,"
+                " then `replicator stop`, `replicator run`; a resumed task does not read it again",
             ),
         )
     return FatalError(
@@ -59,10 +76,10 @@ def source_fault(
         scope=of_source(source),
         ways_out=(
             "mend the cause at the source, then `replicator resume`",
-            "if it lies in the binlog itself: bring over by hand what the event did, then start the"
-            " task behind it with remove-meta and meta: {binlog-name, binlog-pos} (SHOW BINLOG"
-            " EVENTS tells the position); not while `replicator show-ddl-locks` shows a lock, whose"
-            " held rows stand before it",
+            "if it lies in the binlog itself: bring over by hand what the event did, and start"
+            " behind it:"
+            f" {start_behind(_PLACE.format(source=source))}",
+            COPY_ANEW,
         ),
     )
 
@@ -82,7 +99,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
         ways_out=(
             f"point source {source} at the former server again, then `replicator resume`",
             *(() if by_gtid else go_on),
-            f"to go on with any other server: {_COPY_ANEW}",
+            f"to go on with any other server: {COPY_ANEW}",
         ),
         moved=by_gtid,
     )
@@ -100,7 +117,7 @@ def other_names(source: str, message: str, where: str) -> FatalError:
             f"set lower_case_table_names of source {source} back, then `replicator resume`",
             "to keep the new value: with the former one let the task come to the end of the binlog"
             " and `replicator stop`; then change it, and start behind the change with"
-            " `replicator run --remove-meta` and meta: of all instances",
+            " `replicator run --remove-meta`, `task-mode: incremental` and meta: of all instances",
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.faults import DdlEvent, FatalError, Parts
+from actors.faults import COPY_ANEW, DdlEvent, FatalError, Parts, start_behind
 from actors.reading.statement_filter import ForbiddenStatementError
 from replicator.binlog.segment import Segment, Statement
 from replicator.schema.ddl_effects import DdlError
@@ -35,13 +35,14 @@ def unsupported(
     file, offset = segment.end.binlog.file, segment.end.binlog.offset
     if segment.complete:
         where = f"at {statement.position}, before {segment.end}"
-        start = f"meta: {{binlog-name: {file}, binlog-pos: {offset}}}"
+        start = f"`meta: {{binlog-name: {file}, binlog-pos: {offset}}}` of source {source}"
     else:
         # Inside a transaction: its end is not known yet.
         where = f"at {statement.position}, in the transaction that begins at {segment.end}"
         start = (
-            "meta: binlog-name, binlog-pos at the end of its transaction (the End_log_pos of its"
-            f" Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT 100)"
+            f"`meta:` of source {source} (binlog-name, binlog-pos) at the end of its transaction"
+            f" (the End_log_pos of its Xid in: SHOW BINLOG EVENTS IN '{file}' FROM {offset} LIMIT"
+            " 100)"
         )
     return FatalError(
         "ddl.not-supported",
@@ -49,10 +50,9 @@ def unsupported(
         where=f"source {source}, {where}",
         scope=scope,
         ways_out=(
-            "do by hand on the target what the statement does there, then start the task behind it"
-            f" with remove-meta and {start}; the other sources at their applied_position, which"
-            " `replicator status --json` tells; not while `replicator show-ddl-locks` shows a lock,"
-            " whose held rows stand before it",
+            "do by hand on the target what the statement does there, and start behind it:"
+            f" {start_behind(start)}",
+            COPY_ANEW,
         ),
         ddl_event=DdlEvent(
             source, statement.position, (OverrideAction.SKIP.value, OverrideAction.REPLACE.value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import anyio
 import numpy as np
 
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import COPY_ANEW, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import ColumnsOf
@@ -279,6 +279,10 @@ class PessimisticGroup(GroupActor):
             ways_out=(
                 "if another shard's DDL, which is still to be read, brings this structure:"
                 " `replicator resume`",
+                "if it is to be like the others: DROP it and CREATE it like them at the source,"
+                " skip this statement (the binlog has it for good), then `replicator resume`. Rows"
+                f" that it got before must fit {effect.target} by column name, too: add to that"
+                " what they have more, and take it away when they have passed",
                 *ways,
             ),
             ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
@@ -373,11 +377,7 @@ class PessimisticGroup(GroupActor):
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
         """The place of a statement that cannot be processed, and the ways out."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
-        ways = (
-            "undo the statement at the source, do on the target by hand what is needed, and start"
-            " anew behind it with remove-meta",
-        )
-        return f"{where}, statement: {statement.sql[:2000]}", ways
+        return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
 
 
 def _unlike(template: Table | None, held: Held) -> list[str]:

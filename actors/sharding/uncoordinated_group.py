@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.faults import DdlEvent, FatalError, of_target
+from actors.faults import COPY_ANEW, DdlEvent, FatalError, of_target
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.group import GroupActor
@@ -140,10 +140,7 @@ class UncoordinatedGroup(GroupActor):
             f" {effect.target}: {statement.sql[:500]}",
             where=f"source {self.source}, {effect.table}, target {effect.target}",
             scope=of_target(effect.target),
-            ways_out=(
-                "do by hand on the targets what is needed, then start the task behind it"
-                " (meta: binlog-pos) with remove-meta",
-            ),
+            ways_out=(COPY_ANEW,),
             ddl_event=DdlEvent(
                 self.source,
                 statement.position,
@@ -191,10 +188,7 @@ class UncoordinatedGroup(GroupActor):
             f" {statement.sql[:500]}",
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
-            ways_out=(
-                "run the statement's parts by hand on the target, then start the task behind it"
-                " (meta: binlog-pos) with remove-meta",
-            ),
+            ways_out=(COPY_ANEW,),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from actors.faults import FatalError, of_source
+from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.lock_state import dump_group, histories, load_group
 from actors.task_setup import SourceSetup
 from replicator.downstream.decisions import DecisionRecord
@@ -51,7 +51,8 @@ def refuse_other_mode(checkpoint: Checkpoint, shard_mode: str) -> None:
         ways_out=(
             f'set shard-mode: "{checkpoint.shard_mode}" again, then start the task',
             "let the task come to the end of the binlogs under its former mode with no lock open,"
-            " stop it, and start it with --remove-meta and the new mode from there: meta: of every"
+            " stop it, and start it with --remove-meta, `task-mode: incremental` and the new mode"
+            " from there: meta: of every"
             f" instance at its saved position ({checkpoint.source}: binlog-name:"
             f" {checkpoint.file}, binlog-pos: {checkpoint.offset})",
         ),
@@ -81,7 +82,7 @@ def refuse_missed(checkpoint: Checkpoint, decided: Sequence[DecisionRecord]) -> 
             scope=of_source(checkpoint.source),
             ways_out=(
                 "take the source out of the task file again, and start the task",
-                "copy the tables anew and start all sources behind the copy with remove-meta",
+                COPY_ANEW,
             ),
         )
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 import structlog
 from pymysql.err import MySQLError
 
-from actors.faults import FatalError, TransientError, of_target
+from actors.faults import COPY_ANEW, FatalError, TransientError, of_target
 from actors.task.key_holders import NotYetError, holder_of, key_columns, shards_of
 from actors.task.resources import Resources
 from actors.task.wiring import RunningTask
@@ -173,8 +173,5 @@ def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
         " shards in two transactions may be missing",
         where=f"target {target}",
         scope=of_target(target),
-        ways_out=(
-            "copy the target's tables anew: `replicator stop`, empty it, `replicator run"
-            " --remove-meta`",
-        ),
+        ways_out=(COPY_ANEW,),
     )

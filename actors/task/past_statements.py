@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from actors.faults import FatalError, TransientError, of_source
+from actors.faults import COPY_ANEW, FatalError, TransientError, of_source
 from actors.reading.source_faults import source_fault
 from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
@@ -77,8 +77,7 @@ def _unreadable(
         scope=of_source(setup.source),
         ways_out=(
             "mend the cause at the source, then `replicator resume`",
-            "copy the tables anew (task-mode: all, with --remove-meta); a start behind the event"
-            " alone would lose the rows before it",
+            f"{COPY_ANEW}; a start behind the event alone would lose the rows before it",
         ),
     )
 

@@ -60,7 +60,7 @@ async def copy_emptied(
     """Have all shards of a target copied anew that the operator has emptied during its copy.
 
     Rows were copied to it, it has none any more, and some of its shards are still to be copied.
-    The copy would go on with these alone. ``follow``: the binlogs are followed afterwards; otherwise
+    The copy would go on with these alone. ``follow``: the binlogs are followed afterwards; if not,
     a source that was copied is begun once more. ``blocked`` targets are left as they are. Raises
     DatabaseUnavailableError, the server's error, OutOfStepError.
     """

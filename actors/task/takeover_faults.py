@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors.faults import FatalError, of_source
+from actors.faults import COPY_ANEW, FatalError, of_source
 from replicator.mysql.identity import ServerIdentity
 
-_COPY_ANEW = "copy the tables anew: empty the targets, `replicator run --remove-meta`"
 _FORMER = "point the source at the former server again, then `replicator resume`"
 
 
@@ -34,7 +33,7 @@ class Takeover:
             "where they can be brought over to the new one with their GTIDs (from the former"
             " one's binlog files, by mysqlbinlog), do that before others are written there,"
             " then `replicator resume`",
-            f"where they are lost: {_COPY_ANEW}; or set right by hand what they changed on the"
+            f"where they are lost: {COPY_ANEW}; or set right by hand what they changed on the"
             " target, then start with `replicator run --remove-meta` and meta: {binlog-gtid} of"
             " the new server",
         )
@@ -47,7 +46,7 @@ class Takeover:
             " that can't be followed from where the former one's was read to",
             _FORMER,
             "replicas that may take over need log_slave_updates (log_replica_updates); for this"
-            f" time {_COPY_ANEW}",
+            f" time {COPY_ANEW}",
         )
 
     def purged(self, gtids: str) -> FatalError:
@@ -58,7 +57,7 @@ class Takeover:
             " applied without being logged: log_replica_updates)",
             "restore the purged binlog files on it, or point the source at a server that has"
             " them, then `replicator resume`",
-            _COPY_ANEW,
+            COPY_ANEW,
         )
 
     def other_order(self, reason: str) -> FatalError:
@@ -67,7 +66,7 @@ class Takeover:
             "source.other-order",
             f"the places to go on from are not there: {reason}",
             _FORMER,
-            _COPY_ANEW,
+            COPY_ANEW,
             "so that it does not come again: replicas that may take over must keep the order of"
             " commits (replica_preserve_commit_order; MariaDB: gtid_strict_mode, one domain),"
             " filter nothing, and get no writes of their own",
@@ -81,7 +80,7 @@ class Takeover:
             " by file and position: so where to go on from can't be looked for on it",
             f"{_FORMER}: with `enable-gtid: true` the task learns them there at its start, and goes"
             " on with any replica from then on",
-            _COPY_ANEW,
+            COPY_ANEW,
         )
 
     def unknown(self, reason: str) -> FatalError:
@@ -91,7 +90,7 @@ class Takeover:
             "it is not certain where on it everything stands that is saved of the former one:"
             f" {reason}",
             _FORMER,
-            _COPY_ANEW,
+            COPY_ANEW,
         )
 
     def in_copy(self) -> FatalError:
@@ -102,7 +101,7 @@ class Takeover:
             " the copy ended: chunks were read at places of the former server's binlog, which"
             " are not known on this one",
             _FORMER,
-            _COPY_ANEW,
+            COPY_ANEW,
         )
 
     def _source_fault(self, takeover_event: str, what: str, *ways_out: str) -> FatalError:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from actors.faults import FatalError, UnreadRows, of_target
+from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
 from actors.member_columns import ColumnsOf
 from actors.messages import Part
 from actors.refusals import refuse_engine
@@ -160,9 +160,7 @@ class BatchPlanner:
             where=f"{unread.member}, target {target.schema}.{target.name}",
             scope=of_target(self._registry.target_name(part.target)),
             ways_out=(
-                "start behind the change (`stop`, meta: in the task file, `replicator run"
-                " --remove-meta`; rows before it must be in the target by then), or copy the"
-                " tables anew"
+                COPY_ANEW
                 if misfit
                 else "make the target's structure fit the shard's (the message says what differs),"
                 " then `replicator resume`",
@@ -182,11 +180,8 @@ class BatchPlanner:
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
             ways_out=(
-                "start behind the last change of the table's structure: `stop`, meta: in the task"
-                " file, `replicator run --remove-meta`; rows before it must be in the target by"
-                " then",
-                "with binlog_row_metadata=FULL at the source, rows tell their structure themselves;"
-                " that holds for what is written from then on, so start behind it",
+                f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
+                " from then on tell their structure themselves",
             ),
             unread=unread,
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from actors.faults import FatalError, of_target
+from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.writing.change_histories import ChangeHistories
 from replicator.mysql.names import Member, TableName
 from replicator.schema.structure import Table
@@ -84,7 +84,6 @@ def _belongs_elsewhere(
         scope=of_target(TableName(table.schema, table.name)),
         ways_out=(
             "let no shard write between the change of the first and that of the last; for the rows"
-            " that are written: make the change on the shard, then copy the tables anew"
-            " (`task-mode: all`, `replicator run --remove-meta`)",
+            f" that are written: make the change on the shard, then {COPY_ANEW}",
         ),
     )

@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from pyspark import SparkContext
 
-from actors.faults import FatalError, of_target
+from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.refusals import refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from actors.writing.locked_targets import Others, locked_fault
@@ -144,20 +144,15 @@ class JobRunner:
         ways = {
             Outcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
             Outcome.UNDECODABLE: (
-                "bring over by hand what this transaction did, then start the task behind it with"
-                " remove-meta and meta: {binlog-name, binlog-pos} for every source (SHOW BINLOG"
-                " EVENTS tells where it ends, `replicator status` where other sources are)",
-                "mend the cause at the source, so that later rows can be read",
+                "mend the cause at the source, so that later rows can be read; the event stays as"
+                f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
             ),
             Outcome.NO_ROOM: (
                 "tell the shards apart by an extracted column in the target's key instead"
-                " (extract-table and the like of the route, no column mapping): `replicator stop`,"
-                " make the target anew, and copy (`task-mode: all`, `replicator run"
-                " --remove-meta`)",
+                " (extract-table and the like of the route, no column mapping), make the target"
+                f" anew with it, and {COPY_ANEW}",
                 "if the row should not have such a value: delete or renumber it in the shard, then"
-                " copy anew as above, with the mapping as it is, or start the task behind this"
-                " transaction with remove-meta and meta: {binlog-name, binlog-pos} for every"
-                " source",
+                f" with the mapping as it is {COPY_ANEW}",
             ),
             Outcome.UNFILTERED: (
                 "write the expression in the task file so that it has a value for such a row, too"

@@ -21,6 +21,7 @@ from uuid import UUID
 import pymysql
 
 from replicator.binlog.errors import (
+    AccessRefusedError,
     BinlogError,
     OtherBinlogError,
     OtherNamesError,
@@ -378,7 +379,9 @@ class BinlogConnection:
     def _translated(self, error: pymysql.MySQLError) -> BinlogError | StreamLostError:
         """PyMySQL's exception carries (number, text) where the server gave them."""
         if isinstance(error, TlsError):
-            return BinlogError(f"The binlog can't be read: {error.args[-1]}. {error.way_out}.")
+            return AccessRefusedError(
+                f"The binlog can't be read: {error.args[-1]}. {error.way_out}."
+            )
         if isinstance(error, OddAnswerError):
             return StreamLostError(f"{self._address}: {error.args[-1]}")
         code, message = (

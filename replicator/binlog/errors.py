@@ -7,6 +7,10 @@ class BinlogError(Exception):
     """The stream cannot be followed: going on would lose or falsify rows. Fatal for the task."""
 
 
+class AccessRefusedError(BinlogError):
+    """The server does not let the account in, or not read the binlog; the binlog is all right."""
+
+
 class PurgedError(BinlogError):
     """The server no longer has the position or the GTIDs that were asked for."""
 

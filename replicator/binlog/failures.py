@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.errors import (
+    AccessRefusedError,
+    BinlogError,
+    PurgedError,
+    StreamLostError,
+)
 from replicator.mysql.errors import ACCOUNT_LOCKED, PASSWORD_EXPIRED, ErrorCode
 
 _TRANSIENT = frozenset(
@@ -59,6 +64,11 @@ _ADVICE: dict[int, str] = {
     " this client.",
 }
 
+_NO_ACCESS = frozenset(_ADVICE) - {
+    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
+    ErrorCode.ER_NO_BINARY_LOGGING,
+}
+
 _PURGED_TEXT = (
     "could not find first log file",
     "could not find gtid state",
@@ -106,7 +116,8 @@ def translate(
     if logged_in and code == ErrorCode.ER_ACCESS_DENIED_ERROR:
         code = ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR
     advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
-    return BinlogError(f"The binlog can't be read from {where}. {advice}")
+    kind = AccessRefusedError if code in _NO_ACCESS else BinlogError
+    return kind(f"The binlog can't be read from {where}. {advice}")
 
 
 def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:

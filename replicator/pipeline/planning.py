@@ -7,6 +7,7 @@ that structure, so that a wrong structure is found and no row is falsified.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -48,6 +49,7 @@ from replicator.schema.hidden_columns import system_period, with_hidden
 from replicator.schema.structure import Column, Table, UniqueKey
 
 _SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
+_LABEL = re.compile(r"'(?:[^']|'')*'")
 _LABELLED = frozenset({"enum", "set"})
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
@@ -266,9 +268,14 @@ def _check_values(member: str, column: Column, counterpart: Column, target: Tabl
             ours, theirs = _described(column), _described(counterpart)
             modify = (
                 f"ALTER TABLE {quote(target.schema)}.{quote(target.name)} MODIFY"
-                f" {quote(column.name)} {ours}"
+                f" {quote(column.name)} {_both(column, counterpart) or ours}"
             )
-            way_out = f"Give both the same type, or the target's the wider one: {modify}"
+            way_out = f"Give the target's column a type that takes the values of both: {modify}"
+            if not _both(column, counterpart):
+                way_out = (
+                    "Give the column a type that takes the values of all shards, and of the rows"
+                    f" on the target. Where that is the shard's: {modify}"
+                )
             if ours == theirs:
                 way_out = "Give the column another type in the shards and the target"
             raise UnfitTargetError(
@@ -276,6 +283,19 @@ def _check_values(member: str, column: Column, counterpart: Column, target: Tabl
                 f" and the server would not say so. {way_out}. Or leave the table out"
                 " (block-allow-list)"
             )
+
+
+def _both(column: Column, target: Column) -> str:
+    """The definition for the target that takes the values of both columns; empty if unknown."""
+    if column.base_type == target.base_type == "set" and column.charset == target.charset:
+        ours = _LABEL.findall(column.type)
+        labels = [*ours, *(label for label in _LABEL.findall(target.type) if label not in ours)]
+        wider = replace(target, type=f"set({','.join(labels)})")
+        return _described(replace(wider, nullable=column.nullable or target.nullable))
+    rules = (conversion, charset_conversion, null_misfit)
+    if all(rule(target, column).fit is Fit.ALL for rule in rules):
+        return _described(column)
+    return ""
 
 
 def _described(column: Column) -> str:

@@ -248,8 +248,7 @@ class _Decoder:
                 names = ", ".join(self._columns[i].name for i in missing)
                 raise BinlogError(
                     f"binlog_row_image is not FULL: the event lacks {names}. Set "
-                    "binlog_row_image=FULL on the source, in all sessions, and start the task "
-                    "anew from a position after that"
+                    "binlog_row_image=FULL on the source, in all sessions"
                 )
             read = self._images[bitmap] = self._compile(present)
         return read

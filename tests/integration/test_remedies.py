@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import anyio
+import pytest
 from structlog.testing import capture_logs
 
-from actors.faults import FatalError, of_target
+from actors.faults import COPY_ANEW, FatalError, of_target
+from actors.task.removal import remove_task
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
+from replicator.schema.overridden_effects import OverrideAction
 from tests.support.merging import Merging
+from tests.support.overriding import override
 from tests.support.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
+from tests.support.task_files import endpoint, start_of
 
 MakeMerging = Callable[..., Merging]
 X = "(id INT PRIMARY KEY, v VARCHAR(9))"
@@ -128,3 +134,170 @@ async def test_a_target_that_keeps_rows_of_its_copy_is_not_copied_anew(
             await merging.copied(generation)
             await merging.check(generation)
     assert not [e for e in logs if e["event"] == "copy.target-emptied"]
+
+
+async def copy_anew(merging: Merging) -> None:
+    """What `COPY_ANEW` says, after the task has ended."""
+    await remove_task(merging.task)
+    for table in ("x", "y"):
+        merging.on(merging.target, f"TRUNCATE TABLE {table}")
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.check(generation)
+
+
+async def two_sources(merging: Merging) -> DatabaseServer:
+    """Shards of two sources that are followed; returns the second source."""
+    merging.create("x", X, shards=2)
+    merging.create("y", "(n INT)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    return list(merging.sources.values())[1]
+
+
+@pytest.fixture
+def merging(
+    merging_from: MakeMerging,
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+) -> Merging:
+    return merging_from(mariadb_source, mariadb_source_full)
+
+
+async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merging) -> None:
+    second = await two_sources(merging)
+    merging.do(*(f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)))
+    merging.on(second, "INSERT INTO x_1 VALUES (1000, 'second')", "INSERT INTO y_1 VALUES (1)")
+    merging.do("SET binlog_row_image=MINIMAL", "UPDATE x_1 SET v = 'part' WHERE id = 2")
+    merging.do("INSERT INTO x_1 VALUES (500, 'after')", "INSERT INTO y_1 VALUES (1)")
+    found = await fault(merging)
+    assert found.event == "rows.undecodable"
+    assert not [told for told in found.ways_out if "--remove-meta" in told]
+    assert way(found, "copy all anew").endswith(COPY_ANEW)
+    await copy_anew(merging)
+
+
+async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Merging) -> None:
+    merging.mode = "all"
+    merging.create("x", X, shards=2)
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.caught_up(generation)
+    second = list(merging.sources.values())[1]
+    merging.do(*(f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)))
+    merging.on(second, "INSERT INTO x_1 VALUES (1000, 'second')")
+    merging.do(
+        f"SELECT 98, 'file' INTO OUTFILE '{merging.database}.txt'",
+        "SET binlog_format=STATEMENT",
+        f"LOAD DATA INFILE '{merging.database}.txt' INTO TABLE x_1",
+    )
+    behind = start_of(merging.source)
+    merging.do("INSERT INTO x_2 VALUES (500, 'after')")
+    merging.on(second, "INSERT INTO x_2 VALUES (1001, 'second')")
+    found = await fault(merging)
+    assert found.event == "source.unreadable"
+    told = way(found, "start behind it")
+    merging.on(merging.target, "INSERT INTO x VALUES (98, 'file')")
+    saved = merging.target.execute(
+        f"SELECT source, binlog_file, binlog_offset"
+        f" FROM {merging.database}_meta.{merging.database}_checkpoint"
+    )
+    await remove_task(merging.task)
+    for word in ("`task-mode: incremental`", "`safe-mode: true`", "`meta:` of source a"):
+        assert word in told
+    merging.more["syncers"] = {"safe": {"safe-mode": True}}
+    merging.instance["syncer-config-name"] = "safe"
+    starts = {source: {"binlog-name": file, "binlog-pos": at} for source, file, at in saved}
+    merging.instances = {"a": {"meta": behind}, "b": {"meta": starts["b"]}}
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        assert merging.differences() == {}
+
+
+async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, s SET('a','b'))", shards=2)
+    merging.on(merging.target, "ALTER TABLE x MODIFY s SET('b','it''s','a')")
+    merging.on(merging.target, "INSERT INTO x VALUES (1, 'b,it''s')")
+    async with merging.running():
+        pass
+    merging.do("INSERT INTO x_1 VALUES (2, 'a,b')")
+    found = await fault(merging)
+    assert found.event == "rows.no-plan"
+    [statement] = re.findall(r"ALTER TABLE .*?(?=\. Or leave)", found.message)
+    merging.on(merging.target, statement)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    rows = merging.on(merging.target, "SELECT id, s FROM x ORDER BY id")
+    assert rows == ((1, "b,it's"), (2, "a,b"))
+
+
+async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> None:
+    user = f"u{merging.database[-8:]}"
+    merging.create("x", X, shards=2)
+    merging.source.execute(
+        f"CREATE USER {user}@'%' IDENTIFIED BY 'x'", f"GRANT ALL ON *.* TO {user}@'%'"
+    )
+    account = {**endpoint(merging.source), "user": user, "password": "x"}
+    merging.source_of["a"] = {"from": account}
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+
+    async def refused() -> FatalError:
+        async def loses_its_connection() -> None:
+            async with merging.running():
+                merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'y'")
+                merging.source.execute(f"KILL USER {user}")
+                await anyio.sleep_forever()
+
+        with anyio.fail_after(PATIENCE):
+            return await fault_of(loses_its_connection())
+
+    found = await refused()
+    assert found.event == "source.unreadable"
+    assert not [told for told in found.ways_out if "--remove-meta" in told]
+    merging.do("INSERT INTO x_1 VALUES (1, 'held')")
+    assert "then `replicator resume`" in way(found, "former password")
+    merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'x'")
+    async with merging.running() as generation:
+        await merging.check(generation)
+    found = await refused()
+    merging.do("INSERT INTO x_1 VALUES (2, 'held')")
+    assert "`replicator run`" in way(found, "task file is to change")
+    merging.source_of["a"] = {"from": account | {"password": "y"}}
+    merging.changed(mode="incremental")
+    async with merging.running() as generation:
+        await merging.check(generation)
+    merging.source.execute(f"DROP USER {user}@'%'")
+
+
+async def test_a_shard_of_another_structure_is_created_again_like_the_others(
+    merging: Merging,
+) -> None:
+    merging.more["shard-mode"] = "pessimistic"
+    merging.create("x", X, shards=2)
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.shards("x", 3)
+    second = list(merging.sources.values())[1]
+    merging.on(second, f"CREATE TABLE x_3 {X}")
+    merging.do(
+        "INSERT INTO x_1 VALUES (1, 'before')",
+        "CREATE TABLE x_3 (id INT PRIMARY KEY, v VARCHAR(9), w INT)",
+        "INSERT INTO x_3 VALUES (2, 'more', 7)",
+        "INSERT INTO x_2 VALUES (3, 'after')",
+    )
+    found = await fault(merging)
+    assert found.event == "ddl.create-differs"
+    assert "DROP it and CREATE it like them" in way(found, "skip this statement")
+    merging.do("DELETE FROM x_3", "DROP TABLE x_3", f"CREATE TABLE x_3 {X}")
+    merging.do("INSERT INTO x_3 VALUES (4, 'like them')")
+    await override(merging, found, OverrideAction.SKIP)
+    merging.on(merging.target, "ALTER TABLE x ADD w INT")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.on(merging.target, "ALTER TABLE x DROP w")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_3 VALUES (5, 'last')")
+        await merging.check(generation)

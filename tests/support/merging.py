@@ -51,6 +51,8 @@ class Merging:
         self.mode = "incremental"
         self.more: dict[str, object] = {}
         self.each_source: dict[str, object] = {}
+        self.source_of: dict[str, dict[str, object]] = {}
+        """What the task file has of single sources besides what all have."""
         self.instance: dict[str, object] = {}
         self.instances: dict[str, dict[str, object]] = {}
         self.routes: dict[str, object] = {}
@@ -212,6 +214,7 @@ class Merging:
             instance |= self.instances.get(instance["source-id"], {})
         for source in values["sources"]:
             source |= self.each_source
+            source |= self.source_of.get(source["source-id"], {})
         values |= self.more
         if self.batch_bytes is not None:
             values["writer"] = {"batch-bytes": self.batch_bytes}
