@@ -53,6 +53,15 @@ class TargetColumn:
     empty_label: int = 0
 
 
+class Restated(StrEnum):
+    """What an update writes into a column that the row comes without."""
+
+    KEPT = "kept"
+    """The value that is there, so that the server's ON UPDATE doesn't set another."""
+    DEFAULT = "default"
+    """The default, made of the row's new values."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetTable:
     """The table rows are written to, and how its rows are told apart.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from replicator.downstream.columns import TargetColumn, TargetTable
+from replicator.downstream.columns import Restated, TargetColumn, TargetTable
 from replicator.downstream.literals import identifier
 from replicator.downstream.load_data import InexactLoadError, load_rows
 from replicator.downstream.session import Session
@@ -33,12 +33,14 @@ class NetChanges:
     the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
     row lines that may be there or not, in this state or in another, ``arrivals`` the key lines of
     those that a shard has got: what is there may be another shard's. ``inserts`` are row lines that
-    must not be there, ``members`` the shard of each of these.
+    must not be there, ``members`` the shard of each of these. ``restated``: as in
+    `replicator.pipeline.plan.TablePlan`.
     """
 
     columns: tuple[TargetColumn, ...]
     key_columns: tuple[TargetColumn, ...]
     covers: bool
+    restated: tuple[tuple[str, Restated], ...] = ()
     deletes: Sequence[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: Sequence[bytes] = field(default_factory=list)
@@ -156,8 +158,12 @@ def _update_written(
 ) -> None:
     # REPLACE would reset the columns that the shard does not have.
     names = [identifier(column.name) for column in group.columns]
-    update = b",".join(name + b"=VALUES(" + name + b")" for name in names)
-    suffix = b" ON DUPLICATE KEY UPDATE " + update
+    assignments = [name + b"=VALUES(" + name + b")" for name in names]
+    for column, how in group.restated:
+        name = identifier(column)
+        value = name if how is Restated.KEPT else b"VALUES(" + name + b")"
+        assignments.append(name + b"=" + value)
+    suffix = b" ON DUPLICATE KEY UPDATE " + b",".join(assignments)
     insert_rows(session, target, group.columns, lines, suffix=suffix)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replicator.binlog.table_map import TableMap
+from replicator.downstream.restated_columns import restated_columns
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import plan_table
+from replicator.pipeline.planning import plan_table, written_columns
 from replicator.routing.member_columns import MemberColumns
 from replicator.schema.further_keys import keys_without_overlaps
 from replicator.schema.hidden_columns import hidden_columns, system_period
@@ -53,6 +54,7 @@ class AlikePlans:
             target.columns,
             target.keys,
             keys_without_overlaps(target),
+            restated_columns(target, written_columns(structure, target, rules)),
             buckets,
             rules,
         )

@@ -33,7 +33,8 @@ class PlanNumbers:
 
     ``keyed``: whether its rows have a key; ``replaces``: whether a row may be put over another;
     ``member``: a number of its shard; ``columns``: of the target's columns that it writes;
-    ``group``: of these, those of the key, and whether they are all that the target has.
+    ``group``: of these, those of the key, whether they are all that the target has, and what is
+    written into others.
     """
 
     def __init__(self, plans: PlanList) -> None:
@@ -43,7 +44,7 @@ class PlanNumbers:
         self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
         self.member = _numbered(plans.names)
         self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
-        groups = [(p.target_columns, p.key_columns, p.covers) for p in kinds]
+        groups = [(p.target_columns, p.key_columns, p.covers, p.restated) for p in kinds]
         self.group = _numbered(groups)[kind]
         self._made: dict[int, TablePlan] = {}
 
@@ -182,6 +183,7 @@ def _changes(
                 table.target_columns,
                 table.key_columns,
                 table.covers,
+                table.restated,
                 deletes=entries.keys.take(gone),
                 overwrites=entries.lines.take(over),
                 inserts=entries.lines.take(come),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.columns import Literal, Restated, TargetColumn, TargetTable
 from replicator.mysql.names import Member
 from replicator.pipeline.row_filter import RowFilter
 from replicator.rows.columns import ColumnFormat
@@ -31,7 +31,9 @@ class TablePlan:
     is the index of the column that tells until when a row was the present one, where the shard
     keeps its former rows. ``constants`` are the fields, the same in all rows, of columns that the
     target has besides the shard's; their indexes follow those of ``columns``. ``filtering``: the
-    rules that rows are left out by, if there are any.
+    rules that rows are left out by, if there are any. ``restated``: columns of the target that are
+    not written and that its server would set by itself when a row is updated, or that a shard
+    without them would fill by the row's values, each with what an update writes into it.
     """
 
     target: TargetTable
@@ -47,6 +49,7 @@ class TablePlan:
     constants: tuple[bytes, ...] = ()
     filtering: RowFilter | None = None
     hash_cut: int = 0
+    restated: tuple[tuple[str, Restated], ...] = ()
 
     @property
     def key_columns(self) -> tuple[TargetColumn, ...]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.table_map import TableMap
 from replicator.binlog.types import ColumnType
+from replicator.downstream.restated_columns import restated_columns
 from replicator.mysql.names import Member, folded, quote
 from replicator.pipeline.column_types import (
     EXACT_LITERALS,
@@ -123,6 +124,7 @@ def plan_table(
         covers=len(pairs) == sum(not column.generated for column in target.columns),
         until=_until(member_name, structure),
         constants=tuple(escape(value) for _, value in filled),
+        restated=restated_columns(target, names),
     )
 
 
@@ -245,6 +247,17 @@ def match_columns(
         _check_values(member, values, counterpart, target)
         pairs[index] = counterpart
     return pairs
+
+
+def written_columns(structure: Table, target: Table, rules: MemberColumns) -> frozenset[str]:
+    """The names of the target's columns that rows of a shard are written with."""
+    names = {folded(column.name) for column in structure.columns}
+    names |= {folded(column.name) for column in rules.extracted}
+    return frozenset(
+        column.name
+        for column in target.columns
+        if folded(column.name) in names and not column.generated
+    )
 
 
 def _check_rules(member: str, structure: Table, target: Table, rules: MemberColumns) -> None:

@@ -40,6 +40,14 @@ def value_clause(table: Table, column: str) -> str:
     return table.create_sql[clause[0].start : clause[-1].end] if clause else ""
 
 
+def value_refers_to(table: Table, column: str) -> tuple[str, ...]:
+    """The columns that the default or the formula of a column is made of, as the table has them."""
+    names = {folded(found.name): found.name for found in table.columns}
+    clause = _clause(table, column)
+    used = (folded(token.name) for token in clause if token.kind is TokenKind.QUOTED)
+    return tuple(dict.fromkeys(names[name] for name in used if name in names))
+
+
 def _values(table: Table, column: str) -> str:
     return " ".join(map(_text, _clause(table, column)))
 
@@ -47,7 +55,7 @@ def _values(table: Table, column: str) -> str:
 def _clause(table: Table, column: str) -> Sequence[Token]:
     depth = 0
     found: list[Token] = []
-    for token in _definition(table.create_sql, column):
+    for token in definition_of(table.create_sql, column):
         depth += (token.text == "(") - (token.text == ")")
         if found and depth == 0 and token.keyword in _ENDS:
             break
@@ -56,7 +64,8 @@ def _clause(table: Table, column: str) -> Sequence[Token]:
     return found
 
 
-def _definition(create_sql: str, column: str) -> Sequence[Token]:
+def definition_of(create_sql: str, column: str) -> Sequence[Token]:
+    """What stands behind a column's name in the text of SHOW CREATE TABLE."""
     return _definitions(create_sql).get(folded(column), ())
 
 
