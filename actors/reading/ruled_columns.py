@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.ddl.statement import StatementKind
-from replicator.mysql.names import TableName
+from replicator.ddl.computed_columns import formulas
+from replicator.ddl.statement import Recognised, StatementKind
+from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.computed_columns import OWN_VALUE
 from replicator.routing.member_columns import ColumnRules, MemberColumns
 from replicator.routing.routes import RouteError
 from replicator.schema.carried_change import MemberChange
@@ -46,6 +48,7 @@ def _rules(name: TableName, columns: ColumnRules) -> MemberColumns:
 def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> None:
     if effect.statement.kind is not StatementKind.ALTER_TABLE:
         return
+    _refuse_formulas(effect.statement, member, rules)
     touched = touched_parts(effect.statement, MemberChange(None, None))
     for column in rules.extracted:
         if column_part(column.name) in touched.all:
@@ -60,3 +63,22 @@ def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> N
             " the target it is another column, a BIGINT with the shards' numbers in it, and the"
             " same change could falsify its values"
         )
+
+
+def _refuse_formulas(statement: Recognised, member: TableName, rules: MemberColumns) -> None:
+    """Raise DdlError for a column that the target would compute from mapped values."""
+    mapped = rules.mapped
+    if mapped is None:
+        return
+    for column, kind, expression in formulas(statement):
+        used = (token.name for token in expression if token.is_name)
+        name = next((name for name in used if folded(name) == folded(mapped.name)), None)
+        if name is not None:
+            what = "is computed from" if kind == "AS" else "comes with a default made of"
+            raise DdlError(
+                f"{member} gets a column {column} that {what} {name}, whose values the task file"
+                " maps: the target would compute it from other values than the shard. `replicator"
+                " binlog replace` by the same statement with the shard's own value,"
+                f" ({quote(name)} & {OWN_VALUE}), in place of {name} there; where another shard has"
+                " brought the column so, `replicator binlog skip`"
+            )

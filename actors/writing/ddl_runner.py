@@ -14,6 +14,7 @@ from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
 from actors.writing.brought_changes import BroughtChanges
 from actors.writing.change_histories import ChangeHistories
+from actors.writing.computed_columns import refuse_computed
 from actors.writing.locked_targets import Others, locked_fault
 from actors.writing.own_values import own_values_fault
 from replicator.binlog.segment import Statement
@@ -110,6 +111,7 @@ class DdlRunner:
             wait_max=longest,
         ):
             with attempt:
+                refuse_computed(self._registry, execution, statement, agreed=True)
                 await self._run(execution, version, statement)
 
     def _context(self, statement: Statement) -> StatementContext:
@@ -142,6 +144,8 @@ class DdlRunner:
         )
         if item.recorded:
             execution = await self._brought.ruled(item, change, execution)
+            if await self._executor.entry(execution) is None:
+                refuse_computed(self._registry, execution, item.statement, agreed=False)
         self._report_moment(item)
         await self._run(execution, item.version, item.statement)
 

@@ -64,7 +64,7 @@ class FormerColumns:
                     reason="the target has dropped and added it since, and this shard has not yet",
                 )
         columns = (
-            replace(column, generated=True) if column_part(column.name) in parts else column
+            replace(column, withheld=True) if column_part(column.name) in parts else column
             for column in table.columns
         )
         return replace(table, columns=tuple(columns))

@@ -9,8 +9,10 @@ from typing import Literal
 
 from replicator.checks.type_fit import Misfit, charset_misfit, null_in_not_null, type_misfit
 from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.computed_columns import computed_misfits
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.schema.column_rules import (
+    RuleMisfit,
     as_mapped,
     as_shards_have_it,
     extracted_misfit,
@@ -33,9 +35,12 @@ class Difference:
 
 def rule_differences(member: Table, target: Table, rules: MemberColumns) -> list[Difference]:
     """Why the task file's rules about columns can't be followed with this target."""
-    misfits = [extracted_misfit(member, target, c.name, c.value) for c in rules.extracted]
+    misfits: list[RuleMisfit | None] = [
+        extracted_misfit(member, target, c.name, c.value) for c in rules.extracted
+    ]
     if rules.mapped is not None:
         misfits.append(mapped_misfit(member, target, rules.mapped.name))
+    misfits += computed_misfits(member, target, rules)
     return [Difference("failed", misfit.text, misfit.way_out) for misfit in misfits if misfit]
 
 
@@ -86,8 +91,6 @@ def _modified(member: Table, column: Column, table: str) -> str:
 
 def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
     found = [type_misfit(column, its), charset_misfit(column, its), null_in_not_null(column, its)]
-    if its.generated and not column.generated:
-        found.append(Misfit("warning", "the target computes this column, the shard stores it"))
     in_key = any(folded(column.name) in map(folded, key.columns) for key in target.keys)
     if in_key and column.collation and its.collation and column.collation != its.collation:
         found.append(

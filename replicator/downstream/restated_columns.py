@@ -15,7 +15,7 @@ from itertools import pairwise
 from replicator.ddl.column_definitions import outside_brackets
 from replicator.downstream.columns import Restated
 from replicator.mysql.names import folded
-from replicator.schema.column_values import definition_of, value_refers_to
+from replicator.schema.column_values import definition_of, value_columns
 from replicator.schema.structure import Table
 
 
@@ -28,7 +28,7 @@ def restated_columns(target: Table, written: Collection[str]) -> tuple[tuple[str
 
 
 def _restated(target: Table, column: str) -> Restated | None:
-    if value_refers_to(target, column):
+    if value_columns(target, column):
         return Restated.DEFAULT
     words = [token.keyword for token in outside_brackets(definition_of(target.create_sql, column))]
     return Restated.KEPT if ("ON", "UPDATE") in pairwise(words) else None

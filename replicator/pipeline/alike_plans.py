@@ -14,6 +14,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plan import TablePlan
 from replicator.pipeline.planning import plan_table, written_columns
 from replicator.routing.member_columns import MemberColumns
+from replicator.schema.column_values import value_clause
 from replicator.schema.further_keys import keys_without_overlaps
 from replicator.schema.hidden_columns import hidden_columns, system_period
 from replicator.schema.structure import Table
@@ -54,6 +55,12 @@ class AlikePlans:
             target.columns,
             target.keys,
             keys_without_overlaps(target),
+            *(
+                value_clause(table, column.name)
+                for table in (structure, target)
+                for column in table.columns
+                if column.generated
+            ),
             restated_columns(target, written_columns(structure, target, rules)),
             buckets,
             rules,

@@ -22,6 +22,7 @@ from replicator.pipeline.column_types import (
     WIRE_TYPES,
     literal_of,
 )
+from replicator.pipeline.computed_columns import computed_misfits
 from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
 from replicator.pipeline.row_filter import row_filter
 from replicator.routing.column_mapping import VALUE_LIMIT
@@ -241,7 +242,7 @@ def match_columns(
                 " its values would be lost. Add the column to the target, or drop it from the"
                 " shard, and resume the task"
             )
-        if counterpart.generated:
+        if counterpart.generated or counterpart.withheld:
             continue
         values = as_mapped(column, counterpart) if folded(column.name) == mapped else column
         _check_values(member, values, counterpart, target)
@@ -256,7 +257,7 @@ def written_columns(structure: Table, target: Table, rules: MemberColumns) -> fr
     return frozenset(
         column.name
         for column in target.columns
-        if folded(column.name) in names and not column.generated
+        if folded(column.name) in names and not (column.generated or column.withheld)
     )
 
 
@@ -266,6 +267,7 @@ def _check_rules(member: str, structure: Table, target: Table, rules: MemberColu
     ]
     if rules.mapped is not None:
         found.append(mapped_misfit(structure, target, rules.mapped.name))
+    found += computed_misfits(structure, target, rules)
     for misfit in filter(None, found):
         raise UnfitTargetError(
             f"{member}, target {target.schema}.{target.name}: {misfit.text}. {misfit.way_out}"

@@ -40,11 +40,20 @@ def value_clause(table: Table, column: str) -> str:
     return table.create_sql[clause[0].start : clause[-1].end] if clause else ""
 
 
-def value_refers_to(table: Table, column: str) -> tuple[str, ...]:
-    """The columns that the default or the formula of a column is made of, as the table has them."""
+def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
+    """The columns that the default or the formula of a column is made of, as the table has them.
+
+    With ``unmasked`` without those of which only these bits are used (`` `a` & 255``).
+    """
     names = {folded(found.name): found.name for found in table.columns}
     clause = _clause(table, column)
-    used = (folded(token.name) for token in clause if token.kind is TokenKind.QUOTED)
+    mask = ["&", str(unmasked)]
+    used = (
+        folded(token.name)
+        for place, token in enumerate(clause)
+        if token.kind is TokenKind.QUOTED
+        and [following.text for following in clause[place + 1 : place + 3]] != mask
+    )
     return tuple(dict.fromkeys(names[name] for name in used if name in names))
 
 
@@ -77,7 +86,7 @@ def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
     """
     tokens = tokenise(create_sql)
     start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
-    depth = 0
+    depth, end = 0, start
     for end in range(start, len(tokens)):
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:

@@ -26,7 +26,8 @@ class Column:
     ``collation`` are empty for columns that are not text. ``generated`` covers virtual and
     stored generated columns: their values are computed, never written. ``learned``: it is as the
     target made it for a statement, so where the target lacks its collation, it has another here;
-    that makes no two columns different.
+    that makes no two columns different. ``withheld``: one of a target that a shard's values do not
+    go into, though it has a column of that name.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Column:
     generated: bool = False
     auto_increment: bool = False
     learned: bool = field(default=False, compare=False)
+    withheld: bool = False
 
     @property
     def base_type(self) -> str:
