@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import anyio
 
+from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
 from replicator.binlog.segment import Statement
 from replicator.ddl.recognise import recognise
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
@@ -15,6 +16,8 @@ from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.server_traits import server_traits
 from replicator.mysql.statement_context import StatementContext
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.copy_state import CopyState
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.learned_structures import LearnedStructures, Outcome, Question, question
 from replicator.schema.past_changes import may_change_columns
@@ -44,8 +47,10 @@ class SchemaTracker:
         connection: Connection,
         scratch: TableName,
         learned: LearnedStructures,
+        filtered: FilteredColumns = NO_FILTERED_COLUMNS,
     ) -> None:
         self._registry = registry
+        self._filtered = filtered
         self._connection = connection
         self._scratch = scratch
         self._learned = learned
@@ -55,7 +60,8 @@ class SchemaTracker:
     async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
         """Note and return the structure of an effect's table behind its statement.
 
-        Where it can't be found out, it is a guess from there on. Raises DatabaseUnavailableError.
+        Where it can't be found out, it is a guess from there on. Raises DatabaseUnavailableError,
+        and FatalError where a filter would decide otherwise about rows that have come before.
         """
         registry, at = self._registry, statement.transaction
         number = registry.number(Member(source, effect.table))
@@ -87,6 +93,9 @@ class SchemaTracker:
             case _:
                 return before
         registry.learn(number, at, after)
+        if effect.kind is EffectKind.ALTER and registry.copying(number, at) is CopyState.COPIED:
+            change = MemberChange(before.structure, after.structure)
+            self._filtered.refuse(effect, statement, Member(source, effect.table), change)
         return after
 
     async def _created(self, source: str, effect: Effect, statement: Statement) -> Held:

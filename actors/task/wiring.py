@@ -9,6 +9,7 @@ from functools import partial
 
 from pyspark import SparkContext
 
+from actors.filtered_columns import FilteredColumns
 from actors.member_columns import columns_of
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.ghosts_at_start import record_ghosts
@@ -169,8 +170,15 @@ def _held_by(coordination: Coordination, target: TableName) -> str:
 
 
 def _tracker(resources: Resources) -> SchemaTracker:
-    scratch = scratch_table(resources.task.meta_schema, resources.task.name)
-    return SchemaTracker(resources.registry, resources.scratch, scratch, resources.learned)
+    task = resources.task
+    filters = {source: setup.expression_filters for source, setup in resources.setups.items()}
+    return SchemaTracker(
+        resources.registry,
+        resources.scratch,
+        scratch_table(task.meta_schema, task.name),
+        resources.learned,
+        FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+    )
 
 
 def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHistories) -> DdlRunner:

@@ -1,0 +1,161 @@
+"""Statements that change the values by which an expression filter has decided about rows.
+
+A rule of `insert-value-expr` decides about a row by the values that it has then, in the full copy
+or when it comes. Where a statement converts a column of the rule, the shard's rows may come to say
+something else, and no event tells of them: rows that were left out would never come, and others
+would stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from actors.faults import DdlEvent, FatalError, of_target
+from replicator.binlog.segment import Statement
+from replicator.ddl.alter_actions import alter_actions
+from replicator.ddl.statement import StatementKind
+from replicator.mysql.names import Member
+from replicator.mysql.sql_modes import STRICT
+from replicator.pipeline.filter_columns import filter_column, known_collation
+from replicator.routing.expression_filter import ExpressionFilters
+from replicator.routing.expression_types import ExpressionError, FilterColumn
+from replicator.schema.carried_change import MemberChange
+from replicator.schema.column_values import value_clause, value_columns
+from replicator.schema.conversions import Fit, conversion
+from replicator.schema.ddl_effects import Effect
+from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.structure import Column, Table
+from replicator.schema.touched_parts import Touched, column_part, touched_parts
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_TEXTS = frozenset({"varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+
+
+class FilteredColumns:
+    """The rules by source. ``copies``: the task copies, and so can copy a target anew."""
+
+    def __init__(
+        self, filters: Mapping[str, ExpressionFilters], task: str, *, copies: bool
+    ) -> None:
+        self._filters = {source: of for source, of in filters.items() if of}
+        self._task = task
+        self._copies = copies
+
+    def refuse(
+        self, effect: Effect, statement: Statement, member: Member, change: MemberChange
+    ) -> None:
+        """Raise FatalError where rows of the shard may be filtered otherwise behind a statement."""
+        filters = self._filters.get(member.source)
+        if filters is None or effect.instead is not None or effect.filtered:
+            return
+        if change.before is None or change.after is None:
+            return
+        names = _inserting_columns(filters, member, change.before)
+        if not names or effect.statement.kind is not StatementKind.ALTER_TABLE:
+            return
+        touched = touched_parts(effect.statement, MemberChange(None, None))
+        charset = any(action[0].keyword == "CONVERT" for action in alter_actions(effect.statement))
+        mode = statement.context.sql_mode
+        strict = mode is not None and bool(mode & STRICT)
+        for name in names:
+            before, after = change.before.column(name), change.after.column(name)
+            if before is None or after is None:
+                # Told where rows are planned: the rule does not fit them.
+                continue
+            if _may_change(change, before, after, touched, charset=charset, strict=strict):
+                raise self._fault(effect, statement, member, filters, (before, after))
+
+    def _fault(
+        self,
+        effect: Effect,
+        statement: Statement,
+        member: Member,
+        filters: ExpressionFilters,
+        columns: tuple[Column, Column],
+    ) -> FatalError:
+        before, after = columns
+        texts = "; ".join(filters.texts_of(member.name.schema, member.name.table))
+        ways_out = [
+            "make the target's rows of this shard those that the filter lets pass by the new"
+            " values (add those that it has left out until now, delete the others), then"
+            " `replicator binlog replace` by the statement itself",
+        ]
+        if self._copies:
+            ways_out.append(
+                "copy the target anew: put the expression into brackets in the task file, so that"
+                f" it is another text, then `replicator stop {self._task}` and `replicator run"
+                " TASK.yaml --on-changed-rules recopy`"
+            )
+        return FatalError(
+            "ddl.filtered-column",
+            f"a statement changes {before.name} ({before.type}, now {after.type}), by which the"
+            f" task file filters rows ({texts}). Rows that were left out may pass now, and others"
+            " that are on the target would be left out: no event tells which\n"
+            f"  statement: {effect.sql[:2000]}",
+            where=f"{member}, target {effect.target}, at {statement.position}",
+            scope=of_target(effect.target),
+            ways_out=tuple(ways_out),
+            ddl_event=DdlEvent(member.source, statement.position, (OverrideAction.REPLACE.value,)),
+        )
+
+
+NO_FILTERED_COLUMNS = FilteredColumns({}, "", copies=False)
+"""A task without expression filters."""
+
+
+def _inserting_columns(
+    filters: ExpressionFilters, member: Member, structure: Table
+) -> tuple[str, ...]:
+    """The columns of the shard's rules, if one is about new rows, and what they are computed of."""
+    names: dict[str, None] = {}
+
+    def find(name: str) -> FilterColumn | None:
+        column = structure.column(name)
+        if column is None:
+            return None
+        names[column.name] = None
+        return filter_column(column)
+
+    try:
+        resolved = filters.resolved(member.name.schema, member.name.table, find, known_collation)
+    except ExpressionError:
+        resolved = None  # Told where rows are planned.
+    if resolved is not None and not resolved.rules.insert:
+        return ()
+    for name in tuple(names):
+        names |= dict.fromkeys(value_columns(structure, name))
+    return tuple(names)
+
+
+def _may_change(
+    change: MemberChange,
+    before: Column,
+    after: Column,
+    touched: Touched,
+    *,
+    charset: bool,
+    strict: bool,
+) -> bool:
+    """Whether a column's values may come to say something else in an expression."""
+    part = column_part(before.name)
+    if part in touched.dropped | touched.renamed | touched.added:
+        return True
+    if part not in touched.converted and not (charset and before.charset):
+        return False
+    formulas = [
+        value_clause(table, column.name) if column.generated else ""
+        for table, column in ((change.before, before), (change.after, after))
+        if table is not None
+    ]
+    return formulas[0] != formulas[1] or not _keeps_values(before, after, strict=strict)
+
+
+def _keeps_values(before: Column, after: Column, *, strict: bool) -> bool:
+    if before.nullable and not after.nullable and not strict:
+        return False
+    if (before.charset, before.collation) != (after.charset, after.collation):
+        return False
+    kinds = {before.base_type, after.base_type}
+    alike = len(kinds) == 1 or any(kinds <= kind for kind in (_INTEGERS, _TEXTS, _BYTES))
+    return alike and conversion(before, after).fit is Fit.ALL
