@@ -14,6 +14,9 @@ from replicator.mysql.names import folded
 from replicator.schema.structure import Table
 
 _BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
+_ARITHMETIC = frozenset("+-*/")
+_ADDED = frozenset({"0", "1"})
+"""Numbers that servers also write for NOT, TRUE and FALSE."""
 _ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
 
 
@@ -103,3 +106,28 @@ def _text(token: Token) -> str:
         # A number stands in quotes, or not, by the column's type.
         return token.text[1:-1]
     return token.keyword or token.text
+
+
+def other_formula(shard: Table, target: Table, column: str) -> str | None:
+    """How a column that both compute is certainly not computed alike; None where it may be.
+
+    Servers write one formula in several ways: with more brackets, a text with its charset, other
+    names of functions, NOT as a comparison with 0. So what is compared is the columns, the numbers
+    and texts in it, and the signs of arithmetic.
+    """
+    ours, theirs = (_atoms(_clause(table, column), table) for table in (shard, target))
+    if ours == theirs:
+        return None
+    mine, its = value_clause(shard, column), value_clause(target, column)
+    return f"{column} is {mine} in the shard and {its} in the target"
+
+
+def _atoms(clause: Sequence[Token], table: Table) -> list[str]:
+    names = {folded(column.name) for column in table.columns}
+    used = {folded(token.name) for token in clause if token.kind is TokenKind.QUOTED}
+    written = (
+        token.text
+        for token in clause
+        if token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _ARITHMETIC
+    )
+    return [*sorted(used & names), *sorted(text for text in written if text not in _ADDED)]
