@@ -18,7 +18,7 @@ from replicator.binlog.events import (
 )
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids, listed_gtids
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
-from replicator.binlog.landmark import MAX_OFFSET, fingerprint, landmark_of
+from replicator.binlog.landmark import CRC_RESIDUE, MAX_OFFSET, fingerprint, landmark_of
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.read_position import FILE_HEADER, ReadPosition
 from replicator.mysql.identity import Landmark
@@ -33,9 +33,6 @@ _BETWEEN_GROUPS: Final = frozenset(
 )
 """What may come behind groups that a source leaves out."""
 _WRAP: Final = 1 << 32
-
-CRC_RESIDUE: Final = 0x2144DF1C
-"""CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
 
 
 class FileState:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from replicator.binlog.errors import BinlogError
+from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError
 from replicator.binlog.events import (
     CHECKSUM_SIZE,
     FLAG_ARTIFICIAL,
@@ -32,6 +32,10 @@ FIRST_EVENT = 4
 MAX_OFFSET = 1 << 32
 """The protocol can't ask for what stands here or behind."""
 
+ROTATE_NAME = HEADER_SIZE + 8
+"""Where the name stands in a rotation, behind the offset in the next file."""
+CRC_RESIDUE = 0x2144DF1C
+"""The CRC32 of anything that ends with its own CRC32, little-endian."""
 _TIME_AND_KIND = slice(0, 9)
 _SIZE_OF_VERSIONS = 52
 
@@ -42,6 +46,36 @@ def fingerprint(event: bytes, cut: int | None) -> int:
     if event[4] == EventType.FORMAT_DESCRIPTION:
         body = body[:_SIZE_OF_VERSIONS]
     return crc32(body, crc32(event[_TIME_AND_KIND]))
+
+
+def check_sum(event: bytes, checksum: Checksum) -> None:
+    """Raise ChecksumError where an event has a checksum, and it is another event's."""
+    if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
+        raise ChecksumError(
+            "The event by which a binlog file is known does not match its checksum: it was damaged"
+            " on its way, or in the file."
+        )
+
+
+def first_landmark_of(file: str, event: bytes) -> Landmark | None:
+    """The landmark of a file, from the events that a stream from its beginning starts with.
+
+    None for what comes before the format description: a rotation, made up, to this file. Raises
+    DamagedStreamError for anything else, BinlogError where the file's format is not known.
+    """
+    if len(event) < HEADER_SIZE:
+        raise DamagedStreamError("An event ends inside its header.")
+    kind = event[4]
+    if kind == EventType.FORMAT_DESCRIPTION:
+        check_sum(event, read_checksum(event))
+        return landmark_of(file, event)
+    # Its name may have a checksum behind it.
+    if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
+        return None
+    raise DamagedStreamError(
+        f"The beginning of binlog file {file} was asked for, and an event of type {kind} comes"
+        " before the format description: what came was damaged on its way."
+    )
 
 
 def landmark_of(file: str, event: bytes) -> Landmark | None:
@@ -61,7 +95,7 @@ class LandmarkSearch:
 
     def __init__(self, landmark: Landmark) -> None:
         self._landmark = landmark
-        self._cut: int | None = None
+        self._checksum = Checksum.NONE
 
     def found(self, event: bytes) -> bool | None:
         """Whether the landmark is there; None as long as only a later event can tell.
@@ -73,7 +107,8 @@ class LandmarkSearch:
             raise BinlogError("An event ends inside its header.")
         kind = event[4]
         if kind == EventType.FORMAT_DESCRIPTION:
-            self._cut = -CHECKSUM_SIZE if read_checksum(event) is Checksum.CRC32 else None
+            self._checksum = read_checksum(event)
+            check_sum(event, self._checksum)
             same = TIMESTAMP.unpack_from(event)[0] == self._landmark.created
             if same and self._landmark.offset != FIRST_EVENT:
                 return None
@@ -87,4 +122,6 @@ class LandmarkSearch:
         return self._is_it(event)
 
     def _is_it(self, event: bytes) -> bool:
-        return fingerprint(event, self._cut) == self._landmark.fingerprint
+        check_sum(event, self._checksum)
+        cut = -CHECKSUM_SIZE if self._checksum is Checksum.CRC32 else None
+        return fingerprint(event, cut) == self._landmark.fingerprint

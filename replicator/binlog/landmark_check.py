@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import pymysql
 
 from replicator.binlog.connection import BinlogConnection
-from replicator.binlog.errors import OtherBinlogError, PurgedError, StreamLostError
+from replicator.binlog.errors import (
+    DamagedStreamError,
+    OtherBinlogError,
+    PurgedError,
+    StreamLostError,
+)
 from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.landmark import LandmarkSearch, landmark_of
+from replicator.binlog.landmark import LandmarkSearch, first_landmark_of
 from replicator.mysql.identity import Landmark
 
 
@@ -71,7 +76,11 @@ def first_landmark(connection: BinlogConnection, file: str) -> Landmark:
     It knows a place of the file before anything was read. Raises what the connection raises.
     """
     try:
-        return next(mark for event in _events(connection) if (mark := landmark_of(file, event)))
+        events = _events(connection)
+        return next(mark for event in events if (mark := first_landmark_of(file, event)))
+    except DamagedStreamError as error:
+        # Read once more, it is sound, unless the file itself is damaged, which the reader tells.
+        raise StreamLostError(str(error)) from error
     finally:
         connection.close()
 

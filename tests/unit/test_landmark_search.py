@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from replicator.binlog.errors import BinlogError
+from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError
 from replicator.binlog.events import HEADER_SIZE, EventType
-from replicator.binlog.landmark import LandmarkSearch
+from replicator.binlog.landmark import LandmarkSearch, first_landmark_of
 from replicator.binlog.table_routes import TableRoutes
 from replicator.mysql.identity import Landmark
+from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
 
 
 @pytest.mark.parametrize("kind", [EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT, EventType.XID])
@@ -29,3 +32,50 @@ def test_names_that_are_no_text_are_an_error_of_the_binlog() -> None:
     routes = TableRoutes(lambda *_: None)
     with pytest.raises(BinlogError, match="no text"):
         routes.open(event, None)
+
+
+FILE = "binlog.000007"
+
+
+def beginning() -> Binlog:
+    """What a stream from the beginning of a file starts with; the file has checksums."""
+    versions = struct.pack("<H50sIB", 4, b"10.11-MariaDB", 0, 19)
+    binlog = Binlog(4)
+    name = struct.pack("<Q", 4) + FILE.encode()
+    binlog.add(EventType.ROTATE, name, flags=ARTIFICIAL, real=False)
+    binlog.add(EventType.FORMAT_DESCRIPTION, versions + bytes(165) + b"\x01")
+    return binlog.gtid(1).query("BEGIN").xid()
+
+
+def test_a_file_is_known_by_its_format_description() -> None:
+    rotation, description, *_ = beginning().events
+    assert first_landmark_of(FILE, rotation) is None
+    landmark = first_landmark_of(FILE, description)
+    assert landmark is not None
+    assert (landmark.file, landmark.offset) == (FILE, 4)
+    assert LandmarkSearch(landmark).found(description)
+
+
+def test_a_file_whose_format_description_is_missing_is_not_known_by_a_later_one() -> None:
+    _, _, gtid, *_ = beginning().events
+    with pytest.raises(DamagedStreamError, match="before the format description"):
+        first_landmark_of(FILE, gtid)
+
+
+def test_a_stream_of_another_file_is_not_taken_for_this_one() -> None:
+    rotation = beginning().events[0]
+    with pytest.raises(DamagedStreamError):
+        first_landmark_of("binlog.000008", rotation)
+
+
+@pytest.mark.parametrize("at", [0, 5, 30, 80])
+def test_a_damaged_event_is_neither_saved_nor_another_binlog(at: int) -> None:
+    binlog = beginning()
+    description = binlog.events[1]
+    landmark = first_landmark_of(FILE, description)
+    assert landmark is not None
+    damaged = with_bits(description, at, description[at] ^ 8, mask=0)
+    with pytest.raises(ChecksumError):
+        first_landmark_of(FILE, damaged)
+    with pytest.raises(ChecksumError):
+        LandmarkSearch(landmark).found(damaged)
