@@ -44,6 +44,8 @@ ELSEWHERE = {
     CrashPoint.COPY_COMPLETE,
     CrashPoint.COPY_FINISHED,
     CrashPoint.COPY_BEGUN_AGAIN,
+    CrashPoint.RULES_ACCEPTED,
+    CrashPoint.TARGET_EMPTIED,
     CrashPoint.ITEM_RECORDED,
     CrashPoint.LOCK_AGREED,
     CrashPoint.LOCK_DECIDED,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from actors.control.arguments import OnChangedRules
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -147,6 +148,7 @@ async def test_a_rule_that_no_longer_fits_the_table_stops_its_rows(merging: Merg
     assert on_target(merging, "SELECT * FROM x") == [(2, 2)]
     rules(merging, "x_1", {"insert-value-expr": "w = 1"})
     merging.changed(mode="incremental")
+    merging.on_changed_rules = OnChangedRules.KEEP
     async with merging.running() as generation:
         await merging.caught_up(generation)
         assert on_target(merging, "SELECT * FROM x") == [(2, 2), (4, 4)]
@@ -167,6 +169,7 @@ async def test_a_row_that_has_no_answer_is_a_fault_that_names_it(
     assert "-1 is out of the range of a BIGINT" in fault.message
     rules(merging, "x_1", {"insert-value-expr": "v > 0 AND v - 1 > 5"})
     merging.changed(mode="incremental")
+    merging.on_changed_rules = OnChangedRules.KEEP
     async with merging.running() as generation:
         await merging.caught_up(generation)
         assert on_target(merging, "SELECT id FROM x") == [(1,), (2,)]

@@ -176,8 +176,9 @@ class Merging:
         assert missing == 0, f"{missing} rows to change or delete were not on the target"
 
     def _numbers(self, table: str) -> str:
-        """The numbers of the shards that go where all of the table go."""
-        return "".join(n for n in "0123456789" if f"{table}_{n}" not in self.route_of)
+        """The pattern of the numbers of those shards that go where all of the table go."""
+        others = [n for n in "0123456789" if f"{table}_{n}" not in self.route_of]
+        return "?" if len(others) == 10 else f"[{''.join(others)}]"
 
     def _make_task(self) -> config.Task:
         values = task_dict(
@@ -198,7 +199,7 @@ class Merging:
         for table in self._shards:
             values["routes"][table] = {
                 "schema-pattern": self.database,
-                "table-pattern": f"{table}_[{self._numbers(table)}]",
+                "table-pattern": f"{table}_{self._numbers(table)}",
                 "target-schema": self.database,
                 "target-table": table,
                 **self.routes,
