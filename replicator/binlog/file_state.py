@@ -121,7 +121,9 @@ class FileState:
             return True
         if kind == EventType.FORMAT_DESCRIPTION:
             return begin == FILE_HEADER
-        return self.leaves_out and kind in _BETWEEN_GROUPS
+        # Only an event that joins may cross 4 GiB: here less is no more, but out of order.
+        may_follow = self.leaves_out and kind in _BETWEEN_GROUPS
+        return may_follow and begin >= self.position.before % _WRAP
 
     def _prove(self, event: bytes) -> None:
         """A file that is said to have no checksums has none behind its first event, either."""
@@ -218,7 +220,8 @@ class FileState:
             self.leaves_out = False
             position.pass_boundary()
             return True
-        if not self._by_gtid:
+        # Less is no file beyond 4 GiB, which only an event that joins can tell.
+        if not self._by_gtid or end < position.before % _WRAP:
             raise self._stands_elsewhere(end)
         # A MySQL says so before it goes on behind groups that it has left out.
         position.end_event(end)

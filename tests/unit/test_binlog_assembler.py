@@ -219,6 +219,31 @@ def test_by_gtid_a_source_may_go_on_behind_what_it_has_left_out_once_it_says_so(
     assert [transaction & 0xFFFFFFFF for transaction, _ in rows([segment])] == [begin]
 
 
+def named() -> list[bytes]:
+    """What names the file at a start by GTID."""
+    log = Binlog().add(
+        EventType.ROTATE, struct.pack("<Q", 4) + b"bin.000003", flags=ARTIFICIAL, real=False
+    )
+    return log.events
+
+
+def test_by_gtid_a_heartbeat_that_goes_back_is_no_file_beyond_4_gib() -> None:
+    log = Binlog().heartbeat()
+    earlier = log.events.pop()
+    log.transaction(1).events.clear()
+    log.heartbeat()
+    with pytest.raises(DamagedStreamError, match="stands at bin.000003:1000,"):
+        read(assembler(start=None, gtids=MySQLGtids()), [*named(), *log.events, earlier])
+
+
+def test_by_gtid_an_event_between_groups_that_goes_back_is_no_file_beyond_4_gib() -> None:
+    log = Binlog().add(EventType.MARIADB_GTID_LIST, bytes(4))
+    log.add(EventType.MARIADB_BINLOG_CHECKPOINT, bytes(4) + b"bin.000003")
+    events = [*named(), *reversed(log.events)]
+    with pytest.raises(DamagedStreamError, match="begins at 1000"):
+        read(assembler(start=None, gtids=MariaDBGtids("0-7-3")), events)
+
+
 def test_only_a_heartbeat_says_that_there_is_no_more() -> None:
     (segment,) = read(assembler(), Binlog().transaction(1).events)
     assert not segment.caught_up
