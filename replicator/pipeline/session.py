@@ -118,15 +118,20 @@ def _settings(master: str, conf: Mapping[str, str], folder: str) -> dict[str, st
 
 
 def _python_sockets(folder: str) -> dict[str, str]:
-    """The settings by which Java and Python talk over Unix sockets in the folder of the session,
-    not over ports; none where the folder's name is too long for the path of a socket. Spark's ports
-    are good, too: both sides know a secret.
+    """The settings by which Java and Python talk over Unix sockets in the folder of the session.
+
+    Not over ports, where any user could have a process forked by each connection, or be the first
+    one that Spark waits for.
     """
+    place = folder
     if len(os.fsencode(Path(folder, f".{uuid.uuid4()}.sock"))) > PATH_BYTES:
-        return {}
+        # The same folder by a name that is short enough for the path of a socket. Open as long as
+        # this process lives.
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        place = f"/proc/{os.getpid()}/fd/{descriptor}"
     return {
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": folder,
+        "spark.python.unix.domain.socket.dir": place,
     }
 
 

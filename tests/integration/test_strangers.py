@@ -10,8 +10,10 @@ import json
 import os
 import pickle
 import secrets
+import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from replicator.pipeline.key_reading import KeyServers
 from replicator.pipeline.living_job import LivingJob, living_job, make_room
 from replicator.pipeline.living_task import PrivatePoint
 from replicator.pipeline.python_job import run_in_tasks
+from replicator.pipeline.session import _python_sockets
 from replicator.pipeline.snapshot import copy_chunks
 from replicator.pipeline.spark_folder import newest_folder
 from replicator.schema.structure import Column, Table, UniqueKey
@@ -218,6 +221,26 @@ def test_another_user_reaches_no_socket_and_no_file_of_the_session(context: Spar
     found = [path for path in folder.rglob("*") if path.is_socket() or path.is_file()]
     assert [path for path in found if path.name.startswith("pool-")]
     assert opened_by_stranger(found) == []
+
+
+def test_python_listens_at_no_port(context: SparkContext) -> None:
+    ask(living_job(context, work), ROW)
+    java = java_process()
+    assert ports_of([process for process in descendants(java) if process != java]) == []
+
+
+@pytest.mark.parametrize("length", [1, 200])
+def test_java_and_python_talk_in_the_folder_of_the_session_whatever_it_is_called(
+    tmp_path: Path, length: int
+) -> None:
+    folder = tmp_path / ("x" * length)
+    folder.mkdir()
+    settings = _python_sockets(str(folder))
+    assert settings["spark.python.unix.domain.socket.enabled"] == "true"
+    place = Path(settings["spark.python.unix.domain.socket.dir"], f".{uuid.uuid4()}.sock")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+    assert (folder / place.name).is_socket()
 
 
 def test_tasks_of_this_host_come_in_by_no_port(context: SparkContext) -> None:
