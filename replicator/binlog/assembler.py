@@ -33,16 +33,18 @@ class SegmentAssembler:
         resume_after: Place | None = None,
         checksums: bool = True,
         prepared: PreparedTransactions | PreparedPlaces | None = None,
+        described: bool = True,
     ) -> None:
         """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
 
         ``packets`` is what the events are taken from. ``checksums`` is what the source announced;
         from the first format description on it is what the file says. Row events up to
         ``resume_after`` are dropped. ``prepared`` are the XA transactions that are at the start.
+        ``described``: as for `FileState`; off for what a source sends.
         """
         self.packets = packets
         self._state = ReadingState(
-            FileState(start, gtids, checksums=checksums),
+            FileState(start, gtids, checksums=checksums, described=described),
             TableRoutes(route),
             SegmentBuilder(limits),
             located=start is not None,

@@ -16,6 +16,9 @@ HEADER_SIZE = 19
 CHECKSUM_SIZE = 4
 """Bytes of the CRC32 that ends an event where the source writes checksums."""
 
+CRC_RESIDUE = 0x2144DF1C
+"""CRC32 of any bytes followed by their own CRC32 (little endian): a constant of the polynomial."""
+
 FLAG_ARTIFICIAL = 0x20
 """The server made the event up for this connection; it does not stand in the file."""
 

@@ -8,6 +8,7 @@ from zlib import crc32
 from replicator.binlog.errors import DAMAGED, ChecksumError, DamagedStreamError
 from replicator.binlog.events import (
     CHECKSUM_SIZE,
+    CRC_RESIDUE,
     FLAG_ARTIFICIAL,
     FLAGS,
     HEAD,
@@ -18,7 +19,7 @@ from replicator.binlog.events import (
 )
 from replicator.binlog.gtid import MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids, listed_gtids
 from replicator.binlog.headers import Checksum, read_checksum, read_rotate
-from replicator.binlog.landmark import CRC_RESIDUE, MAX_OFFSET, fingerprint, landmark_of
+from replicator.binlog.landmark import MAX_OFFSET, fingerprint, landmark_of
 from replicator.binlog.position import SourcePosition
 from replicator.binlog.read_position import FILE_HEADER, ReadPosition
 from replicator.mysql.identity import Landmark
@@ -32,6 +33,8 @@ _BETWEEN_GROUPS: Final = frozenset(
     }
 )
 """What may come behind groups that a source leaves out."""
+_BEFORE_FORMAT: Final = (EventType.ROTATE, EventType.FORMAT_DESCRIPTION, *_HEARTBEATS)
+"""What may come before it is known how the events of a file are written."""
 _WRAP: Final = 1 << 32
 
 
@@ -39,7 +42,8 @@ class FileState:
     """The state of the binlog file that is being read.
 
     ``cut`` is where to end a slice of an event so that its checksum is left out: -4, or None
-    where the file has no checksums. ``in_doubt``: whether it has is not proven yet.
+    where the file has no checksums. ``in_doubt``: whether it has is not proven yet. ``described``:
+    the file has said how its events are written.
     """
 
     __slots__ = (
@@ -51,7 +55,9 @@ class FileState:
         "_gtids",
         "_landmark",
         "_newest",
+        "_tells_formats",
         "cut",
+        "described",
         "in_doubt",
         "leaves_out",
         "position",
@@ -63,8 +69,13 @@ class FileState:
         gtids: MariaDBGtids | MySQLGtids | None,
         *,
         checksums: bool,
+        described: bool = True,
     ) -> None:
+        """``described``: off where the stream still has to name its file, and to tell its format,
+        and those of the files that follow."""
         self.position = ReadPosition(start.binlog if start else None)
+        self.described = described
+        self._tells_formats = not described
         self.cut = -CHECKSUM_SIZE if checksums else None
         self.in_doubt = False
         # By GTID a source begins with the file that has the first one, and leaves out those before.
@@ -94,6 +105,8 @@ class FileState:
         """
         kind, size, end = HEAD.unpack_from(event)
         position = self.position
+        if not self.described and kind not in _BEFORE_FORMAT:
+            raise self._unannounced(event, "how the file's events are written")
         if kind != EventType.ROTATE:
             self._ended = kind == EventType.STOP
         position.before = position.offset
@@ -115,6 +128,11 @@ class FileState:
                 f" {begin}, and the one before it ended at {position.before}. {DAMAGED}."
             )
         position.end_event(end)
+
+    def _unannounced(self, event: bytes, what: str) -> DamagedStreamError:
+        return DamagedStreamError(
+            f"The {describe(event[4])} event comes before the one that says {what}. {DAMAGED}."
+        )
 
     def _stands_apart(self, event: bytes, kind: int, begin: int) -> bool:
         if kind in _HEARTBEATS or is_artificial(event):
@@ -178,7 +196,10 @@ class FileState:
         checksum = read_checksum(event)
         if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
             self._raise_checksum(event)
+        if self._tells_formats and not self.position.file:
+            raise self._unannounced(event, "which file is sent")
         self._settle()
+        self.described = True
         self.cut = -CHECKSUM_SIZE if checksum is Checksum.CRC32 else None
         self.in_doubt = self.cut is None
         self._created = TIMESTAMP.unpack_from(event)[0]
@@ -199,6 +220,7 @@ class FileState:
         if file != left:
             self._broken_off = bool(left) and is_artificial(event) and not self._ended
             position.rotate(file, offset)
+            self.described = not self._tells_formats
         elif is_artificial(event):
             position.stay()
         return bool(left) and file != left

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError
+from replicator.binlog.errors import DAMAGED, BinlogError, DamagedStreamError
 from replicator.binlog.events import (
     CHECKSUM_SIZE,
+    CRC_RESIDUE,
     FLAG_ARTIFICIAL,
     FLAGS,
+    HEAD,
     HEADER_SIZE,
     TIMESTAMP,
     EventType,
+    describe,
 )
 from replicator.binlog.headers import Checksum, read_checksum
 from replicator.mysql.identity import Landmark
@@ -34,8 +37,6 @@ MAX_OFFSET = 1 << 32
 
 ROTATE_NAME = HEADER_SIZE + 8
 """Where the name stands in a rotation, behind the offset in the next file."""
-CRC_RESIDUE = 0x2144DF1C
-"""The CRC32 of anything that ends with its own CRC32, little-endian."""
 _TIME_AND_KIND = slice(0, 9)
 _SIZE_OF_VERSIONS = 52
 
@@ -48,12 +49,10 @@ def fingerprint(event: bytes, cut: int | None) -> int:
     return crc32(body, crc32(event[_TIME_AND_KIND]))
 
 
-def check_sum(event: bytes, checksum: Checksum) -> None:
-    """Raise ChecksumError where an event has a checksum, and it is another event's."""
+def _check_sum(event: bytes, checksum: Checksum) -> None:
     if checksum is Checksum.CRC32 and crc32(event) != CRC_RESIDUE:
-        raise ChecksumError(
-            "The event by which a binlog file is known does not match its checksum: it was damaged"
-            " on its way, or in the file."
+        raise DamagedStreamError(
+            f"The checksum of a {describe(event[4])} event does not match its bytes. {DAMAGED}."
         )
 
 
@@ -67,14 +66,14 @@ def first_landmark_of(file: str, event: bytes) -> Landmark | None:
         raise DamagedStreamError("An event ends inside its header.")
     kind = event[4]
     if kind == EventType.FORMAT_DESCRIPTION:
-        check_sum(event, read_checksum(event))
+        _check_sum(event, read_checksum(event))
         return landmark_of(file, event)
     # Its name may have a checksum behind it.
     if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
         return None
     raise DamagedStreamError(
-        f"The beginning of binlog file {file} was asked for, and an event of type {kind} comes"
-        " before the format description: what came was damaged on its way."
+        f"The beginning of binlog file {file} was asked for, and a {describe(kind)} event comes before"
+        f" the format description. {DAMAGED}."
     )
 
 
@@ -95,20 +94,21 @@ class LandmarkSearch:
 
     def __init__(self, landmark: Landmark) -> None:
         self._landmark = landmark
-        self._checksum = Checksum.NONE
+        self._checksum: Checksum | None = None
+        """Of the file; None before it has said so."""
 
     def found(self, event: bytes) -> bool | None:
         """Whether the landmark is there; None as long as only a later event can tell.
 
         Raises BinlogError for an event without a whole header, and where the file's format is not
-        known.
+        known; DamagedStreamError where something else stands there only by a damage on its way.
         """
         if len(event) < HEADER_SIZE:
             raise BinlogError("An event ends inside its header.")
         kind = event[4]
         if kind == EventType.FORMAT_DESCRIPTION:
-            self._checksum = read_checksum(event)
-            check_sum(event, self._checksum)
+            checksum = self._checksum = read_checksum(event)
+            _check_sum(event, checksum)
             same = TIMESTAMP.unpack_from(event)[0] == self._landmark.created
             if same and self._landmark.offset != FIRST_EVENT:
                 return None
@@ -119,9 +119,20 @@ class LandmarkSearch:
         made_up = FLAGS.unpack_from(event, 17)[0] & FLAG_ARTIFICIAL
         if made_up or kind == EventType.MARIADB_START_ENCRYPTION:
             return None
+        if self._checksum is None:
+            raise DamagedStreamError(
+                f"The {describe(kind)} event comes before the one that says how the file's events"
+                f" are written. {DAMAGED}."
+            )
+        _check_sum(event, self._checksum)
+        _, size, end = HEAD.unpack_from(event)
+        if end and (end - size) % MAX_OFFSET != self._landmark.offset:
+            raise DamagedStreamError(
+                f"The {describe(kind)} event begins at {(end - size) % MAX_OFFSET}, where"
+                f" {self._landmark.offset} was asked for: events are missing. {DAMAGED}."
+            )
         return self._is_it(event)
 
     def _is_it(self, event: bytes) -> bool:
-        check_sum(event, self._checksum)
         cut = -CHECKSUM_SIZE if self._checksum is Checksum.CRC32 else None
         return fingerprint(event, cut) == self._landmark.fingerprint

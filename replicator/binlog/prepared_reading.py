@@ -73,6 +73,7 @@ def _group(
         limits=_ONE_GROUP,
         checksums=checksums,
         prepared=prepared,
+        described=False,
     )
     while not assembler.run():
         if packets.failure is not None:

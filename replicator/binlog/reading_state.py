@@ -171,7 +171,8 @@ class ReadingState:
     @property
     def needs_handlers(self) -> bool:
         """Whether the next events are checked, or kept, for more than the compiled loop knows."""
-        return self.xa is XaGroup.PREPARED or self.files.in_doubt
+        files = self.files
+        return self.xa is XaGroup.PREPARED or files.in_doubt or not files.described
 
     def damaged(self, event: bytes, what: str) -> DamagedStreamError:
         """The error of an event that can't stand where it does; ``what`` it does there."""

@@ -98,6 +98,7 @@ class BinlogStream:
             resume_after=self._resume,
             checksums=info.checksum == "CRC32",
             prepared=self._places or PreparedTransactions(prepared),
+            described=False,
         )
         return info
 

@@ -13,7 +13,7 @@ from replicator.binlog.segment import RouteSlot, Segment
 from replicator.binlog.segment_builder import SegmentLimits
 from replicator.binlog.server import ServerInfo
 from replicator.binlog.stream import BinlogStream
-from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.identity import Landmark, ServerIdentity
 from tests.fuzz.packets import HEADER
 from tests.support.row_columns import places, single, table_maps
 
@@ -25,11 +25,15 @@ NOWHERE = BinlogPosition(".0", 0)
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A place that a task would save, and how much was handed on up to there."""
+    """A place that a task would save, and how much was handed on up to there.
+
+    Its landmark may be the group before it or the one behind it, if that has begun to come.
+    """
 
     gtid: str
     prepared: tuple[BinlogPosition, ...]
     items: int
+    landmark: Landmark | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -58,8 +62,9 @@ class Reading:
         self.caught_up = segment.caught_up
         if segment.complete:
             self.end = segment.end
-            found = Boundary(segment.end.gtid, segment.end.prepared, len(self.items))
-            self.boundaries[segment.end.binlog.key] = found
+            end = segment.end
+            found = Boundary(end.gtid, end.prepared, len(self.items), end.landmark)
+            self.boundaries[end.binlog.key] = found
 
 
 @contextmanager

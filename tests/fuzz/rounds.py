@@ -151,7 +151,10 @@ class Judge:
                 return f"item {number} is {found!s:.150}, not {wanted!s:.150}"
         if len(reading.items) > len(expected.items):
             return f"{len(reading.items)} items instead of {len(expected.items)}"
+        landmarks = {one.landmark for one in expected.boundaries.values()}
         for key, boundary in reading.boundaries.items():
+            if boundary.landmark not in landmarks:
+                return f"at {_shown(key)}: a landmark that no event is ({boundary.landmark!r})"
             wanted_here = expected.boundaries.get(key)
             if wanted_here is None and key in self._heartbeats:
                 # A source that goes over what is not asked for tells where it is, by the way.

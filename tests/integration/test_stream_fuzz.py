@@ -48,6 +48,17 @@ def test_a_mysql_without_checksums(request: pytest.FixtureRequest) -> None:
     assert violations(judge(request, "mysql56", checksums=False, by_gtid=True)) == []
 
 
+@pytest.mark.parametrize("kind", [Kind.SWALLOW, Kind.AGAIN])
+def test_what_comes_before_the_events_of_a_file(recording: Recording, kind: Kind) -> None:
+    one = Judge(recording)
+    for number, flights in enumerate(recording.connections):
+        begin = sum(len(flight.answers) for flight in flights[:-1])
+        for packet in range(begin, begin + 4):
+            outcome = one.run(0, Fault(kind, number, packet, renumbered=True))
+            assert not outcome.is_violation, f"{outcome.fault}: {outcome.what} {outcome.why}"
+            assert "no longer there" not in outcome.why, outcome.fault
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql56", "mysql"])

@@ -232,7 +232,7 @@ def test_by_gtid_a_heartbeat_that_goes_back_is_no_file_beyond_4_gib() -> None:
     earlier = log.events.pop()
     log.transaction(1).events.clear()
     log.heartbeat()
-    with pytest.raises(DamagedStreamError, match="stands at bin.000003:1000,"):
+    with pytest.raises(DamagedStreamError, match=r"stands at bin\.000003:1000,"):
         read(assembler(start=None, gtids=MySQLGtids()), [*named(), *log.events, earlier])
 
 

@@ -11,14 +11,16 @@ from collections.abc import Callable
 import pytest
 
 from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.errors import DamagedStreamError
 from replicator.binlog.events import EventType
 from replicator.binlog.framing import PacketBuffer
 from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.position import SourcePosition
 from replicator.binlog.segment import RouteSlot
 from replicator.binlog.xa import Xid, xa_prepare_body
 from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
 from tests.support.careful_reading import CarefulAssembler, read_alike
-from tests.support.packets import packets_of, segments_of
+from tests.support.packets import feed, packets_of, segments_of
 from tests.unit.test_binlog_assembler import NO_LIMITS, START
 
 STANDALONE, PREPARED, COMPLETED = 1, 64, 128
@@ -285,3 +287,39 @@ def test_the_boundary_stays_before_what_is_refused() -> None:
         assert rescued
         assert rescued.end.binlog.offset == end
         assert len(rescued.rows[1]) == 2
+
+
+@pytest.mark.parametrize("assembler", BOTH)
+@pytest.mark.parametrize("start", [START, None])
+def test_no_event_is_read_before_its_file_has_said_how(
+    assembler: type[SegmentAssembler], start: SourcePosition | None
+) -> None:
+    reader = made(assembler, start, rows(Binlog().gtid(1)).xid())
+    with pytest.raises(DamagedStreamError, match="how the file's events are written"):
+        reader.run()
+
+
+@pytest.mark.parametrize("assembler", BOTH)
+def test_no_file_is_read_that_was_not_named(assembler: type[SegmentAssembler]) -> None:
+    body = b"\x04\x00" + b"11.8.9-MariaDB-log".ljust(50, b"\0") + bytes(4) + b"\x13"
+    log = Binlog(4).add(EventType.FORMAT_DESCRIPTION, body.ljust(200, b"\x01") + b"\x01")
+    reader = made(assembler, None, rows(log.gtid(1)).xid())
+    with pytest.raises(DamagedStreamError, match="which file is sent"):
+        reader.run()
+
+
+def made(
+    assembler: type[SegmentAssembler], start: SourcePosition | None, log: Binlog
+) -> SegmentAssembler:
+    """A reader that has received all of this, as at the beginning of a connection."""
+    packets = PacketBuffer()
+    reader = assembler(
+        packets,
+        start,
+        gtids=MariaDBGtids(""),
+        route=lambda *_: RouteSlot(1, 2),
+        limits=NO_LIMITS,
+        described=False,
+    )
+    feed(packets, packets_of(log.events))
+    return reader

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError
+from replicator.binlog.errors import BinlogError, DamagedStreamError
 from replicator.binlog.events import HEADER_SIZE, EventType
-from replicator.binlog.landmark import LandmarkSearch, first_landmark_of
+from replicator.binlog.landmark import LandmarkSearch, fingerprint, first_landmark_of
 from replicator.binlog.table_routes import TableRoutes
 from replicator.mysql.identity import Landmark
 from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
@@ -24,6 +24,46 @@ def test_an_event_that_ends_in_its_header_is_no_landmark(kind: EventType, size: 
         return
     assert size >= HEADER_SIZE
     assert not found
+
+
+def described() -> Binlog:
+    body = b"\x04\x00" + b"11.8.9-MariaDB-log".ljust(50, b"\0") + bytes(4) + b"\x13"
+    return Binlog().add(EventType.FORMAT_DESCRIPTION, body.ljust(200, b"\x01") + b"\x01").gtid(1)
+
+
+def look(log: Binlog) -> bool | None:
+    first, event = described().events
+    created = int.from_bytes(first[:4], "little")
+    begin = int.from_bytes(event[13:17], "little") - len(event)
+    search = LandmarkSearch(Landmark("binlog.000001", begin, created, fingerprint(event, -4)))
+    return [search.found(event) for event in log.events][-1]
+
+
+def test_a_landmark_that_stands_is_found() -> None:
+    assert look(described())
+
+
+def test_a_landmark_is_not_gone_where_the_beginning_did_not_arrive() -> None:
+    log = described()
+    del log.events[0]
+    with pytest.raises(DamagedStreamError, match="how the file's events are written"):
+        look(log)
+
+
+def test_a_landmark_is_not_gone_where_only_the_event_behind_it_arrives() -> None:
+    log = described().gtid(2)
+    del log.events[1]
+    with pytest.raises(DamagedStreamError, match="was asked for"):
+        look(log)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_landmark_is_not_gone_where_it_arrives_damaged(number: int) -> None:
+    log = described()
+    log.events[number] = with_bits(log.events[number], 30, 0, mask=0xFE ^ 0x80)
+    log.events[number] = with_bits(log.events[number], 31, 0xC0)
+    with pytest.raises(DamagedStreamError, match="checksum"):
+        look(log)
 
 
 def test_names_that_are_no_text_are_an_error_of_the_binlog() -> None:
@@ -75,7 +115,7 @@ def test_a_damaged_event_is_neither_saved_nor_another_binlog(at: int) -> None:
     landmark = first_landmark_of(FILE, description)
     assert landmark is not None
     damaged = with_bits(description, at, description[at] ^ 8, mask=0)
-    with pytest.raises(ChecksumError):
+    with pytest.raises(DamagedStreamError, match="checksum"):
         first_landmark_of(FILE, damaged)
-    with pytest.raises(ChecksumError):
+    with pytest.raises(DamagedStreamError, match="checksum"):
         LandmarkSearch(landmark).found(damaged)
