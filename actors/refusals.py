@@ -93,7 +93,8 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
         scope=of_target(target),
         ways_out=(
             "write the expression in the task file so that it fits the table as it was when these"
-            " rows were written (or delete the rule: then all rows pass); `replicator stop`,"
-            " `replicator run`",
+            " rows were written (or delete the rule: then all rows pass); `replicator stop`, then"
+            " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` where rows that were"
+            " decided before would be decided otherwise",
         ),
     )

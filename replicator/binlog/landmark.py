@@ -72,8 +72,8 @@ def first_landmark_of(file: str, event: bytes) -> Landmark | None:
     if kind == EventType.ROTATE and event[ROTATE_NAME:].startswith(file.encode()):
         return None
     raise DamagedStreamError(
-        f"The beginning of binlog file {file} was asked for, and a {describe(kind)} event comes before"
-        f" the format description. {DAMAGED}."
+        f"The beginning of binlog file {file} was asked for, and a {describe(kind)} event comes"
+        f" before the format description. {DAMAGED}."
     )
 
 
