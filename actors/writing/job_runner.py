@@ -156,7 +156,8 @@ class JobRunner:
             ),
             Outcome.UNFILTERED: (
                 "write the expression in the task file so that it has a value for such a row, too"
-                " (IF, IFNULL, or conditions before it); `replicator stop`, `replicator run`",
+                " (IF, IFNULL, or conditions before it); `replicator stop`, then `replicator run"
+                " TASK.yaml --on-changed-rules keep`",
             ),
         }
         return FatalError(
