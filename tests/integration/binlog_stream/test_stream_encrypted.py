@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.sandbox.mariadb import MariaDBServer
@@ -10,13 +14,19 @@ from tests.conftest import StartServer
 from tests.support.binlog_streams import following, here, read_to, row_events
 
 
-def test_an_encrypted_binlog_is_read_from_everywhere(
-    start_server: StartServer, tmp_path: Path
-) -> None:
-    keys = tmp_path / "keys"
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        # The server has another user, where tests run as root.
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that the server can read, which has another user where tests run as root."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         folder.chmod(0o755)
+        yield folder
+
+
+def test_an_encrypted_binlog_is_read_from_everywhere(
+    start_server: StartServer, folder: Path
+) -> None:
+    keys = folder / "keys"
     keys.write_text("1;" + "a" * 64 + "\n")
     keys.chmod(0o644)
     options = {
