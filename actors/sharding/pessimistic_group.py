@@ -17,22 +17,27 @@ from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage
 from actors.sharding.target_versions import TargetVersions, UnknownVersionError
+from actors.writing.own_values import other_values_fault, own_values_fault
 from replicator.binlog.row_events import RowEvents
 from replicator.binlog.segment import Statement
 from replicator.compiled import Truths
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.normalise import normalise
+from replicator.ddl.own_values import own_values
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
+from replicator.schema.carried_change import MemberChange
 from replicator.schema.column_rules import as_shards_have_it
+from replicator.schema.column_values import other_values
 from replicator.schema.ddl_effects import Effect, EffectKind
 from replicator.schema.inspection import read_table
 from replicator.schema.overridden_effects import OverrideAction
 from replicator.schema.provenance import GONE, Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.structure import Table, differences
+from replicator.schema.touched_parts import column_part, former_values, touched_parts
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, HistoryError, Item, Template
+from replicator.sharding.items import Decision, HistoryError, Item, Recorded, Template
 from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
@@ -229,7 +234,12 @@ class PessimisticGroup(GroupActor):
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
             recorded = self.group.ddl(replace(item, text=error.resolved.text))
-        await self._tools.learner.learn(self.source, effect, statement)
+        number = self._numbers[name]
+        before = self.registry.held(number, at.transaction - 1).certain
+        after = await self._tools.learner.learn(self.source, effect, statement)
+        if effect.instead is None:
+            change = MemberChange(before, after.certain)
+            await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
             reach(CrashPoint.ITEM_RECORDED)
         self.log.info(
@@ -239,6 +249,71 @@ class PessimisticGroup(GroupActor):
             statement=statement.sql[:2000],
             awaited=recorded.awaited,
         )
+
+    async def _refuse_other_values(
+        self,
+        effect: Effect,
+        statement: Statement,
+        change: MemberChange,
+        recorded: Recorded,
+        item: Item[TableName, ShardStatement],
+    ) -> None:
+        """Raise FatalError where rows of a shard have other values behind its statement than the
+        target's rows have got by the same item."""
+        touched = touched_parts(effect.statement, change)
+        if change.after is None or not touched.added | touched.dropped | touched.renamed:
+            return
+        member = Member(self.source, item.member)
+        function = own_values(effect.statement) if recorded.awaited else ""
+        if function:
+            raise own_values_fault(member, effect.target, function, effect.sql, statement)
+        if recorded.awaited:
+            there = await self._target_at(recorded.version)
+            now = min(self.group.base, self._lock.version)
+            later = await self._target_at(now) if now > recorded.version else None
+            difference = former_values(change, there, later, touched)
+        else:
+            there, difference = self._structure_of_others(recorded.version, item), None
+        if difference is None and there is not None:
+            added = (c.name for c in change.after.columns if column_part(c.name) in touched.added)
+            difference = other_values(change.after, there, added)
+        if difference is not None:
+            raise other_values_fault(member, effect.target, difference, effect.sql, statement)
+
+    async def _target_at(self, version: int) -> Table | None:
+        """The target's structure at a version; that of the shard whose statement is to make it,
+        where it is not executed yet. None where it is not known, or nothing was executed."""
+        resolved = self.group.resolved(version)
+        if resolved is not None and resolved.skipped:
+            return None
+        pending = self._lock.pending
+        if version > self._lock.version and pending is not None:
+            made = Member(pending.owner, pending.item.member)
+            return self._made_by(made, pending.item.at)
+        try:
+            return await self._tools.versions.at(self._lock, version)
+        except UnknownVersionError:
+            return None
+
+    def _structure_of_others(
+        self, version: int, item: Item[TableName, ShardStatement]
+    ) -> Table | None:
+        """What another shard has come to be by the same statement, which is not executed yet.
+
+        The last shard to bring it is compared with another one, so all of them are compared.
+        """
+        if version <= self._lock.version:
+            return None
+        for source, group in self._lock.groups.items():
+            for other in group.items.get(version, ()):
+                if other.text == item.text and (source, other.at) != (self.source, item.at):
+                    return self._made_by(Member(source, other.member), other.at)
+        return None
+
+    def _made_by(self, member: Member, at: Place) -> Table | None:
+        """The structure that a shard's statement has given it, where that is certain."""
+        number = self.registry.number(member)
+        return None if number is None else self.registry.held(number, at.transaction).certain
 
     def _leave(self, name: TableName, at: Place) -> None:
         self.group.leave(name, at)

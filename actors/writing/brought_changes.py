@@ -15,7 +15,7 @@ from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
 from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
-from actors.writing.own_values import own_values_fault
+from actors.writing.own_values import other_values_fault, own_values_fault
 from replicator.ddl.own_values import own_values
 from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
 from replicator.mysql.names import Member
@@ -155,24 +155,8 @@ def _refuse_other_values(
     difference = other_values(change.after, scene.present, added)
     if difference is None:
         return
-    raise FatalError(
-        "ddl.other-values",
-        "a statement adds a column that the target has already, and gives the rows that its shard"
-        f" has other values than they have on the target: {difference}\n"
-        f"  statement: {item.effect.sql[:2000]}",
-        where=f"{member}, target {item.effect.target}",
-        scope=of_target(item.effect.target),
-        ways_out=(
-            "give the rows of this shard on the target the values that they have in the shard, then"
-            " `replicator binlog skip`",
-            "where the column is computed, the target can have one formula only: change it in the"
-            " shard, or leave the column out of the target",
-        ),
-        ddl_event=DdlEvent(
-            member.source,
-            item.statement.position,
-            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-        ),
+    raise other_values_fault(
+        member, item.effect.target, difference, item.effect.sql, item.statement
     )
 
 

@@ -1,4 +1,4 @@
-"""The fault of a column whose values no two executions of its statement have in common."""
+"""The faults of columns that give the rows of a shard other values than those of its target."""
 
 from __future__ import annotations
 
@@ -33,5 +33,31 @@ def own_values_fault(
             member.source,
             statement.position,
             tuple(action.value for action in OverrideAction),
+        ),
+    )
+
+
+def other_values_fault(
+    member: Member, target: TableName, difference: str, sql: str, statement: Statement
+) -> FatalError:
+    """What it means that ``sql``, which the target has had in some way already, gives the rows of
+    ``member`` other values. ``statement`` is the event."""
+    return FatalError(
+        "ddl.other-values",
+        "a statement adds or exchanges a column that the target has already, and the rows of its"
+        f" shard have other values than they have on the target: {difference}\n"
+        f"  statement: {sql[:2000]}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        ways_out=(
+            "give the rows of this shard on the target the values that they have in the shard, then"
+            " `replicator binlog skip`",
+            "where the column is computed, the target can have one formula only: change it in the"
+            " shard, or leave the column out of the target",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            statement.position,
+            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
         ),
     )

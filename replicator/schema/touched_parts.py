@@ -192,6 +192,30 @@ def fitting_parts(touched: Touched, after: Table | None, present: Table) -> froz
     )
 
 
+def former_values(
+    change: MemberChange, made: Table | None, later: Table | None, touched: Touched
+) -> str | None:
+    """What of a shard's values may stand in a column of the target that only has the same name.
+
+    A statement of the shard takes a column or its name away, which the target has done before: it
+    was ``made`` by that, and came to be as ``later`` by further statements, if there were any. What
+    the shard has written since went by name into whatever has the name now. None: nothing.
+    """
+    if change.before is None:
+        return None
+    there = columns_of(later)
+    if made is not None:
+        there |= columns_of(made) & columns_of(change.after)
+    taken = touched.dropped | touched.renamed
+    for column in change.before.columns:
+        if column_part(column.name) in taken & there:
+            return (
+                f"the target has another {column.name} by now, in which rows stand that the shard"
+                f" has written with its former {column.name}"
+            )
+    return None
+
+
 def foreign_parts(before: Table | None, present: Table, others: Iterable[Table]) -> frozenset[str]:
     """The columns that the target has as another member has them, and this one otherwise."""
     if before is None:

@@ -131,6 +131,10 @@ class Group(Generic[Name, Event]):
         same = (version for version in owned if item.text in self._texts(version))
         return next(same, None) or next(executed, None)
 
+    def resolved(self, version: int) -> ResolvedItem | None:
+        """The target's item of a version; None where it is not decided."""
+        return self._history[version - 1] if version <= len(self._history) else None
+
     def _texts(self, version: int) -> set[str]:
         if version <= len(self._history):
             return {self._history[version - 1].text}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from actors.faults import FatalError
 from actors.task.structure_commands import tell_structure
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
@@ -9,12 +11,25 @@ from replicator.downstream.holder import this_process
 from replicator.downstream.lease import Lease
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.sandbox.server import DatabaseServer
 from replicator.schema.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 
 
+class StoppedTask(Protocol):
+    """A task that is named like its database."""
+
+    @property
+    def target(self) -> DatabaseServer:
+        """The server of the target."""
+
+    @property
+    def database(self) -> str:
+        """The target's database."""
+
+
 async def override(
-    merging: Merging, fault: FatalError, action: OverrideAction, *statements: str
+    merging: StoppedTask, fault: FatalError, action: OverrideAction, *statements: str
 ) -> None:
     """What `replicator binlog` does about the statement of a fault, while the task is paused."""
     event = fault.ddl_event
@@ -39,12 +54,12 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
     assert reply.ok, reply.error
 
 
-def _target(merging: Merging) -> Connection:
+def _target(merging: StoppedTask) -> Connection:
     server = merging.target
     return Connection(DatabaseAddress(server.host, server.port, server.user, server.password))
 
 
-async def _lease(merging: Merging, connection: Connection) -> Lease:
+async def _lease(merging: StoppedTask, connection: Connection) -> Lease:
     lease = Lease(f"{merging.database}_meta", merging.database, this_process())
     await lease.begin(connection)
     return lease

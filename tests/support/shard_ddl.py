@@ -67,6 +67,11 @@ class ShardedEstate:
         self.shards = list(shards)
         self.task = self._task()
 
+    @property
+    def database(self) -> str:
+        """The database of the target, and the name of the task."""
+        return self.db
+
     def _task(self) -> dict[str, object]:
         values = task_dict(
             self.db, self.sources, self.target, schema=f"{self.db}*", target_schema=self.db
