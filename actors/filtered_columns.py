@@ -47,7 +47,8 @@ class FilteredColumns:
     ) -> None:
         """Raise FatalError where rows of the shard may be filtered otherwise behind a statement."""
         filters = self._filters.get(member.source)
-        if filters is None or effect.instead is not None or effect.filtered:
+        answered = effect.answered if effect.filtered else effect.instead is not None
+        if filters is None or answered:
             return
         if change.before is None or change.after is None:
             return
@@ -76,10 +77,16 @@ class FilteredColumns:
     ) -> FatalError:
         before, after = columns
         texts = "; ".join(filters.texts_of(member.name.schema, member.name.table))
+        answer = OverrideAction.SKIP if effect.filtered else OverrideAction.REPLACE
+        then = (
+            "`replicator binlog skip`; the target does not get the statement, which an event filter"
+            " of the task file leaves out"
+            if effect.filtered
+            else "`replicator binlog replace` by the statement itself"
+        )
         ways_out = [
             "make the target's rows of this shard those that the filter lets pass by the new"
-            " values (add those that it has left out until now, delete the others), then"
-            " `replicator binlog replace` by the statement itself",
+            f" values (add those that it has left out until now, delete the others), then {then}",
         ]
         if self._copies:
             ways_out.append(
@@ -96,7 +103,7 @@ class FilteredColumns:
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
             ways_out=tuple(ways_out),
-            ddl_event=DdlEvent(member.source, statement.position, (OverrideAction.REPLACE.value,)),
+            ddl_event=DdlEvent(member.source, statement.position, (answer.value,)),
         )
 
 

@@ -10,7 +10,7 @@ from replicator.ddl.event_kinds import event_kinds
 from replicator.ddl.statement import Recognised, TableRole
 from replicator.mysql.names import TableName
 from replicator.routing.event_filter import EventFilter, FilterAction, Verdict
-from replicator.schema.ddl_effects import Effect, Route
+from replicator.schema.ddl_effects import Effect, EffectKind, Route
 
 
 class ForbiddenStatementError(Exception):
@@ -30,6 +30,19 @@ class StatementFilter:
         What the statement did to its member stays. Raises ForbiddenStatementError.
         """
         return tuple(self._filtered(statement, effect) for effect in effects)
+
+    def answered(self, statement: Recognised, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        """The effects of a statement that the operator skips.
+
+        What a rule leaves out is no change of the target's then, either, so no shard waits for it.
+        """
+        return tuple(
+            replace(effect, filtered=True, answered=True)
+            if effect.kind is EffectKind.ALTER
+            and self._verdict(statement, effect.table).action is FilterAction.IGNORE
+            else effect
+            for effect in effects
+        )
 
     def leaves_out(self, statement: Recognised, schema: str, route: Route) -> bool:
         """Whether a statement that can't be carried over is to be ignored.

@@ -28,7 +28,11 @@ from replicator.routing.event_filter import EventFilter
 from replicator.routing.member_columns import ColumnRules
 from replicator.routing.router import Router
 from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of, one_by_one
-from replicator.schema.overridden_effects import overridden_effects, overridden_exchange
+from replicator.schema.overridden_effects import (
+    OverrideAction,
+    overridden_effects,
+    overridden_exchange,
+)
 from replicator.schema.registry import SchemaRegistry
 from replicator.schema.sequences import Sequences
 
@@ -238,6 +242,8 @@ class StatementReader:
             (statement, effects)
             for effects in overridden_effects(action, recognised, given, route, self.members)
         ]
+        if action is OverrideAction.SKIP:
+            found = [(one, self._filter.answered(recognised, effects)) for one, effects in found]
         self._log.warning(
             "ddl.override",
             position=str(statement.position),

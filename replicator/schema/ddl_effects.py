@@ -60,8 +60,9 @@ class Effect:
     executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
     executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
     replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
-    file leaves the statement out, so that it is no change of the target's at all. ``own``: the
-    targets in a database that ``sql`` or ``clears`` drops; nothing else in it is the task's.
+    file leaves the statement out, so that it is no change of the target's at all; ``answered``: the
+    operator has said that this is right. ``own``: the targets in a database that ``sql`` or
+    ``clears`` drops; nothing else in it is the task's.
     """
 
     kind: EffectKind
@@ -73,6 +74,7 @@ class Effect:
     instead: tuple[str, ...] | None = None
     clears: str = ""
     filtered: bool = False
+    answered: bool = False
     made: Recognised | None = None
     own: tuple[TableName, ...] = ()
 

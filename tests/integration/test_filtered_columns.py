@@ -112,6 +112,35 @@ async def test_the_operator_answers_for_the_rows(
         await merging.caught_up(generation)
 
 
+@pytest.mark.parametrize("mode", ["", "pessimistic"])
+async def test_a_statement_that_an_event_filter_leaves_out(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.more["shard-mode"] = mode
+    filtered(merging, "a > 5")
+    rule = {"schema-pattern": "*", "table-pattern": "x_*", "events": ["alter table"]}
+    merging.more["filters"] = {"keep": {**rule, "action": "Ignore"}}
+    merging.instance["filter-rules"] = ["keep"]
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (1, 1, 7, 'a'), (2, 300, 1, 'b')")
+        await merging.caught_up(generation)
+    merging.do("SET sql_mode=''", "ALTER TABLE x_1 ADD KEY (b)", "ALTER TABLE x_1 MODIFY a TINYINT")
+    merging.do("INSERT INTO x_1 VALUES (3, 4, 1, 'c'), (4, 6, 1, 'd')")
+    found = await fault(merging)
+    assert found.event == "ddl.filtered-column"
+    assert "a (int(11), now tinyint(4))" in found.message
+    # What others wait for is not what is left out.
+    await override(merging, found, OverrideAction.SKIP)
+    async with merging.running() as generation:
+        await arrives(merging, "SELECT id, a FROM x", [(1, 1), (3, 4)])
+        await merging.caught_up(generation)
+        assert merging.on(merging.target, "SHOW COLUMNS FROM x LIKE 'a'")[0][1] == "int(11)"
+        running = generation.running
+        assert running is not None
+        assert not running.coordination.open_locks()
+
+
 @MODES
 async def test_the_target_is_copied_anew(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
