@@ -20,6 +20,7 @@ from replicator.ddl.recognise import recognise
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.schema.ddl_effects import Effect, effects_of
+from replicator.schema.provenance import UNSEEN, Held
 from replicator.schema.registry import SchemaRegistry
 from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
@@ -37,8 +38,9 @@ class SlowTracker:
     def __init__(self) -> None:
         self.go = anyio.Event()
 
-    async def learn(self, source: str, effect: Effect, statement: Statement) -> None:
+    async def learn(self, source: str, effect: Effect, statement: Statement) -> Held:
         await self.go.wait()
+        return UNSEEN
 
 
 async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_that_segment() -> (
