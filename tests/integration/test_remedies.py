@@ -66,6 +66,7 @@ async def empty_as_told(merging: Merging) -> None:
     merging.target.execute(statement.split(";")[0])
 
 
+@pytest.mark.remedy("copy.duplicate", "resume")
 async def test_a_target_with_rows_is_emptied_during_its_copy(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:
@@ -165,6 +166,7 @@ def merging(
     return merging_from(mariadb_source, mariadb_source_full)
 
 
+@pytest.mark.remedy("rows.undecodable", "copy anew")
 async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merging) -> None:
     second = await two_sources(merging)
     merging.do(*(f"INSERT INTO x_{n % 2 + 1} VALUES ({n}, 'before')" for n in range(1, 31)))
@@ -178,6 +180,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     await copy_anew(merging)
 
 
+@pytest.mark.remedy("source.unreadable", "start behind")
 async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Merging) -> None:
     merging.mode = "all"
     merging.create("x", X, shards=2)
@@ -216,6 +219,7 @@ async def test_a_task_starts_behind_an_event_that_cannot_be_read(merging: Mergin
         assert merging.differences() == {}
 
 
+@pytest.mark.remedy("rows.no-plan", "resume")
 async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, s SET('a','b'))", shards=2)
     merging.on(merging.target, "ALTER TABLE x MODIFY s SET('b','it''s','a')")
@@ -233,6 +237,7 @@ async def test_a_set_is_given_the_labels_of_both(merging: Merging) -> None:
     assert rows == ((1, "b,it's"), (2, "a,b"))
 
 
+@pytest.mark.remedy("source.unreadable", "resume", "run")
 async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> None:
     user = f"u{merging.database[-8:]}"
     merging.create("x", X, shards=2)
@@ -272,6 +277,7 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
     merging.source.execute(f"DROP USER {user}@'%'")
 
 
+@pytest.mark.remedy("ddl.create-differs", "skip")
 async def test_a_shard_of_another_structure_is_created_again_like_the_others(
     merging: Merging,
 ) -> None:

@@ -106,6 +106,7 @@ async def test_rows_of_shards_that_lag_behind(
     assert found.event == "rows.former-column"
 
 
+@pytest.mark.remedy("ddl.unclear", "skip")
 async def test_what_cannot_be_told_waits_for_the_operator(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
 ) -> None:

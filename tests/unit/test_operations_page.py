@@ -26,6 +26,7 @@ from replicator.status import (
     TaskStatus,
     WriterStatus,
 )
+from tests.support.remedies import NOT_EXECUTED, executed, named
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -78,17 +79,34 @@ def faults() -> dict[str, set[str]]:
     return found
 
 
-def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_ways_out() -> None:
+def rows_of_table() -> list[tuple[str, str, str]]:
+    """The event, what it blocks, and the ways out, of each row of the table of faults."""
     head = "| event | blocks | what it means | ways out |\n|---|---|---|---|\n"
     table = PAGE.split(head)[1].split("\n\n")[0]
     row = re.compile(
         r"^\| `([a-z.-]+)` \| (target|source|task|(?:source|target) or task|source or target) \|"
-        r" .+ \| .+ \|$",
+        r" .+ \| (.+) \|$",
         re.M,
     )
-    documented = {event: set(blocks.split(" or ")) for event, blocks in row.findall(table)}
+    return row.findall(table)
+
+
+def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_ways_out() -> None:
+    documented = {event: set(blocks.split(" or ")) for event, blocks, _ in rows_of_table()}
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
     assert documented == faults(), "say what they block, what they mean and what to do"
+
+
+def test_every_way_out_is_executed_by_a_test() -> None:
+    found = executed(ROOT / "tests")
+    told = {event: named(ways) for event, _, ways in rows_of_table()}
+    unknown = {event: ways - told.get(event, set()) for event, ways in found.items()}
+    assert not {e: w for e, w in unknown.items() if w}, "the table does not name what they execute"
+    left = {event: ways - found.get(event, set()) for event, ways in told.items()}
+    assert {e: w for e, w in left.items() if w} == NOT_EXECUTED, (
+        "each way out of a fault needs a test that executes it and has the mark `remedy`"
+        " (tests/support/remedies.py); what a test executes does not stand in NOT_EXECUTED"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""Which tests execute which ways out of faults, and which ways out no test executes yet.
+
+A test that produces a fault, does what one of its ways out says, and sees the task go on with the
+rows of the shards, has the mark ``@pytest.mark.remedy("ddl.unclear", "skip")``: the fault's event,
+and the ways out that it executes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+WAYS = {
+    "skip": r"`(?:binlog )?skip`",
+    "replace": r"`binlog replace`|`replace` or `inject`",
+    "inject": r"`(?:binlog )?inject`",
+    "schema set": r"`schema set`",
+    "run": r"`run\b",
+    "start behind": r"(?<!a )start behind",
+    "copy anew": r"cop(?:y|ied) (?:\w+ )?anew",
+    "resume": r"\bresume\b",
+}
+"""The names of ways out, and how the table of faults in `docs/operations.md` writes of them."""
+
+BY_HAND = "by hand"
+"""The way out of a fault for which the table names none of these."""
+
+NOT_EXECUTED: dict[str, set[str]] = {
+    "copy.duplicate": {"copy anew", "run"},
+    "copy.no-room": {"copy anew", "resume"},
+    "copy.refused": {"resume"},
+    "copy.shard-changed": {"copy anew", "resume"},
+    "copy.target-has-rows": {"resume"},
+    "copy.unfinished": {"run"},
+    "ddl.computed": {"replace", "skip"},
+    "ddl.create-differs": {"replace", "schema set"},
+    "ddl.filtered-column": {"replace", "run"},
+    "ddl.forbidden": {"replace", "run", "skip"},
+    "ddl.history": {"skip"},
+    "ddl.move-in": {"replace", "skip"},
+    "ddl.not-supported": {"start behind"},
+    "ddl.other-values": {"skip"},
+    "ddl.own-values": {"replace", "skip"},
+    "ddl.refused": {"resume"},
+    "ddl.renumbers": {"copy anew", "replace"},
+    "ddl.time-zone": {"resume"},
+    "ddl.unclear": {"replace"},
+    "member.not-copied": {"run", "schema set"},
+    "rows.duplicate": {"resume", "run"},
+    "rows.filter-unfit": {"run"},
+    "rows.former-column": {"copy anew"},
+    "rows.moved-unknown": {"copy anew"},
+    "rows.no-plan": {"copy anew", "schema set"},
+    "rows.no-room": {"copy anew"},
+    "rows.refused": {"resume"},
+    "rows.structure-unknown": {"copy anew", "resume", "schema set"},
+    "rows.unfiltered": {"run"},
+    "server.refused": {"resume", "run"},
+    "source.changed": {"copy anew", "resume", "run"},
+    "source.check-failed": {"resume"},
+    "source.failover-in-copy": {"copy anew", "resume"},
+    "source.lacks-transactions": {"copy anew", "resume"},
+    "source.missed-ddl": {"copy anew"},
+    "source.name-case": {"resume", "start behind"},
+    "source.no-binlog": {"resume"},
+    "source.no-start": {"run"},
+    "source.other-order": {"copy anew", "resume"},
+    "source.place-unknown": {"copy anew", "resume"},
+    "source.purged": {"copy anew"},
+    "source.reset": {"copy anew", "resume"},
+    "spark.executors": {"resume"},
+    "spark.failing": {"resume"},
+    "spark.not-started": {"resume", "run"},
+    "target.locked": {"resume"},
+    "target.missing": {"resume"},
+    "target.not-created": {"resume"},
+    "target.not-transactional": {"resume"},
+    "target.same-table": {"run"},
+    "task.lease-lost": {"run"},
+    "task.leftovers": {"resume", "run"},
+    "task.mode-changed": {"run"},
+    "task.other-sources": {"run"},
+    "task.other-tables": {"run"},
+    "task.removed": {"run"},
+    "task.routes-changed": {"by hand"},
+    "task.rules-changed": {"run"},
+    "task.unexpected": {"resume"},
+}
+"""The ways out that no test executes yet. A test that executes one removes it from here; nothing
+is added, since a new fault comes with the tests of its ways out."""
+
+
+def named(cell: str) -> set[str]:
+    """The ways out that a cell of the table of faults names."""
+    found = {way for way, words in WAYS.items() if re.search(words, cell, re.IGNORECASE)}
+    return found or {BY_HAND}
+
+
+def executed(folder: Path) -> dict[str, set[str]]:
+    """The ways out of each fault that the tests below a folder execute, by their marks."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "mark.remedy(" not in text:
+            continue
+        for call in ast.walk(ast.parse(text)):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.remedy":
+                event, *ways = (ast.literal_eval(argument) for argument in call.args)
+                assert ways, f"{path}:{call.lineno}: which way out of {event}?"
+                found.setdefault(event, set()).update(ways)
+    return found
