@@ -17,7 +17,7 @@ from actors.actor import Actor
 from actors.counts import SourceCounts
 from actors.faults import FatalError
 from actors.mailbox import Mailbox
-from actors.messages import SegmentEnd, TargetRows, WriterMessage
+from actors.messages import Drain, SegmentEnd, TargetRows, WriterMessage
 from actors.reading.ddl_overrides import DdlOverrides
 from actors.reading.held_targets import HeldTargets
 from actors.reading.idle_streams import IdleStream
@@ -338,6 +338,7 @@ class SourceReader(Actor[Never]):
         self, step: Step, segment: Segment, rows: Mapping[int, RowEvents], *, complete: bool
     ) -> None:
         rows = self.held.without_held_rows(rows, segment.timestamp)
+        await self._origins_learned(step)
         end = SegmentEnd(
             source=self.settings.source,
             epoch=self._epoch,
@@ -361,6 +362,22 @@ class SourceReader(Actor[Never]):
                     statement=step.statement,
                 )
             )
+
+    async def _origins_learned(self, step: Step) -> None:
+        """Wait until what a table of one target takes its structure from, in another, is known.
+
+        Each target learns the structures of its own shards, at its own pace.
+        """
+        origins: set[int] = set()
+        for number, effects in step.effects.items():
+            named = (name for effect in effects for name in effect.origins)
+            targets = {target for name in named if (target := self._statements.target(name))}
+            origins |= {self._registry.target(t) for t in targets if not self.held.holds(t)}
+            origins.discard(number)
+        for number in sorted(origins):
+            learned = anyio.Event()
+            await self._group_of(number).mailbox.put(Drain(learned))
+            await learned.wait()
 
     def _note(self, segment: Segment) -> None:
         self._start = segment.end

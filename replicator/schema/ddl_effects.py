@@ -106,6 +106,15 @@ class Effect:
         return TableName(*self.statement.origin(*pair))
 
 
+    @property
+    def origins(self) -> tuple[TableName, ...]:
+        """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""
+        if self.kind is EffectKind.MOVE_IN:
+            return (self.origin,)
+        like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
+        return tuple(map(_name, like))
+
+
 _PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
 
 _ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
