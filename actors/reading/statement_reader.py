@@ -20,6 +20,7 @@ from replicator.binlog.server import ServerInfo
 from replicator.ddl.cascades import acts_on_rows
 from replicator.ddl.default_collations import DefaultCollations
 from replicator.ddl.recognise import recognise
+from replicator.ddl.single_changes import change_and_rename
 from replicator.ddl.statement import Recognised, StatementKind, TableRole
 from replicator.downstream.ddl_overrides import DdlOverride
 from replicator.mysql.names import Member, TableName, folded
@@ -233,6 +234,9 @@ class StatementReader:
         replayed = self.online.known(recognised, statement, self.recognised)
         own = [self._written_out(one.statement, one.recognised) for one in replayed]
         action, route = override.action, self.target
+        # The shard has its new name also where nothing is executed on the target.
+        separate = change_and_rename(recognised) if action is OverrideAction.SKIP else ()
+        parts = [self._written_out(session, self.recognised(session, t)) for t in separate]
         found = [
             (one.statement, tuple(replace(effect, made=one.made) for effect in effects))
             for one, effects in zip(
@@ -240,7 +244,8 @@ class StatementReader:
             )
         ] or [
             (statement, effects)
-            for effects in overridden_effects(action, recognised, given, route, self.members)
+            for part in parts or [recognised]
+            for effects in overridden_effects(action, part, given, route, self.members)
         ]
         if action is OverrideAction.SKIP:
             found = [(one, self._filter.answered(recognised, effects)) for one, effects in found]

@@ -56,6 +56,27 @@ def single_changes(statement: Recognised) -> tuple[str, ...]:
     return tuple(f"{head} {_written(action)}" for action in actions)
 
 
+def change_and_rename(statement: Recognised) -> tuple[str, ...]:
+    """An ALTER TABLE that also renames its table, as two statements: the change, and the rename.
+
+    Empty for any other.
+    """
+    if statement.kind is not StatementKind.ALTER_TABLE or not statement.renames:
+        return ()
+    subject, new = statement.named(TableRole.SUBJECT)[0], statement.named(TableRole.NEW_NAME)[0]
+    actions = alter_actions(statement)
+    renaming = [a for a in actions if a[0].start < new.span.start < a[-1].end]
+    changes = [action for action in actions if action not in renaming]
+    # What stands behind the new name without a comma is another action.
+    if len(renaming) != 1 or not changes or renaming[0][-1].end != new.span.end:
+        return ()
+    head = _written([token for token in statement.tokens if token.start < subject.span.end])
+    return (
+        f"{head} {', '.join(map(_written, changes))}",
+        f"{head} {_written(renaming[0])}",
+    )
+
+
 def renewed_columns(statement: Recognised) -> frozenset[str]:
     """The columns, folded, that an ALTER drops and adds anew.
 
