@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -17,7 +16,6 @@ from actors.copying.progress import CopyProgress
 from actors.faults import COPY_ANEW, FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from replicator.downstream.meta import MetaStore
-from replicator.downstream.noted_keys import MOST_KEYS
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
@@ -143,10 +141,6 @@ class CopyJobs:
             progress.expected = max(progress.expected, progress.rows)
             if outcome.chunk.upper is None:
                 progress.tables_done += 1
-        met = progress.counts.replaced + progress.counts.ignored
-        if self._settings.noted_table and met > MOST_KEYS:
-            self._settings = replace(self._settings, noted_table="")
-            self._log.error("moved.too-many", keys=met, limit=MOST_KEYS)
         return None
 
     async def _fault(self, failed: ChunkOutcome) -> FatalError:

@@ -31,7 +31,7 @@ from replicator.binlog.errors import OtherServerError
 from replicator.binlog.position import BinlogPosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.chunks import COPY_TABLE
-from replicator.downstream.noted_keys import MOST_KEYS, NOTED_KEY_TABLE, noted_targets
+from replicator.downstream.noted_keys import MANY_KEYS, NOTED_KEY_TABLE, noted_targets
 from replicator.downstream.session import Session
 from replicator.downstream.statements import RowRefusedError
 from replicator.mysql.binlog_end import binlog_end
@@ -83,6 +83,7 @@ class MovedRows:
         self._always = EVERYTHING in safe_until.values()
         self._left = False
         self._has_put_back = False
+        self._many = False
         self._table = resources.meta.table(NOTED_KEY_TABLE)
 
     @property
@@ -134,9 +135,9 @@ class MovedRows:
                 continue
             found = await surveys.look()
             next_survey = time.monotonic() + max(SURVEY_SECONDS, 10 * (time.monotonic() - now))
-            if found.left > MOST_KEYS:
-                running.writer.jobs.note_no_more()
-                log.error("moved.too-many", keys=found.left, limit=MOST_KEYS)
+            if found.left > MANY_KEYS and not self._many:
+                log.warning("moved.too-many", keys=found.left, limit=MANY_KEYS)
+            self._many = found.left > MANY_KEYS
             if not (self._always or behind):
                 continue
             if found.missing and now >= again:

@@ -27,8 +27,8 @@ NOTED_KEY_TABLE = MetaTable(
 
 KEYS_PER_STATEMENT = 500
 
-MOST_KEYS = 1_000_000
-"""So many keys of a task, and those of what is under way then; no more are noted."""
+MANY_KEYS = 1_000_000
+"""With more noted keys, looking them up takes long."""
 
 
 @dataclass(frozen=True, slots=True)

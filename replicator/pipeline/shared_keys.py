@@ -16,7 +16,7 @@ from replicator.downstream.columns import TargetColumn, TargetTable
 from replicator.downstream.fence import Fence
 from replicator.downstream.key_lookup import keys_there
 from replicator.downstream.lease_lock import lock_lease
-from replicator.downstream.noted_keys import NotedKey, forget_keys, noted_keys
+from replicator.downstream.noted_keys import MANY_KEYS, NotedKey, forget_keys, noted_keys
 from replicator.downstream.session import Session
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_holders import Holder, keys_held
@@ -68,6 +68,9 @@ def survey(
         there = keys_there(session, target, key_columns, lines)
         for number, (key, found) in enumerate(zip(noted, having, strict=True)):
             _count(result, key, found, there=number in there)
+        if len(result.settled) + len(result.missing) >= MANY_KEYS:
+            # These take memory; what is left is looked up when they are done with.
+            break
     return result
 
 

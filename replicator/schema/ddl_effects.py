@@ -105,7 +105,6 @@ class Effect:
         pair = ((old.schema, old.table), (new.schema, new.table))
         return TableName(*self.statement.origin(*pair))
 
-
     @property
     def origins(self) -> tuple[TableName, ...]:
         """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""

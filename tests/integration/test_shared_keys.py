@@ -9,7 +9,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from actors.task import moved_rows
 from actors.task.generation import Generation
+from replicator.pipeline import shared_keys
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE
@@ -61,9 +63,14 @@ def numbers(merging: Merging, server: DatabaseServer, first: int, last: int, n: 
 
 
 @pytest.mark.slow
-async def test_rows_that_leave_their_old_shard_late_stay(merging: Merging) -> None:
+@pytest.mark.parametrize("many", [1_000_000, 5])
+async def test_rows_that_leave_their_old_shard_late_stay(
+    merging: Merging, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """1 to 20 come into the new shard behind the place of reading, 2000 to 2009 before it, 40 to 49
     are there when the copy begins; 21 to 24 move the other way than they came."""
+    monkeypatch.setattr(moved_rows, "MANY_KEYS", many)
+    monkeypatch.setattr(shared_keys, "MANY_KEYS", many)
     merging.create("x", "(id INT PRIMARY KEY, n INT, s VARCHAR(9))", with_target=False)
     old, new = merging.sources.values()
     numbers(merging, old, 1, 150, 1)
@@ -92,6 +99,7 @@ async def test_rows_that_leave_their_old_shard_late_stay(merging: Merging) -> No
                 "DELETE FROM x_1 WHERE id BETWEEN 2000 AND 2009",
             )
             await equal(merging, generation)
+    assert (many == 5) == any(entry["event"] == "moved.too-many" for entry in logged)
 
 
 @pytest.mark.slow
