@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors.control.arguments import OnChangedRules
+from actors.task.removal import remove_task
 from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
+from tests.support.task_files import load
 
 
 async def _run(estate: ShardedEstate) -> None:
@@ -35,6 +39,45 @@ async def test_another_shard_mode_is_refused(
     async with estate.merging():
         estate.put("B1", "{}")
         await estate.equal()
+
+
+@pytest.mark.remedy("task.mode-changed", "run")
+@pytest.mark.parametrize(("before", "after"), [("pessimistic", ""), ("", "pessimistic")])
+async def test_another_shard_mode_is_taken_at_the_saved_positions(
+    mixed_estate: ShardedEstate, before: str, after: str, tmp_path: Path
+) -> None:
+    """Also by a target without a key: no row is lost or doubled."""
+    estate = mixed_estate
+    estate.create("A1", "B1", "uA1", "uB1", table="(id INT)")
+    estate.task["shard-mode"] = before
+    async with estate.merging():
+        for shard in estate.shards:
+            estate.put(shard, "{}")
+            estate.ddl(shard, "ADD c INT")
+            estate.put(shard, "{}, 1")
+        await estate.settled()
+    estate.task["shard-mode"] = after
+    for shard in estate.shards:
+        estate.put(shard, "{}, 2")
+    instances: Any = estate.task["mysql-instances"]
+    fault = await fault_of(_run(estate))
+    assert fault.event == "task.mode-changed"
+    [told] = [way for way in fault.ways_out if "--remove-meta" in way]
+    [(named, *place)] = re.findall(r"\((\w+): binlog-name: (\S+), binlog-pos: (\d+)\)", told)
+    for instance in instances:
+        source = instance["source-id"]
+        [(file, offset)] = estate.target.execute(
+            f"SELECT binlog_file, binlog_offset FROM {estate.db}_meta.{estate.db}_checkpoint"
+            f" WHERE source = '{source}'"
+        )
+        assert source != named or place == [file, str(offset)]
+        instance["meta"] = {"binlog-name": file, "binlog-pos": offset}
+    await remove_task(load(tmp_path, estate.task))
+    async with estate.merging():
+        for shard in estate.shards:
+            estate.ddl(shard, "ADD d INT")
+            estate.put(shard, "{}, 3, 3")
+        await estate.settled()
 
 
 def _move(routes: Any) -> None:

@@ -44,6 +44,7 @@ def seen_in_part(shards: Shards) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.remedy("member.not-copied", "schema set")
 def test_a_shard_whose_rows_are_there_is_taken_in(
     mariadb_source: DatabaseServer,
     target_server: DatabaseServer,

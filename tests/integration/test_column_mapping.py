@@ -157,6 +157,8 @@ async def test_nulls_stay_and_the_lower_bits_are_all_used(merging: Merging) -> N
     )
 
 
+@pytest.mark.remedy("rows.no-room", "copy anew")
+@pytest.mark.remedy("copy.no-room", "resume")
 @pytest.mark.parametrize(
     ("source", "value"),
     [

@@ -131,6 +131,7 @@ async def test_rows_that_are_nothing_but_nothing(merging: Merging) -> None:
     assert not merging.differences()
 
 
+@pytest.mark.remedy("server.refused", "resume")
 async def test_a_default_of_bytes_that_are_no_text_is_told(merging: Merging) -> None:
     merging.create("x", "(id INT PRIMARY KEY, b BINARY(3) DEFAULT x'ff00fe')", with_target=False)
     merging.do("INSERT INTO x_1 (id) VALUES (1)")

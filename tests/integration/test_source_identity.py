@@ -9,7 +9,9 @@ import anyio.to_thread
 import pytest
 from pyspark import SparkContext
 
+from actors.faults import COPY_ANEW
 from actors.reading import purge_watch
+from actors.task.removal import remove_task
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
@@ -35,6 +37,7 @@ def insert(server: DatabaseServer, database: str) -> None:
     server.execute(f"INSERT INTO {database}.t1 (n) VALUES (1)")
 
 
+@pytest.mark.remedy("source.reset", "copy anew")
 @pytest.mark.parametrize("mode", ["incremental", "all"])
 async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     mode: str,
@@ -69,8 +72,22 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(start())
     assert fault.event == "source.reset"
+    assert fault.ways_out[-1].endswith(COPY_ANEW)
+    await remove_task(task)
+    target_server.execute(f"TRUNCATE TABLE {db}.t")
+    values["task-mode"] = "all"
+    for instance in values["mysql-instances"]:
+        instance.pop("meta", None)
+    async with running(load(tmp_path, values), spark) as generation:
+        with anyio.fail_after(PATIENCE):
+            while generation.running is None:
+                await anyio.sleep(LOOK_SECONDS)
+        insert(source, db)
+        await caught_up(generation, {"a": source})
+    assert rows_of(target_server, f"{db}.t") == rows_of(source, f"{db}.t1")
 
 
+@pytest.mark.remedy("source.reset", "resume")
 async def test_a_server_that_takes_over_the_address_is_noticed(
     start_server: StartServer,
     spark: SparkContext,
