@@ -62,7 +62,8 @@ class SourceSettings:
     ``target_collations`` are all that the target has; None where that is not known.
     ``upstream``: the server that the start is a place in the binlog of. None: any.
     ``by_gtid``: its place can be looked for on another one.
-    ``accepts_cascades`` and ``copied`` as in `StatementReader`. ``columns``: the rules about them.
+    ``accepts_cascades``, ``copied`` and ``tied`` as in `StatementReader`. ``columns``: the rules
+    about them.
     """
 
     source: str
@@ -76,6 +77,7 @@ class SourceSettings:
     columns: ColumnRules = NO_COLUMN_RULES
     copied: bool = False
     by_gtid: bool = False
+    tied: frozenset[TableName] = frozenset()
 
 
 class SourceReader(Actor[Never]):
@@ -123,6 +125,7 @@ class SourceReader(Actor[Never]):
             settings.target_collations,
             accepts_cascades=settings.accepts_cascades,
             copied=settings.copied,
+            tied=settings.tied,
         )
         self._registry = registry
         self._writer = writer

@@ -29,6 +29,8 @@ async def task_to_check(task: Task) -> TaskToCheck:
         pessimistic=task.is_sharding or task.shard_mode == "pessimistic",
         resuming=bool(saved),
         spark_master=task.spark.master,
+        keeps_duplicates=task.task_mode != "incremental"
+        and any(task.loader_of(i).on_duplicate_logical != "error" for i in task.mysql_instances),
     )
 
 
@@ -64,6 +66,7 @@ def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> So
         allowed=_allowed(setup.source, task),
         expression_filters=setup.expression_filters,
         followed=checkpoint is not None,
+        event_filter=setup.event_filter,
     )
 
 

@@ -29,6 +29,7 @@ from actors.task.postponed import copy_due
 from actors.task.recopy import copy_emptied, empty_targets
 from actors.task.resources import Resources, resources_of
 from actors.task.source_start import SourceStart, load_start, load_stopped
+from actors.task.ties_at_start import ties_at_start
 from actors.task.wiring import TARGET_PATIENCE, RunningTask, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
@@ -184,6 +185,8 @@ class Generation:
         """Follow the sources; False where that was ended by ``stop``."""
         self._log.info("task.step", step="sources")
         try:
+            ties = await ties_at_start(resources, resources.blocked.sources)
+            resources = replace(resources, blocked=ties.with_blocked(resources.blocked))
             starts = {
                 source: await load_start(
                     setup, resources.registry, resources.meta, resources.blocked.targets
@@ -199,6 +202,7 @@ class Generation:
             source: await load_stopped(source, resources.registry, resources.meta)
             for source in sorted(resources.blocked.sources)
         }
+        ties.confirm(resources.registry)
         moved = MovedRows(resources, starts, await _safe_until(resources, starts))
         await moved.look_up()
         if (spark := await self._spark_unless(stop)) is None:
@@ -211,6 +215,7 @@ class Generation:
             moved.safe_until,
             load_data=load_data,
             notes_keys=moved.notes,
+            ties=ties,
         )
         background = self.copy.background if self.copy else None
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -26,6 +26,7 @@ from actors.task.filter_collations import filter_collations
 from actors.task.resources import Resources
 from actors.task.source_start import SourceStart
 from actors.task.source_unit import SourceUnit
+from actors.task.ties_at_start import TiesAtStart
 from actors.task_setup import (
     SEGMENT_MAX_BYTES,
     SEGMENT_TARGET_BYTES,
@@ -101,11 +102,13 @@ async def wire(
     *,
     load_data: bool,
     notes_keys: bool,
+    ties: TiesAtStart,
 ) -> RunningTask:
     """Build the actors from the state that the sources start from; none runs yet.
 
     ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
-    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted.
+    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted; ``ties``:
+    the targets that foreign keys tie.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
     columns = columns_of(resources.setups)
@@ -118,10 +121,15 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    settings = _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys)
+    settings = replace(
+        _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys),
+        logs_cascades=ties.logging,
+    )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
-    writer = await _writer(resources, starts, jobs, runner, histories, collations, open_items)
+    writer = await _writer(
+        resources, starts, jobs, runner, histories, collations, open_items, ties.referenced
+    )
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
         StrategyTools(
@@ -154,6 +162,7 @@ async def wire(
             writer,
             collations,
             source in copies,
+            frozenset(ties.referenced),
         )
         units[source] = SourceUnit(source, start, writer, coordination, make_reader)
     need = partial(_need, writer, coordination, units, stopped)
@@ -238,6 +247,7 @@ async def _writer(
     histories: ChangeHistories,
     collations: Set[str],
     open_items: Callable[[str], Collection[Place]],
+    tied: Mapping[TableName, frozenset[str]],
 ) -> BatchedWriter:
     task, registry, meta = resources.task, resources.registry, resources.meta
     trackers = {
@@ -255,6 +265,7 @@ async def _writer(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
             mailbox_segments=task.writer.mailbox_segments,
+            tied=tied,
         ),
         registry,
         trackers,
@@ -303,6 +314,7 @@ def _reader(
     writer: BatchedWriter,
     collations: Set[str],
     copied: bool,
+    tied: frozenset[TableName],
     unit: SourceUnit,
     start: SourcePosition | GtidStart,
 ) -> SourceReader:
@@ -320,6 +332,7 @@ def _reader(
             columns=setup.columns,
             copied=copied,
             by_gtid=setup.use_gtid,
+            tied=tied,
         ),
         start,
         setup.router,

@@ -37,6 +37,7 @@ from replicator.binlog.position import SourcePosition
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.meta import Checkpoint, MetaStore
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.names import TableName
 from replicator.pipeline.batch import Batch
 from replicator.schema.registry import SchemaRegistry
 from replicator.watermark import Watermark
@@ -47,11 +48,15 @@ QUEUE_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds."""
+    """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds.
+
+    ``tied``: the targets that foreign keys tie, as in `replicator.checks.tied_tables.Ties`.
+    """
 
     batch_bytes: int
     checkpoint_interval: float
     mailbox_segments: int
+    tied: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -214,6 +219,9 @@ class BatchedWriter(Actor[WriterMessage]):
         batch.revision = self._meta.lease.revision
         members_of = self._registry.members_of
         batch.reached = {t.source: found[-1].reached for t, found in self._running}
+        tied = self.settings.tied
+        names = {part.target: self._registry.target_name(part.target) for part in parts}
+        batch.tied = {number: tied[name] for number, name in names.items() if name in tied}
         batch.shared = frozenset(p.target for p in parts if len(members_of(p.target)) > 1)
 
     def _take(self) -> list[tuple[SegmentTracker, list[PendingSegment]]]:

@@ -154,6 +154,10 @@ class JobRunner:
                 "if the row should not have such a value: delete or renumber it in the shard, then"
                 f" with the mapping as it is {COPY_ANEW}",
             ),
+            Outcome.CASCADE_IN_SAFE_MODE: (
+                "let nothing delete rows of tables that others refer to, nor change their keys,"
+                f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}",
+            ),
             Outcome.UNFILTERED: (
                 "write the expression in the task file so that it has a value for such a row, too"
                 " (IF, IFNULL, or conditions before it); `replicator stop`, then `replicator run"

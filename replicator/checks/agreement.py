@@ -158,8 +158,13 @@ def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> li
     return next((shards for shards in found.values() if len(shards) > 1), [])
 
 
-def check_cascades(shards: Sequence[Shard], name: TableName) -> list[CheckResult]:
-    """Whether rows of members change with those of a parent, of which no binlog tells."""
+def check_cascades(
+    shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None = None
+) -> list[CheckResult]:
+    """Whether rows of members change with those of a parent, of which no binlog tells.
+
+    ``obstacle``: why the target can't change them likewise, and what would help.
+    """
     found = [shard for shard in shards if "FOREIGN KEY" in shard.table.create_sql]
     acting = [
         shard
@@ -173,11 +178,13 @@ def check_cascades(shards: Sequence[Shard], name: TableName) -> list[CheckResult
             "foreign_keys",
             f"foreign keys of {members_listed(acting)} change or delete rows along with those of "
             f"the parent (ON DELETE, ON UPDATE): the server does that without writing it to its "
-            f"binlog, so {name} keeps the old rows",
+            f"binlog, so {name} keeps the old rows"
+            + (f". The target can't change them likewise: {obstacle[0]}" if obstacle else ""),
             "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
             "and change the rows of the child itself, before those of the parent",
             "Where it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
             "changes all the same are lost then",
+            *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
         )
     ]
 

@@ -25,6 +25,7 @@ from replicator.checks.table_fit import Difference, member_differences
 from replicator.checks.target_rights import TARGET_RIGHTS
 from replicator.checks.target_tables import check_empty, check_target_table
 from replicator.checks.task import SourceToCheck, TaskToCheck
+from replicator.checks.tied_tables import Ties, ties_of
 from replicator.checks.versioning import check_versioning
 from replicator.mysql.connection import Connection
 from replicator.mysql.name_case import folds_names
@@ -62,9 +63,10 @@ async def check_structures(task: TaskToCheck) -> list[CheckResult]:
     try:
         folds = await folds_names(connection)
         results = check_target_names(sorted(estate.shards), folds=folds)
+        ties = await _ties(task, connection, estate)
         for name in sorted(estate.shards):
             shards = sorted(estate.shards[name], key=lambda shard: shard.member)
-            results += await _check_target(task, connection, name, shards, estate)
+            results += await _check_target(task, connection, name, shards, estate, ties)
         if task.task_mode != "incremental":
             for source in task.sources:
                 if task.resuming and source.followed:
@@ -136,6 +138,7 @@ async def _check_target(
     name: TableName,
     shards: Sequence[Shard],
     estate: _Estate,
+    ties: Ties,
 ) -> list[CheckResult]:
     followed = {source.source_id for source in task.sources if task.resuming and source.followed}
     joining = [shard for shard in shards if shard.member.source not in followed]
@@ -153,7 +156,7 @@ async def _check_target(
         *check_agreement(joining, name, pessimistic=task.pessimistic),
         *check_counters(shards, name, table, copies=copies),
         *check_versioning(joining, name),
-        *(check_cascades(joining, name) if task.task_mode != "full" else ()),
+        *(_cascades(joining, name, ties) if task.task_mode != "full" else ()),
     ]
     if table is None or there is None:
         available = await available_collations(connection)
@@ -165,6 +168,23 @@ async def _check_target(
     if copies and not followed:
         results += await check_empty(connection, spelled)
     return results
+
+
+def _cascades(shards: Sequence[Shard], name: TableName, ties: Ties) -> list[CheckResult]:
+    if name in ties.referenced:
+        finding = (
+            f"{name} and its shards have the same foreign keys: the task applies their changes in"
+            " the order of the shards, and the target changes rows along as they did"
+        )
+        return [_PLACE.passed("foreign_keys", finding)]
+    return check_cascades(shards, name, ties.obstacles.get(name))
+
+
+async def _ties(task: TaskToCheck, connection: Connection, estate: _Estate) -> Ties:
+    try:
+        return await ties_of(task, connection, estate.shards)
+    except pymysql.err.MySQLError:
+        return Ties()  # What can't be read, `_check_target` tells.
 
 
 def _fit(shards: Sequence[Shard], followed: Sequence[Shard], target: Table) -> list[CheckResult]:

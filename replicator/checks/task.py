@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from replicator.binlog.position import SourcePosition
 from replicator.mysql.connection import DatabaseAddress
 from replicator.routing import Routes, TargetName
+from replicator.routing.event_filter import NO_FILTER, EventFilter
 from replicator.routing.expression_filter import NO_EXPRESSIONS, ExpressionFilters
 from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules
 
@@ -46,6 +47,7 @@ class SourceToCheck:
     allowed: tuple[tuple[str, str], ...] = ()
     expression_filters: ExpressionFilters = NO_EXPRESSIONS
     followed: bool = False
+    event_filter: EventFilter = NO_FILTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class TaskToCheck:
 
     ``resuming``: the task has a checkpoint, so the members of its ``followed`` sources may rightly
     be in the middle of a schema change; only the structures of other sources are compared.
+    ``keeps_duplicates``: the full copy takes rows of two shards with one key for one row.
     """
 
     sources: tuple[SourceToCheck, ...]
@@ -71,3 +74,4 @@ class TaskToCheck:
     pessimistic: bool = True
     resuming: bool = False
     spark_master: str = "local[*]"
+    keeps_duplicates: bool = False

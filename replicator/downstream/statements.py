@@ -78,6 +78,36 @@ def insert_rows(
     return affected
 
 
+def update_row(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    line: bytes,
+    key: tuple[Sequence[TargetColumn], bytes],
+    more: Sequence[bytes],
+) -> bool:
+    """Change the row with a key into a row line by an UPDATE, so that foreign keys act on it.
+
+    ``key`` are the columns and the line of the key before, ``more`` further assignments. False
+    where there is no such row. Raises RowRefusedError, or the driver's error.
+    """
+    fields = line.split(b"\t")
+    assignments = [
+        identifier(column.name) + b"=" + row_values([field], [column])
+        for column, field in zip(columns, fields, strict=True)
+    ]
+    where = b" WHERE " + b" AND ".join(
+        identifier(column.name) + b"=" + key_predicate(column, field)
+        for column, field in zip(key[0], key[1].split(b"\t"), strict=True)
+    )
+    name = target.quoted.encode()
+    sql = b"UPDATE " + name + b" SET " + b",".join([*assignments, *more]) + where
+    if _insert_one(session, sql, columns, line, 0):
+        return True
+    # Nothing is affected either where the row is as it should be.
+    return bool(session.rows(b"SELECT 1 FROM " + name + where))
+
+
 def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int, Sequence[bytes]]]:
     """Runs of lines with the number of their first one, each for a statement.
 

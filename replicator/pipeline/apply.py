@@ -38,7 +38,7 @@ def apply_batch(spark: SparkContext, batch: Batch, settings: ApplySettings) -> B
     buckets = {plan.target.number: plan.target.buckets for plan in batch.plans.kinds}
     job = job_of(batch, settings)
     answers = living_job(spark, work_on).ask(
-        lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks)),
+        lambda tasks: _frames(job, batch, spread(_sizes(batch), buckets, tasks, batch.tied)),
         1 if small else sum(buckets.values()),
         sent=lambda: reach(CrashPoint.PARTS_SENT),
     )
@@ -59,6 +59,7 @@ def job_of(batch: Batch, settings: ApplySettings) -> Job:
         revision=batch.revision,
         shared=batch.shared,
         reached=batch.reached,
+        tied=batch.tied,
         settings=settings,
         crash=(os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid())),
     )

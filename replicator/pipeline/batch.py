@@ -23,7 +23,8 @@ class Batch:
     that of the target that each is for. ``left``: the watermarks that must be found in the
     buckets, or later ones; ``revision``: the number of the last save, or a later one. ``shared``:
     the numbers of the targets that have several members. ``reached``: by source, the boundary that
-    it brings its targets to.
+    it brings its targets to. ``tied``: the numbers of the targets that foreign keys tie, with the
+    columns of each that keys with an action refer to.
     """
 
     plans: PlanList
@@ -33,6 +34,7 @@ class Batch:
     revision: int = 0
     shared: frozenset[int] = frozenset()
     reached: Mapping[str, Reached] = field(default_factory=dict)
+    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.events)
@@ -54,7 +56,8 @@ class ApplySettings:
     position up to which its transactions are applied in safe mode. ``patience``: seconds for
     which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
-    mode (`replicator.downstream.noted_keys`), empty where none need be.
+    mode (`replicator.downstream.noted_keys`), empty where none need be. ``logs_cascades``: the
+    sources that log what their foreign keys change.
     """
 
     address: DatabaseAddress
@@ -64,6 +67,7 @@ class ApplySettings:
     safe_until: Mapping[str, int] = field(default_factory=dict)
     patience: float = 60.0
     noted_table: str = ""
+    logs_cascades: frozenset[str] = frozenset()
 
 
 class Outcome(StrEnum):
@@ -84,6 +88,8 @@ class Outcome(StrEnum):
     """A value of a mapped column has no room for the shard's number; none was written either."""
     UNFILTERED = "unfiltered"
     """An expression filter has no answer for a row; no bucket of its target was written."""
+    CASCADE_IN_SAFE_MODE = "cascade-in-safe-mode"
+    """Foreign keys act on a change that overlaps with the full copy; no tied target was written."""
     OUT_OF_STEP = "out-of-step"
     """The target does not hold what this run left there: another has taken the task over, or
     commits were lost."""

@@ -75,6 +75,28 @@ class LockedOutError(Exception):
     """The server has waited as long as the session lets it for what another one has locked."""
 
 
+class CascadeInSafeModeError(Exception):
+    """A change that foreign keys act on comes in safe mode: what they did is not known then."""
+
+    def __init__(self, text: str, member: Member) -> None:
+        super().__init__(text)
+        self.member = member
+
+
+FAILURES = (
+    DuplicateKeyError,
+    DuplicateRowError,
+    RowRefusedError,
+    OutOfStepError,
+    LockedOutError,
+    CascadeInSafeModeError,
+    OutOfPatienceError,
+    MySQLError,
+    OSError,
+)
+"""What keeps a transaction from being committed, and is told as an outcome."""
+
+
 def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     """Write the buckets, exactly once however often it is called with the same rows.
 
@@ -83,22 +105,30 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     """
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
-    except DuplicateKeyError as error:
+    except FAILURES as error:
+        return failed_outcome(work, error)
+
+
+def failed_outcome(work: TargetWork, error: Exception) -> TargetOutcome:
+    """What one of `FAILURES` says about the rows of a target."""
+    if isinstance(error, DuplicateKeyError):
         return _duplicate(work, str(error), error.members, error.key)
-    except DuplicateRowError as error:
+    if isinstance(error, DuplicateRowError):
         return _duplicate(work, error.text, (error.member,), error.line)
-    except RowRefusedError as error:
+    if isinstance(error, RowRefusedError):
         members = (error.member,) if error.member is not None else ()
         return _failed(work, Outcome.REFUSED, error.code, error.text, members, error.line)
-    except OutOfStepError as error:
+    if isinstance(error, OutOfStepError):
         failed = _failed(work, Outcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
-    except LockedOutError as error:
+    if isinstance(error, LockedOutError):
         return _failed(work, Outcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
-    except OutOfPatienceError as out:
-        return _failed(work, Outcome.UNREACHABLE, error_code(out.error), error_text(out.error))
-    except (MySQLError, OSError) as error:
-        return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
+    if isinstance(error, CascadeInSafeModeError):
+        return _failed(work, Outcome.CASCADE_IN_SAFE_MODE, 0, str(error), (error.member,))
+    if isinstance(error, OutOfPatienceError):
+        of = error.error
+        return _failed(work, Outcome.UNREACHABLE, error_code(of), error_text(of))
+    return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
 
 
 def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
@@ -120,12 +150,12 @@ def _write(
         session, settings.watermark_table, settings.fence, name, work.expected
     )
     events = work.events
-    fresh = _fresh(work, watermarks)
+    fresh = fresh_entries(work, watermarks)
     safe = events.before([settings.safe_until.get(source, 0) for source in work.sources])
     changes = net_changes(fresh, events.plan, safe, work.plans)
     if work.shared and settings.noted_table:
         for group in changes:
-            _note(session, work.target, settings.noted_table, group)
+            note_group(session, work.target, settings.noted_table, group)
     counts = write_changes(
         session,
         work.target,
@@ -136,11 +166,7 @@ def _write(
     if safe[work.entries.event].any():
         counts.missing = 0
     reach(CrashPoint.ROWS_WRITTEN)
-    moved = {
-        (source, bucket): work.ends[source]
-        for source, bucket in own
-        if work.ends[source] > watermarks[source, bucket]
-    }
+    moved = moved_marks(work, own, watermarks)
     if moved:
         save_watermarks(session, settings.watermark_table, name, moved, work.marks)
     reach(CrashPoint.WATERMARKS_WRITTEN)
@@ -155,7 +181,16 @@ def _write(
     )
 
 
-def _fresh(work: TargetWork, watermarks: BucketMarks) -> Entries:
+def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> BucketMarks:
+    """The watermarks that the work moves, of those that are its buckets' own."""
+    return {
+        (source, bucket): work.ends[source]
+        for source, bucket in own
+        if work.ends[source] > watermarks[source, bucket]
+    }
+
+
+def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> Entries:
     """What the buckets do not have yet."""
     sources: dict[int, dict[str, Watermark]] = {}
     for (source, bucket), watermark in watermarks.items():
@@ -168,7 +203,7 @@ def _fresh(work: TargetWork, watermarks: BucketMarks) -> Entries:
     return work.entries.of_buckets({bucket: later[of] for bucket, of in marks.items()})
 
 
-def _note(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
+def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
     """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
     columns, arrivals = group.key_columns, group.arrivals
     there = (arrivals[number] for number in keys_there(session, target, columns, arrivals))

@@ -14,7 +14,7 @@ import numpy as np
 
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.position import OFFSET_BITS
-from replicator.compiled import Integers
+from replicator.compiled import Integers, Truths
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.columns import TargetTable
 from replicator.downstream.watermarks import BucketKey, Expected
@@ -34,6 +34,7 @@ from replicator.pipeline.plan_list import PlanList
 from replicator.pipeline.raw_events import RawEvents
 from replicator.pipeline.row_filter import FilterError, passing
 from replicator.pipeline.side_by_side import side_by_side
+from replicator.pipeline.tied_targets import TiedWork, apply_tied
 from replicator.rows.columns import ColumnFormat
 from replicator.rows.compiled_decoder import CompiledDecoder
 from replicator.rows.event_spans import EventSpans
@@ -41,6 +42,11 @@ from replicator.rows.own_buckets import OwnBuckets
 from replicator.rows.row_block import RowBlock
 from replicator.rows.values import NoRoomError
 from replicator.watermark import NOTHING_APPLIED, Reached, Watermark
+
+FLAGS_AT = 19 + 6
+"""Where the flags of a row event begin: behind its header and the number of its table."""
+
+NO_FOREIGN_KEY_CHECKS = 2
 
 _UNUSABLE = (BinlogError, NoRoomError, FilterError)
 """What keeps a row event from being applied."""
@@ -51,7 +57,8 @@ class Job:
     """What all tasks of a batch know besides the rows.
 
     ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
-    ``left``, ``revision``, ``shared`` and ``reached`` those of `replicator.pipeline.batch.Batch`;
+    ``left``, ``revision``, ``shared``, ``reached`` and ``tied`` those of
+    `replicator.pipeline.batch.Batch`;
     ``crash`` the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
     `replicator.crashpoints`.
     """
@@ -65,6 +72,7 @@ class Job:
     reached: Mapping[str, Reached]
     settings: ApplySettings
     crash: tuple[str, str]
+    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +237,40 @@ def _outcomes(part: Part, decoded: DecodedPart) -> Iterator[TargetOutcome]:
         work = _work(part, targets[number], decoded.entries[number], numbers)
         return apply_buckets(work, job.settings)
 
+    tied = sorted(decoded.entries.keys() & job.tied.keys())
+    # Behind what can't be read nothing of the targets that it is tied to may go on.
+    if tied and not unreadable & job.tied.keys():
+        works = [
+            TiedWork(
+                _work(part, targets[number], decoded.entries[number], numbers),
+                _unchecked(part, decoded.entries[number]),
+                job.tied[number],
+            )
+            for number in tied
+        ]
+        found = apply_tied(works, job.settings)
+        yield from found
+        if any(outcome.outcome is Outcome.UNREACHABLE for outcome in found):
+            return
     # Each further target would wait as long for a server that is away; the whole batch is to be
     # applied again.
     yield from side_by_side(
-        sorted(decoded.entries.keys() - unreadable),
+        sorted(decoded.entries.keys() - unreadable - job.tied.keys()),
         apply,
         last=lambda found: found.outcome is Outcome.UNREACHABLE,
     )
+
+
+def _unchecked(part: Part, entries: Entries) -> Truths:
+    """Which of the events that have entries a session wrote with foreign_key_checks=0.
+
+    The flag NO_FOREIGN_KEY_CHECKS_F of a row event, behind the number of its table (MySQL's
+    rows_event.h, "Rows_event").
+    """
+    _, own = entries.with_own_events()
+    flags = part.events.data[part.events.start[own] + FLAGS_AT]
+    unchecked: Truths = (flags & NO_FOREIGN_KEY_CHECKS) != 0
+    return unchecked
 
 
 def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers) -> TargetWork:

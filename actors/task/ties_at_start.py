@@ -1,0 +1,90 @@
+"""The targets that foreign keys tie, as a generation finds them at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+
+import pymysql.err
+
+from actors.faults import FatalError, Parts, TransientError, of_target
+from actors.task.check_scope import task_to_check
+from actors.task.resources import Resources
+from actors.task_setup import address_of
+from replicator.checks.structures import read_shards
+from replicator.checks.tied_tables import Ties, acts_unlogged, ties_of
+from replicator.ddl.cascades import acts_on_rows
+from replicator.ddl.tokens import tokenise
+from replicator.mysql.connection import Connection
+from replicator.mysql.names import TableName
+from replicator.schema.registry import SchemaRegistry
+
+_LATEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TiesAtStart:
+    """``referenced`` and ``obstacles`` as in `replicator.checks.tied_tables.Ties`; ``logging``:
+    the sources that log what their foreign keys change."""
+
+    referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
+    obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
+    logging: frozenset[str] = frozenset()
+
+    def with_blocked(self, blocked: Parts) -> Parts:
+        """What does not go on: where a tied target does not, nor do those that it is tied to."""
+        if blocked.targets & self.referenced.keys():
+            return Parts(blocked.targets | self.referenced.keys(), blocked.sources)
+        return blocked
+
+    def confirm(self, registry: SchemaRegistry) -> None:
+        """Raise FatalError where a member is followed whose keys act, and can't be tied.
+
+        One that gets such a key by a statement that is yet to be read is told of there.
+        """
+        numbers = {name: number for number, name in registry.targets()}
+        for name, (obstacle, way_out) in self.obstacles.items():
+            for member in registry.members_of(numbers[name]) if name in numbers else ():
+                structure = registry.held(member, _LATEST).structure
+                if structure is not None and acts_on_rows(tokenise(structure.create_sql)):
+                    raise _not_tied(name, f"{registry.member(member)}", obstacle, way_out)
+
+
+def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> FatalError:
+    return FatalError(
+        "target.keys-differ",
+        f"foreign keys change rows of {member} along with those of their parents, unlogged, and"
+        f" the target can't change those of {name} likewise: {obstacle}",
+        where=f"{member}, target {name}",
+        scope=of_target(name),
+        ways_out=(
+            f"{way_out}; then `replicator resume`",
+            "if the application changes the rows of the child itself, before those of the parent:"
+            " ignore-checking-items: [foreign_keys] in the task file",
+        ),
+    )
+
+
+async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart:
+    """The ties of the targets, by all sources but those ``left_out``.
+
+    Raises DatabaseUnavailableError or TransientError.
+    """
+    if any(setup.accepts_cascades for setup in resources.setups.values()):
+        return TiesAtStart()
+    task = await task_to_check(resources.task)
+    sources = tuple(s for s in task.sources if s.source_id not in left_out)
+    target = Connection(address_of(resources.task.target_database))
+    try:
+        acting = {source.source_id for source in sources if await acts_unlogged(source)}
+        if not acting:
+            return TiesAtStart()
+        task = replace(task, sources=sources)
+        shards = await read_shards(task)
+        ties: Ties = await ties_of(task, target, shards)
+    except pymysql.err.MySQLError as error:
+        raise TransientError(f"foreign keys can't be read: {error}") from error
+    finally:
+        target.close()
+    logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
+    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging))
