@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from actors.faults import FatalError, Parts
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
+from tests.support.running import NOTHING, fault_of
 
 PARENT = "(id INT PRIMARY KEY, v INT)"
 
@@ -141,3 +144,149 @@ async def test_a_session_without_checks_changes_no_children(merging: Merging) ->
         )
         await merging.check(generation)
         assert merging.on(merging.target, "SELECT id FROM c ORDER BY id") == ((1,), (3,))
+
+
+async def fault(merging: Merging) -> FatalError:
+    async def follow() -> None:
+        async with merging.running() as generation:
+            await merging.caught_up(generation)
+
+    return await fault_of(follow())
+
+
+async def test_two_sources_whose_keys_do_not_meet(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mysql56_source: DatabaseServer,
+) -> None:
+    merging = merging_from(mariadb_source, mysql56_source)
+    merging.more["shard-mode"] = ""
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE ON UPDATE CASCADE")
+    async with merging.running() as generation:
+        for number, server in enumerate(merging.sources.values(), 1):
+            merging.on(
+                server,
+                f"INSERT INTO p_1 VALUES ({number}0, 1), ({number}1, 1)",
+                f"INSERT INTO c_1 VALUES ({number}0, {number}0), ({number}1, {number}1)",
+                f"DELETE FROM p_1 WHERE id = {number}0",
+                f"UPDATE p_1 SET id = {number}5 WHERE id = {number}1",
+            )
+        await merging.check(generation)
+    # A key that both have is told before rows of one go along with the other's.
+    merging.on(mysql56_source, "INSERT INTO p_1 VALUES (15, 1)")
+    assert (await fault(merging)).event == "rows.duplicate"
+    assert merging.on(merging.target, "SELECT id, p FROM c ORDER BY id") == ((11, 15), (21, 25))
+
+
+async def test_what_is_copied_is_followed(merging: Merging) -> None:
+    merging.mode = "all"
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE ON UPDATE CASCADE")
+    merging.do(
+        "INSERT INTO p_1 VALUES (1, 1), (2, 1), (3, 1)",
+        "INSERT INTO c_1 VALUES (1, 1), (2, 2), (3, 3)",
+    )
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("DELETE FROM p_1 WHERE id = 1", "UPDATE p_1 SET id = 9 WHERE id = 2")
+        await merging.check(generation)
+
+
+async def test_a_change_in_safe_mode_that_keys_act_on_is_a_fault(merging: Merging) -> None:
+    merging.more["syncers"] = {"sync": {"safe-mode": True}}
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO p_1 VALUES (1, 1), (2, 1)",
+            "INSERT INTO c_1 VALUES (1, 1), (2, 2)",
+            "UPDATE p_1 SET v = 5",
+            "UPDATE c_1 SET p = 1",
+            "DELETE FROM c_1 WHERE id = 1",
+        )
+        await merging.check(generation)
+    merging.do("DELETE FROM p_1 WHERE id = 1")
+    found = await fault(merging)
+    assert found.event == "rows.cascade-in-safe-mode"
+    assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((2,),)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE c_1 DROP FOREIGN KEY k",
+        "ALTER TABLE c_1 DROP CONSTRAINT k",
+        "ALTER TABLE c_1 ADD FOREIGN KEY (id) REFERENCES p_1 (id)",
+        "ALTER TABLE p_1 ADD FOREIGN KEY (v) REFERENCES p_1 (id) ON DELETE SET NULL",
+    ],
+)
+async def test_a_statement_that_changes_the_keys_is_a_fault(
+    merging: Merging, statement: str
+) -> None:
+    merging.create("p", PARENT)
+    keyed = "(id INT PRIMARY KEY, p INT, CONSTRAINT k FOREIGN KEY (p) REFERENCES {} (id)"
+    keyed += " ON DELETE CASCADE)"
+    merging.create("c", keyed.format("p"), shards=0)
+    merging.shards("c", 1)
+    merging.do(f"CREATE TABLE c_1 {keyed.format('p_1')}")
+    async with merging.running() as generation:
+        merging.do("ALTER TABLE c_1 ADD COLUMN n INT", "INSERT INTO p_1 VALUES (1, NULL)")
+        await merging.check(generation)
+    with pytest.raises((FatalError, ExceptionGroup)) as caught:
+        async with merging.running() as generation:
+            merging.do(statement)
+            await merging.caught_up(generation)
+    assert "foreign key" in _text(caught.value)
+    assert "ddl.not-supported" in _events(caught.value)
+
+
+def _faults(error: BaseException) -> list[FatalError]:
+    if isinstance(error, BaseExceptionGroup):
+        return [found for one in error.exceptions for found in _faults(one)]
+    return [error] if isinstance(error, FatalError) else []
+
+
+def _text(error: BaseException) -> str:
+    return " ".join(found.message for found in _faults(error))
+
+
+def _events(error: BaseException) -> set[str]:
+    return {found.event for found in _faults(error)}
+
+
+async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> None:
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
+        await merging.check(generation)
+    name = merging.target.execute(
+        "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS"
+        f" WHERE CONSTRAINT_SCHEMA = '{merging.database}' AND TABLE_NAME = 'c'"
+    )[0][0]
+    merging.on(merging.target, f"ALTER TABLE c DROP FOREIGN KEY {name}")
+    found = await fault(merging)
+    assert found.event == "target.keys-differ"
+    statement = found.ways_out[0].split(";")[0]
+    merging.on(merging.target, statement)
+    async with merging.running() as generation:
+        merging.do("DELETE FROM p_1")
+        await merging.check(generation)
+
+
+async def test_where_one_is_blocked_those_that_it_is_tied_to_wait(merging: Merging) -> None:
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
+        await merging.check(generation)
+    merging.create("x", "(id INT PRIMARY KEY)")
+    merging.blocked = Parts(frozenset({TableName(merging.database, "c")}))
+    merging.do("INSERT INTO c_1 VALUES (2, 1)", "DELETE FROM p_1")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+        assert merging.on(merging.target, "SELECT COUNT(*) FROM p") == ((1,),)
+    merging.blocked = NOTHING
+    async with merging.running() as generation:
+        await merging.check(generation)

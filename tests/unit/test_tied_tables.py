@@ -1,0 +1,95 @@
+"""Which targets foreign keys tie, and what keeps them from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from replicator.checks.tied_tables import (
+    ForeignKey,
+    KeyedShard,
+    TargetKeys,
+    find_ties,
+    meeting_values,
+)
+from replicator.mysql.names import Member, TableName
+
+P, C, G, X = (TableName("m", name) for name in "pcgx")
+ID = (frozenset({"id"}),)
+
+
+def key(parent: TableName, on_delete: str = "CASCADE") -> ForeignKey:
+    return ForeignKey(("p",), parent, ("id",), on_delete, "RESTRICT")
+
+
+def shard(name: str, *parents: TableName, action: str = "CASCADE") -> KeyedShard:
+    keys = tuple((key(TableName("s", f"{of.table}_1"), action), of) for of in parents)
+    return KeyedShard(Member("a", TableName("s", name)), keys, True, False, False)
+
+
+SHARDS = {P: [shard("p_1")], C: [shard("c_1", P)], X: [shard("x_1")]}
+TARGETS = {
+    P: TargetKeys(frozenset(), ID),
+    C: TargetKeys(frozenset({key(P)}), ID),
+    X: TargetKeys(frozenset(), ID),
+}
+
+
+def test_parent_and_child_are_tied_and_no_others() -> None:
+    ties = find_ties(SHARDS, TARGETS, coordinated=False)
+    assert ties.referenced == {P: frozenset({"id"}), C: frozenset()}
+    assert not ties.obstacles
+
+
+def test_keys_without_an_action_tie_what_they_connect_with_it() -> None:
+    shards = {**SHARDS, G: [shard("g_1", C, action="RESTRICT")]}
+    targets = {**TARGETS, G: TargetKeys(frozenset({key(C, "RESTRICT")}), ID)}
+    assert find_ties(shards, targets, coordinated=False).referenced.keys() == {P, C, G}
+    only_plain = {P: SHARDS[P], C: [shard("c_1", P, action="RESTRICT")]}
+    assert not find_ties(only_plain, targets, coordinated=False).referenced
+
+
+@pytest.mark.parametrize("change", [{"has_key": False}, {"ruled": True}])
+def test_a_shard_that_does_not_suit(change: dict[str, bool]) -> None:
+    shards = {**SHARDS, C: [replace(shard("c_1", P), **change)]}
+    ties = find_ties(shards, TARGETS, coordinated=False)
+    assert ties.obstacles.keys() == {C}
+    assert not ties.referenced
+
+
+def test_what_logs_its_changes_needs_no_ties() -> None:
+    shards = {**SHARDS, C: [replace(shard("c_1", P), logs=True)]}
+    ties = find_ties(shards, TARGETS, coordinated=False)
+    assert not ties.referenced
+    assert not ties.obstacles
+
+
+def test_shards_or_a_target_with_other_keys() -> None:
+    unlike = {**SHARDS, C: [shard("c_1", P), shard("c_2", P, action="SET NULL")]}
+    assert "other foreign keys" in find_ties(unlike, TARGETS, coordinated=False).obstacles[C][0]
+    lacking = {**TARGETS, C: TargetKeys(frozenset(), ID)}
+    obstacle, way_out = find_ties(SHARDS, lacking, coordinated=False).obstacles[C]
+    assert "lacks" in obstacle
+    assert way_out.startswith("ALTER TABLE `m`.`c` ADD FOREIGN KEY (`p`) REFERENCES `m`.`p`")
+    more = {**TARGETS, P: TargetKeys(frozenset({key(X)}), ID)}
+    assert "its shards lack" in find_ties(SHARDS, more, coordinated=False).obstacles[P][0]
+    missing = {P: TARGETS[P]}
+    assert "does not exist" in find_ties(SHARDS, missing, coordinated=False).obstacles[C][0]
+    assert P in find_ties(SHARDS, TARGETS, coordinated=True).obstacles
+
+
+def test_a_parent_that_is_not_replicated() -> None:
+    keys = ((key(TableName("s", "else")), None),)
+    shards = {C: [replace(shard("c_1"), keys=keys)]}
+    assert "not replicated" in find_ties(shards, TARGETS, coordinated=False).obstacles[C][0]
+
+
+def test_where_values_of_shards_could_meet() -> None:
+    two = {**SHARDS, P: [shard("p_1"), shard("p_2")]}
+    ties = find_ties(two, TARGETS, coordinated=False)
+    assert not meeting_values(ties, TARGETS, two, keeps_duplicates=False)
+    assert C in meeting_values(ties, TARGETS, two, keeps_duplicates=True)
+    plain = {**TARGETS, P: TargetKeys(frozenset(), ())}
+    assert C in meeting_values(ties, plain, two, keeps_duplicates=False)
+    assert not meeting_values(ties, plain, SHARDS, keeps_duplicates=True)
