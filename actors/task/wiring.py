@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -111,7 +111,6 @@ async def wire(
     the targets that foreign keys tie.
     """
     task, registry, meta = resources.task, resources.registry, resources.meta
-    columns = columns_of(resources.setups)
     tracker = _tracker(resources)
     histories = ChangeHistories(registry, meta, resources.ddl)
     runner = _runner(resources, tracker, histories)
@@ -121,9 +120,8 @@ async def wire(
         # The writer and the strategy need each other: it is asked when both are there.
         return (*coordination.open_items(source), *units[source].reader.held.places)
 
-    settings = replace(
-        _apply_settings(resources, safe_until, load_data=load_data, notes_keys=notes_keys),
-        logs_cascades=ties.logging,
+    settings = _apply_settings(
+        resources, safe_until, ties, load_data=load_data, notes_keys=notes_keys
     )
     collations = await available_collations(resources.ddl)
     jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
@@ -132,20 +130,7 @@ async def wire(
     )
     units: dict[str, SourceUnit] = {}
     coordination = await STRATEGIES[task.shard_mode](
-        StrategyTools(
-            registry,
-            columns,
-            writer,
-            tracker,
-            # Not that of the tracker, which gives its session the settings of statements.
-            meta.connection,
-            runner,
-            histories,
-            meta,
-            units,
-            tuple(resources.setups),
-            resources.blocked.targets,
-        )
+        _strategy_tools(resources, writer, tracker, runner, histories, units)
     )
     jobs.held_by = partial(_held_by, coordination)
     # Last: what the operator gives from here on is added to these.
@@ -170,6 +155,31 @@ async def wire(
     away = resources.away
     return RunningTask(
         registry, writer, coordination, units, stopped, away, watch, overrides, runner
+    )
+
+
+def _strategy_tools(
+    resources: Resources,
+    writer: BatchedWriter,
+    tracker: SchemaTracker,
+    runner: DdlRunner,
+    histories: ChangeHistories,
+    units: dict[str, SourceUnit],
+) -> StrategyTools:
+    meta = resources.meta
+    return StrategyTools(
+        resources.registry,
+        columns_of(resources.setups),
+        writer,
+        tracker,
+        # Not that of the tracker, which gives its session the settings of statements.
+        meta.connection,
+        runner,
+        histories,
+        meta,
+        units,
+        tuple(resources.setups),
+        resources.blocked.targets,
     )
 
 
@@ -203,7 +213,12 @@ def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHisto
 
 
 def _apply_settings(
-    resources: Resources, safe_until: Mapping[str, int], *, load_data: bool, notes_keys: bool
+    resources: Resources,
+    safe_until: Mapping[str, int],
+    ties: TiesAtStart,
+    *,
+    load_data: bool,
+    notes_keys: bool,
 ) -> ApplySettings:
     meta = resources.meta
     return ApplySettings(
@@ -214,6 +229,7 @@ def _apply_settings(
         safe_until=safe_until,
         patience=TARGET_PATIENCE,
         noted_table=meta.table(NOTED_KEY_TABLE) if notes_keys else "",
+        logs_cascades=ties.logging,
     )
 
 

@@ -50,9 +50,11 @@ def test_keys_without_an_action_tie_what_they_connect_with_it() -> None:
     assert not find_ties(only_plain, targets, coordinated=False).referenced
 
 
-@pytest.mark.parametrize("change", [{"has_key": False}, {"ruled": True}])
-def test_a_shard_that_does_not_suit(change: dict[str, bool]) -> None:
-    shards = {**SHARDS, C: [replace(shard("c_1", P), **change)]}
+@pytest.mark.parametrize(
+    "unfit", [replace(shard("c_1", P), has_key=False), replace(shard("c_1", P), ruled=True)]
+)
+def test_a_shard_that_does_not_suit(unfit: KeyedShard) -> None:
+    shards = {**SHARDS, C: [unfit]}
     ties = find_ties(shards, TARGETS, coordinated=False)
     assert ties.obstacles.keys() == {C}
     assert not ties.referenced
