@@ -99,7 +99,7 @@ async def test_children_lose_their_parent(merging: Merging, action: str) -> None
         await merging.check(generation)
         remove = "DELETE FROM p_1 WHERE id = 1" if "DELETE" in action else "DO 0"
         change = "UPDATE p_1 SET id = 9 WHERE id = 2" if "UPDATE" in action else "DO 0"
-        merging.do(remove, change, "UPDATE c_1 SET p = 3 WHERE id = 2")
+        merging.do(remove, change, "UPDATE c_1 SET id = 30 WHERE id = 3")
         await merging.check(generation)
 
 
