@@ -15,6 +15,14 @@ COPY_ANEW = (
 )
 """The way out that is left where rows can't be had otherwise."""
 
+MOVED_ROWS = (
+    "move the rows that the shard had before the rename by hand, from its former target to the new"
+    " one, when all of them are there (no lock holds rows of the former target); then `replicator"
+    " binlog skip`: the shard belongs to the new target from then on. Without that its changes and"
+    " deletions of those rows find nothing"
+)
+"""The way out for a shard that a rename gives another target."""
+
 
 def start_behind(meta: str) -> str:
     """The way out of starting behind an event, once by hand is done what it did.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import anyio
 import numpy as np
 
-from actors.faults import COPY_ANEW, DdlEvent, FatalError, of_target
+from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import ColumnsOf
@@ -193,8 +193,8 @@ class PessimisticGroup(GroupActor):
                     f" target {effect.target}: rows that it holds would move between targets",
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    ways_out=ways,
-                    ddl_event=self._event(statement, OverrideAction.SKIP, OverrideAction.REPLACE),
+                    ways_out=(MOVED_ROWS, *ways),
+                    ddl_event=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
                 self._leave(name, at)

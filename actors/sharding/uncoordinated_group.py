@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from actors.faults import COPY_ANEW, DdlEvent, FatalError, of_target
+from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.mailbox import Mailbox
 from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
 from actors.sharding.group import GroupActor
@@ -140,12 +140,8 @@ class UncoordinatedGroup(GroupActor):
             f" {effect.target}: {statement.sql[:500]}",
             where=f"source {self.source}, {effect.table}, target {effect.target}",
             scope=of_target(effect.target),
-            ways_out=(COPY_ANEW,),
-            ddl_event=DdlEvent(
-                self.source,
-                statement.position,
-                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
-            ),
+            ways_out=(MOVED_ROWS, COPY_ANEW),
+            ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
     def _move_members(self, effect: Effect, at: int) -> None:

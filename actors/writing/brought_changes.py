@@ -151,6 +151,12 @@ def _refuse_other_values(
         for column in change.after.columns
         if (part := column_part(column.name)) in touched.added - touched.named
         and not scene.history.replaced(part, number)
+        # With IF NOT EXISTS, one that the shard has already stays as it is.
+        and (
+            part in touched.dropped | touched.renamed
+            or change.before is None
+            or change.before.column(column.name) is None
+        )
     ]
     difference = other_values(change.after, scene.present, added)
     if difference is None:

@@ -174,8 +174,9 @@ class DdlRunner:
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
             ways_out=(
-                "give the zone in the task file, such as timezone: Europe/Berlin, which the"
-                " target's time zone tables must have, then `replicator resume`",
+                "give the zone in the task file, such as `timezone: Europe/Berlin`, which the"
+                " target's time zone tables must have; then `replicator stop` and `replicator run`:"
+                " `resume` does not read the task file again",
             ),
             ddl_event=DdlEvent(
                 ddl.member.source,
@@ -206,9 +207,9 @@ class DdlRunner:
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 ways_out=(
-                    "`replicator binlog replace` by the same without AUTO_INCREMENT, a column that"
-                    " may be NULL where it is new; then give the target's rows the numbers that"
-                    " they have in their shards",
+                    "do the same by hand on the target without AUTO_INCREMENT (a new column: one"
+                    " that may be NULL), and give the target's rows the numbers that they had in"
+                    " their shards behind the statement; then `replicator binlog skip`",
                     "where a shard's rows can't be told apart on the target: copy the tables anew",
                 ),
                 ddl_event=_event(ddl, statement),

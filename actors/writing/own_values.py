@@ -23,8 +23,10 @@ def own_values_fault(
         where=f"{member}, target {target}",
         scope=of_target(target),
         ways_out=(
-            "`replicator binlog replace` by the same without this default, a column that may be"
-            " NULL; then give the target's rows the values that they have in their shards",
+            "add the column to the target by hand, without this default and so that it may be NULL;"
+            " give the target's rows the values that they have in their shards; then `replicator"
+            " binlog skip`. In a target without a key, rows that their shard has changed since"
+            " can't be found: copy the tables anew",
             "where the values of older rows need not be those of the shards: `replicator binlog"
             " replace` by the statement itself; `replicator binlog skip` where the target has the"
             " column",

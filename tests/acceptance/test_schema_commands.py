@@ -164,6 +164,7 @@ def check_refusals(told: Told) -> None:
     assert told.held()[0]["provenance"] == "guessed"
 
 
+@pytest.mark.remedy("ddl.create-differs", "schema set")
 def test_a_new_shard_like_a_table_that_is_not_replicated(told: Told) -> None:
     """Nobody knows what it is like: the operator says that it belongs there, and how it is read."""
     told.start()

@@ -16,6 +16,7 @@ MakeMerging = Callable[..., Merging]
 
 
 @pytest.mark.not_on_tidb("its accounts are asked for rights alike")
+@pytest.mark.remedy("ddl.refused", "resume")
 async def test_the_right_is_asked_for_and_the_change_is_made_then(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:

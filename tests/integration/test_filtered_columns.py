@@ -90,6 +90,7 @@ async def test_what_can_change_no_answer_goes_on(
 
 
 @MODES
+@pytest.mark.remedy("ddl.filtered-column", "replace")
 async def test_the_operator_answers_for_the_rows(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_statement_that_an_event_filter_leaves_out(
 
 
 @MODES
+@pytest.mark.remedy("ddl.filtered-column", "run")
 async def test_the_target_is_copied_anew(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str
 ) -> None:

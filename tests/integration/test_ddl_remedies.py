@@ -1,0 +1,268 @@
+"""The ways out of faults of schema changes, done as they say: no row is lost or there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from actors.faults import FatalError
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.overridden_effects import OverrideAction
+from tests.support.merging import Merging
+from tests.support.overriding import override
+from tests.support.running import LOOK_SECONDS, PATIENCE
+
+X = "(id INT PRIMARY KEY, a INT)"
+
+MODES = pytest.mark.parametrize("mode", ["", "pessimistic"])
+
+
+@pytest.fixture
+def merging(
+    merging_from: Callable[..., Merging],
+    mariadb_source: DatabaseServer,
+    mariadb_source_full: DatabaseServer,
+) -> Merging:
+    """Two sources, ``a`` and ``b``, with shards ``x_1`` and ``x_2`` of keys that are their own."""
+    return merging_from(mariadb_source, mariadb_source_full)
+
+
+async def begin(merging: Merging, columns: str = X, *, mode: str = "") -> DatabaseServer:
+    """Rows in all shards, and a run that has them; returns the second source."""
+    merging.more["shard-mode"] = mode
+    merging.create("x", columns, shards=2)
+    async with merging.running() as generation:
+        for number, server in enumerate(merging.sources.values()):
+            for shard in (1, 2):
+                key = 1000 * number + 100 * shard
+                merging.on(server, f"INSERT INTO x_{shard} VALUES ({key}, 1), ({key + 1}, 2)")
+        await merging.check(generation)
+    return list(merging.sources.values())[1]
+
+
+async def fault(merging: Merging, event: str) -> FatalError:
+    """The fault that ends the next run."""
+    with anyio.fail_after(PATIENCE), pytest.raises((FatalError, ExceptionGroup)) as caught:
+        await merging.generation().run(anyio.Event(), anyio.Event())
+    # Both targets of a shard that moves have the same one.
+    error: BaseException = caught.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, FatalError), repr(error)
+    assert error.event == event, error
+    return error
+
+
+async def goes_on(merging: Merging, columns: str = "*") -> None:
+    """The task runs, and applies what came meanwhile and what comes now."""
+    async with merging.running() as generation:
+        await equal(merging, columns)
+        merging.do("UPDATE x_1 SET a = a + 10", "DELETE FROM x_1 WHERE id = 101")
+        merging.do("INSERT INTO x_2 (id, a) VALUES (299, 9)")
+        await merging.caught_up(generation)
+        await equal(merging, columns)
+
+
+async def equal(merging: Merging, columns: str) -> None:
+    """Wait until the target has the rows of the shards."""
+    with anyio.move_on_after(PATIENCE):
+        while merging.differences({"x": columns}):
+            await anyio.sleep(LOOK_SECONDS)
+    assert merging.differences({"x": columns}) == {}
+
+
+def shards(merging: Merging) -> list[tuple[DatabaseServer, str]]:
+    return [(server, shard) for server in merging.sources.values() for shard in ("x_1", "x_2")]
+
+
+def give_values(merging: Merging, column: str) -> None:
+    """Older rows get the values that they have in their shards."""
+    for server, shard in shards(merging):
+        for key, value in merging.on(server, f"SELECT id, {column} FROM {shard}"):
+            given = f"UPDATE x SET {column} = '{value}' WHERE id = {key} AND {column} IS NULL"
+            merging.on(merging.target, given)
+
+
+@pytest.mark.remedy("ddl.other-values", "skip")
+@pytest.mark.parametrize("second", [False, True], ids=["same source", "other source"])
+async def test_older_rows_are_given_the_values_of_their_shard(
+    merging: Merging, *, second: bool
+) -> None:
+    other = await begin(merging)
+    server, shard, first = (other, "x_1", 1100) if second else (merging.source, "x_2", 200)
+    merging.do("ALTER TABLE x_1 ADD d INT DEFAULT 7", "INSERT INTO x_1 VALUES (110, 1, 1)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.on(
+        server,
+        f"UPDATE {shard} SET a = 5",
+        f"ALTER TABLE {shard} ADD d INT DEFAULT 9",
+        f"UPDATE {shard} SET a = 6 WHERE a = 5",
+        f"INSERT INTO {shard} VALUES (1900, 1, 1)",
+    )
+    found = await fault(merging, "ddl.other-values")
+    assert any("give the rows of this shard" in way for way in found.ways_out)
+    of_the_shard = f"id BETWEEN {first} AND {first + 99}"
+    merging.on(merging.target, f"UPDATE x SET d = 9 WHERE {of_the_shard}")
+    await override(merging, found, OverrideAction.SKIP)
+    for server, shard in shards(merging):
+        merging.on(server, f"ALTER TABLE {shard} ADD COLUMN IF NOT EXISTS d INT DEFAULT 7")
+    await goes_on(merging)
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["same source", "other source"])
+async def test_the_target_does_without_a_column_of_two_formulas(
+    merging: Merging, *, second: bool
+) -> None:
+    other = await begin(merging)
+    server, shard = (other, "x_1") if second else (merging.source, "x_2")
+    merging.do("ALTER TABLE x_1 ADD d INT AS (a + 1) STORED")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.on(
+        server, f"ALTER TABLE {shard} ADD d INT AS (a + 2) STORED", f"UPDATE {shard} SET a = 9"
+    )
+    found = await fault(merging, "ddl.other-values")
+    assert any("leave the column out of the target" in way for way in found.ways_out)
+    merging.on(merging.target, "ALTER TABLE x DROP d")
+    await override(merging, found, OverrideAction.SKIP)
+    await goes_on(merging, "id, a")
+
+
+@pytest.mark.remedy("ddl.unclear", "replace")
+async def test_a_change_of_its_own_is_executed(merging: Merging) -> None:
+    await begin(merging)
+    merging.do("ALTER TABLE x_1 MODIFY a BIGINT", "ALTER TABLE x_1 MODIFY a VARCHAR(20)")
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    statement = "ALTER TABLE x_2 MODIFY a VARCHAR(40)"
+    merging.do(statement, f"UPDATE x_2 SET a = '{'7' * 30}' WHERE id = 200")
+    found = await fault(merging, "ddl.unclear")
+    await override(merging, found, OverrideAction.REPLACE, statement)
+    await goes_on(merging, "id, CAST(a AS CHAR)")
+
+
+@pytest.mark.remedy("ddl.own-values", "skip")
+@MODES
+async def test_older_rows_are_given_the_values_that_their_shards_made(
+    merging: Merging, mode: str
+) -> None:
+    await begin(merging, mode=mode)
+    for server, shard in shards(merging):
+        merging.on(
+            server,
+            f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()",
+            f"UPDATE {shard} SET a = 50 WHERE a = 1",
+            f"INSERT INTO {shard} (id, a) SELECT id + 50, 3 FROM {shard} WHERE a = 50",
+        )
+    for number in range(1 if mode else 4):
+        found = await fault(merging, "ddl.own-values")
+        assert any("by hand" in way for way in found.ways_out)
+        if not number:
+            merging.on(merging.target, "ALTER TABLE x ADD u CHAR(36) NULL")
+        give_values(merging, "u")
+        await override(merging, found, OverrideAction.SKIP)
+    await goes_on(merging)
+
+
+@pytest.mark.remedy("ddl.own-values", "replace")
+async def test_the_values_of_older_rows_need_not_be_those_of_the_shards(merging: Merging) -> None:
+    await begin(merging, mode="pessimistic")
+    for server, shard in shards(merging):
+        merging.on(server, f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()")
+    merging.do("UPDATE x_2 SET a = 3")
+    found = await fault(merging, "ddl.own-values")
+    shard = found.where.split(",")[0].rpartition(".")[2]
+    statement = f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()"
+    await override(merging, found, OverrideAction.REPLACE, statement)
+    await goes_on(merging, "id, a")
+
+
+@pytest.mark.remedy("ddl.renumbers", "skip")
+@MODES
+@pytest.mark.parametrize("columns", [X, "(id INT, a INT)"], ids=["key", "no key"])
+async def test_older_rows_are_given_the_numbers_of_their_shards(
+    merging: Merging, mode: str, columns: str
+) -> None:
+    """Rows without a key are found by all of their values."""
+    await begin(merging, columns, mode=mode)
+    for server, shard in shards(merging):
+        merging.on(
+            server,
+            f"ALTER TABLE {shard} ADD b INT NOT NULL AUTO_INCREMENT, ADD KEY (b)",
+            f"INSERT INTO {shard} (id, a) SELECT id + 50, 3 FROM {shard} WHERE a = 1",
+        )
+    values = {
+        (server, shard): merging.on(server, f"SELECT id, b FROM {shard}")
+        for server, shard in shards(merging)
+    }
+    for server, shard in shards(merging):
+        merging.on(server, f"UPDATE {shard} SET a = 50 WHERE a = 2")
+    for number in range(1 if mode else 4):
+        found = await fault(merging, "ddl.other-values" if number else "ddl.renumbers")
+        if not number:
+            assert any("by hand" in way for way in found.ways_out)
+            merging.on(merging.target, "ALTER TABLE x ADD b INT NULL, ADD KEY (b)")
+            for rows in values.values():
+                for key, value in rows:
+                    merging.on(merging.target, f"UPDATE x SET b = {value} WHERE id = {key}")
+        await override(merging, found, OverrideAction.SKIP)
+    await goes_on(merging)
+
+
+@pytest.mark.remedy("ddl.several-tables", "replace")
+async def test_shards_exchange_their_names(merging: Merging) -> None:
+    second = await begin(merging, mode="pessimistic")
+    merging.do(
+        "ALTER TABLE x_1 ADD c INT",
+        "INSERT INTO x_1 VALUES (110, 1, 1)",
+        "RENAME TABLE x_1 TO x_9, x_2 TO x_1, x_9 TO x_2",
+        "INSERT INTO x_1 VALUES (220, 1)",
+        "INSERT INTO x_2 VALUES (120, 1, 1)",
+    )
+    found = await fault(merging, "ddl.several-tables")
+    await override(
+        merging,
+        found,
+        OverrideAction.REPLACE,
+        "RENAME TABLE x_1 TO x_9",
+        "RENAME TABLE x_2 TO x_1",
+        "RENAME TABLE x_9 TO x_2",
+    )
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    merging.do("ALTER TABLE x_1 ADD c INT")
+    merging.on(second, "ALTER TABLE x_1 ADD c INT", "ALTER TABLE x_2 ADD c INT")
+    async with merging.running() as generation:
+        await equal(merging, "*")
+
+
+@pytest.mark.remedy("ddl.move-in", "skip")
+@MODES
+async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> None:
+    merging.create("y", X, shards=1)
+    second = await begin(merging, mode=mode)
+    merging.do(
+        "UPDATE x_2 SET a = 7 WHERE id = 200",
+        "RENAME TABLE x_2 TO y_2",
+        "UPDATE y_2 SET a = 8 WHERE id = 200",
+        "DELETE FROM y_2 WHERE id = 201",
+        "INSERT INTO y_2 VALUES (202, 3)",
+    )
+    found = await fault(merging, "ddl.move-in")
+    assert any("move the rows" in way for way in found.ways_out)
+    of_the_shard = "id BETWEEN 200 AND 299"
+    merging.on(
+        merging.target,
+        f"INSERT INTO y SELECT * FROM x WHERE {of_the_shard}",
+        f"DELETE FROM x WHERE {of_the_shard}",
+    )
+    await override(merging, found, OverrideAction.SKIP)
+    merging.do(f"CREATE TABLE x_2 {X}")
+    merging.on(second, f"CREATE TABLE y_2 {X}")
+    merging.shards("y", 2)
+    async with merging.running() as generation:
+        merging.do("UPDATE y_2 SET a = 9 WHERE id = 202")
+        await merging.check(generation)
