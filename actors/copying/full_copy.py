@@ -49,7 +49,8 @@ class FullCopy:
     """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
 
     Members of ``blocked`` targets are left out; where the binlogs are followed, they are postponed
-    in the end. The copy is not finished without those of blocked sources.
+    in the end. The copy is not finished without those of blocked sources. ``applied``: by source,
+    targets that have everything up to a place, as far as that is known (`postponed_copy`).
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class FullCopy:
         spark: SparkContext,
         counts: CopyCounts,
         blocked: Parts,
+        applied: Mapping[str, Mapping[TableName, int]],
         *,
         load_data: bool,
         patience: float,
@@ -71,6 +73,9 @@ class FullCopy:
         self.look_at: dict[str, int] = {}
         """By source, the places up to which it must be applied before it is worth to look again
         whether shards that were postponed can be copied."""
+        self.look_at_targets: dict[str, frozenset[TableName]] = {}
+        """By source, the targets of such shards of which it is enough that they themselves have
+        everything up to that place."""
         self.background: BackgroundCopy | None = None
         """What is left to be copied while all other targets are followed."""
         self.left = False
@@ -79,6 +84,7 @@ class FullCopy:
         self._held: dict[str, Sequence[TableName]] = {}
         self._follow = task.task_mode == "all"
         self._blocked = blocked
+        self._applied = applied
         self._task = task
         self._setups = setups
         self._registry = registry
@@ -208,10 +214,11 @@ class FullCopy:
         for source, setup in self._setups.items():
             known = known_copies.get(source)
             if known is not None and known.done:
-                later = await postponed_copy(setup, self._meta, self._store, self._blocked)
+                applied = self._applied.get(source, {})
+                later = await postponed_copy(setup, self._meta, self._store, self._blocked, applied)
                 if later is not None:
                     self._held[source] = later.held
-                    self._postpone(source, later.waiting, later.look_at)
+                    self._postpone(source, later.waiting, later.look_at, later.targets)
                 if later is not None and later.start.members:
                     starts[source] = later.start
                     again.add(source)
@@ -223,8 +230,15 @@ class FullCopy:
             starts[source] = await self._begin(setup, fresh=known is None)
         return starts, again
 
-    def _postpone(self, source: str, waiting: Sequence[TableName], look_at: int) -> None:
+    def _postpone(
+        self,
+        source: str,
+        waiting: Sequence[TableName],
+        look_at: int,
+        targets: frozenset[TableName],
+    ) -> None:
         if waiting:
+            self.look_at_targets[source] = targets
             self._waiting[source] = waiting
             self.look_at[source] = look_at
 
@@ -304,6 +318,7 @@ class FullCopy:
                 self._held[source] = sorted({*self._held.get(source, ()), *end.held})
                 if end.place is not None:
                     waiting = [*self._waiting.get(source, ()), *end.late]
-                    self._postpone(source, waiting, end.place)
+                    late = frozenset(m.target for m in copy.members if m.name in end.late)
+                    self._postpone(source, waiting, end.place, late)
         finally:
             copy.close()

@@ -5,11 +5,16 @@ meanwhile is applied in safe mode. When the saved position is behind all stateme
 source has logged of them, they are what the target has. Then they are copied from there like at the
 beginning of a task, whole: what is read is not older than what was applied, and what is newer comes
 again.
+
+Another target may hold the saved position back. So it is enough that a shard's own target has all
+up to a later place: the copy begins there, and what stands before it is left out when it is read
+again. The structure that the shard has there is kept apart, since the saved one is that of the rows
+which are read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -26,7 +31,7 @@ from actors.task_setup import SourceSetup
 from replicator.crashpoints import CrashPoint, reach
 from replicator.ddl.online_ddl import GhostHistory
 from replicator.ddl.statement import StatementKind
-from replicator.downstream.chunks import CopyStore
+from replicator.downstream.chunks import CopyStore, LaterCopy
 from replicator.downstream.meta import MetaStore
 from replicator.downstream.online_ddl import OnlineDdlStore
 from replicator.mysql.connection import Connection
@@ -47,31 +52,38 @@ class PostponedCopy:
     """The shards of a source that are copied later.
 
     ``start`` has those that can be copied now. ``held`` are those of blocked targets, ``waiting``
-    the others: it is worth looking again when the saved position has come to ``look_at`` (its key).
+    the others: it is worth looking again when the saved position has come to ``look_at`` (its key),
+    or one of the ``targets`` has everything up to there.
     """
 
     start: CopyStart
     held: Sequence[TableName] = ()
     waiting: Sequence[TableName] = ()
     look_at: int = 0
+    targets: frozenset[TableName] = frozenset()
 
 
 async def postponed_copy(
-    setup: SourceSetup, meta: MetaStore, store: CopyStore, blocked: Parts
+    setup: SourceSetup,
+    meta: MetaStore,
+    store: CopyStore,
+    blocked: Parts,
+    applied: Mapping[TableName, int],
 ) -> PostponedCopy | None:
     """What is to be copied later of a source whose copy is done; None where nothing is.
 
-    Those that can be copied now are noted as begun. Raises FatalError, TransientError,
+    Those that can be copied now are noted as begun. ``applied``: targets that are known to have all
+    that stands in the source's binlog before a place (its key). Raises FatalError, TransientError,
     DatabaseUnavailableError.
     """
     checkpoint = await meta.load(setup.source)
     if checkpoint is None or setup.source in blocked.sources:
         return None
-    later = [record for record in checkpoint.members if record.copying is not CopyState.COPIED]
-    if not later:
+    uncopied = [r for r in checkpoint.members if r.copying is not CopyState.COPIED]
+    if not uncopied:
         return None
-    found = [record for record in later if record.target not in blocked.targets]
-    held = [record.member.name for record in later if record.target in blocked.targets]
+    found = [record for record in uncopied if record.target not in blocked.targets]
+    held = [record.member.name for record in uncopied if record.target in blocked.targets]
     if not found:
         return PostponedCopy(CopyStart((), None, None), held)
     upstream = Connection(setup.address)
@@ -83,7 +95,6 @@ async def postponed_copy(
         place = start.position.binlog.key
         recorded = OnlineDdlStore(meta)
         await record_ghosts(setup, server, start.position, place, recorded, first=False)
-        begun = [record for record in found if record.copying is CopyState.AGAIN]
         waiting = [record for record in found if record.copying is not CopyState.AGAIN]
         present = {r.member.name: await read_table(upstream, r.member.name) for r in waiting}
         ghosts = GhostHistory(await recorded.load(setup.source))
@@ -94,33 +105,99 @@ async def postponed_copy(
         raise refusal(setup.address, error, source=setup.source) from error
     finally:
         upstream.close()
-    changes = statements.changes
-    ready = [r for r in waiting if not any(_concerns(c, r.member.name) for c in changes)]
-    structures: dict[TableName, Table] = {}
-    for record in ready:
-        structure = present[record.member.name]
-        if structure is None:
-            raise _gone(record)
-        await _refuse_doubling(setup, meta, record, structure)
-        structures[record.member.name] = structure
-    if structures:
-        await store.begin_again(setup.source, structures)
+    structures, later, targets = _ready(waiting, statements.changes, present, applied)
+    for record in waiting:
+        name = record.member.name
+        structure = later[name].structure if name in later else structures.get(name)
+        if structure is not None:
+            await _refuse_doubling(setup, meta, record, structure)
+    if structures or later:
+        await store.begin_again(setup.source, structures, later)
         reach(CrashPoint.COPY_BEGUN_AGAIN)
-    structures |= {r.member.name: r.held.structure for r in begun if r.held.structure is not None}
-    members = tuple(
-        CopyMember(record.member.name, record.target, structures[record.member.name])
-        for record in found
-        if record.member.name in structures
-    )
+    begun = {r.member.name: r for r in found if r.copying is CopyState.AGAIN}
+    known = await store.later_copies(setup.source)
+    later |= {name: copy for name, copy in known.items() if name in begun}
+    structures |= {n: r.held.structure for n, r in begun.items() if r.held.structure is not None}
+    members = _members(found, structures, later)
     if members:
         names = sorted(str(member.name) for member in members)
         log.info("copy.copied-again", source=setup.source, members=names)
     return PostponedCopy(
         CopyStart(members, start.position, checkpoint.server),
         held,
-        [record.member.name for record in found if record.member.name not in structures],
+        [r.member.name for r in found if r.member.name not in {m.name for m in members}],
         statements.known_to,
+        targets,
     )
+
+
+def _ready(
+    waiting: Sequence[MemberRecord],
+    changes: Sequence[TableChange],
+    present: Mapping[TableName, Table | None],
+    applied: Mapping[TableName, int],
+) -> tuple[dict[TableName, Table], dict[TableName, LaterCopy], frozenset[TableName]]:
+    """What can be copied now: from the saved position on, and from later places on.
+
+    Also the targets of others that can be when these have everything. Raises FatalError.
+    """
+    structures: dict[TableName, Table] = {}
+    later: dict[TableName, LaterCopy] = {}
+    targets = set()
+    for record in waiting:
+        name = record.member.name
+        own = [change for change in changes if _concerns(change, name)]
+        known_to = applied.get(record.target, 0)
+        in_place = _keeps_its_name(name, own)
+        if own and not (in_place and max(change.at for change in own) < known_to):
+            targets |= {record.target} if in_place else set()
+            continue
+        structure = present[name]
+        if structure is None:
+            raise _gone(record)
+        if own:
+            later[name] = LaterCopy(known_to, structure)
+        else:
+            structures[name] = structure
+    return structures, later, frozenset(targets)
+
+
+def _members(
+    records: Sequence[MemberRecord],
+    structures: Mapping[TableName, Table],
+    later: Mapping[TableName, LaterCopy],
+) -> tuple[CopyMember, ...]:
+    """Those of the members that are being copied once more, some from a ``later`` place on."""
+    members = []
+    for record in records:
+        name = record.member.name
+        if name in later:
+            members.append(
+                CopyMember(name, record.target, later[name].structure, later[name].place)
+            )
+        elif name in structures:
+            members.append(CopyMember(name, record.target, structures[name]))
+    return tuple(members)
+
+
+def _keeps_its_name(name: TableName, changes: Sequence[TableChange]) -> bool:
+    """Whether a shard is the same table, under its name, behind statements that concern it."""
+    return all(
+        change.table == name
+        and change.statement.kind in _IN_PLACE
+        and not (change.trouble or change.statement.error or change.statement.renames)
+        for change in changes
+    )
+
+
+_IN_PLACE = frozenset(
+    {
+        StatementKind.ALTER_TABLE,
+        StatementKind.CREATE_INDEX,
+        StatementKind.DROP_INDEX,
+        StatementKind.TRUNCATE_TABLE,
+    }
+)
 
 
 def _concerns(change: TableChange, name: TableName) -> bool:

@@ -31,7 +31,7 @@ from replicator.routing.expression_types import ExpressionError
 from replicator.schema.copy_state import CopyState
 from replicator.schema.inspection import read_table
 from replicator.schema.structure import Table
-from replicator.schema.traced_columns import Traced, traced
+from replicator.schema.traced_columns import TableChange, Traced, traced
 
 LOOKS, LOOK_PAUSE = 10, 1.0
 """How often a table that is missing is looked for (a tool exchanges it in two statements), and the
@@ -193,7 +193,7 @@ class ShardPlans:
             return []
         await self._statements.read(self._upstream)
         by_name = {member.name: member for member in members}
-        traces = {m.name: traced(m.structure, self._statements.changes) for m in members}
+        traces = {m.name: traced(m.structure, self._changes(m)) for m in members}
         found = []
         for span in spans:
             if span.member not in by_name or span.member in self.postponed:
@@ -278,9 +278,14 @@ class ShardPlans:
     def _known_to(self) -> int:
         return self._statements.known_to if self._statements else 0
 
+    def _changes(self, member: CopyMember) -> Sequence[TableChange]:
+        """The statements that were read, from where the copy of a member begins."""
+        changes = self._statements.changes if self._statements else ()
+        return [change for change in changes if change.at >= member.since]
+
     def _trace(self, member: CopyMember) -> Traced:
         """Where a member is by the statements that were read, if it still belongs to its target."""
-        found = traced(member.structure, self._statements.changes if self._statements else ())
+        found = traced(member.structure, self._changes(member))
         if found.gone_at is not None or not found.renames:
             return found
         routed = self._setup.router.route(found.name.schema, found.name.table)

@@ -34,11 +34,15 @@ from replicator.schema.structure import Table
 
 @dataclass(frozen=True, slots=True)
 class CopyMember:
-    """A shard that is to be copied, with the structure it had when the copy began."""
+    """A shard that is to be copied, with the structure it had when the copy began.
+
+    ``since``: the place (key) that it had it at, 0 where that is the source's saved position.
+    """
 
     name: TableName
     target: TableName
     structure: Table
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,9 @@ class Coordination(Protocol):
     def open_items(self, source: str) -> Collection[Place]:
         """The places of open DDL items: the saved position stays before all of them."""
 
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) that open items of a source are of."""
+
     def open_locks(self) -> Sequence[OpenLock]:
         """What waits for shards, for the operator, or to be executed."""
 
@@ -143,6 +146,10 @@ class Uncoordinated:
         """Nothing is kept."""
 
     def open_items(self, source: str) -> Collection[Place]:
+        """No DDL is ever left open."""
+        return ()
+
+    def open_targets(self, source: str) -> Collection[int]:
         """No DDL is ever left open."""
         return ()
 

@@ -158,6 +158,11 @@ class LockCoordinator(Actor[LockMessage]):
         groups = [lock.groups.get(source) for lock in self.locks.values()]
         return [at for group in groups if group is not None for at in group.open_items]
 
+    def open_targets(self, source: str) -> Collection[int]:
+        """The targets (numbers) that open items of a source are of."""
+        groups = {target: lock.groups.get(source) for target, lock in self.locks.items()}
+        return [target for target, group in groups.items() if group and group.open_items]
+
     def _groups_of(self, target: int) -> dict[str, PessimisticGroup]:
         """The groups of a target that live now, by source."""
         return {source: group for (source, t), group in self._groups.items() if t == target}

@@ -58,8 +58,14 @@ async def hand_over(
             until.setdefault(source, UNTIL_COPIED)
         elif copy.end is not None:
             until.setdefault(source, BinlogPosition(*copy.end).key)
-        for name, place in (await store.read_at(source)).items():
+        exact = await store.read_at(source)
+        for name, place in exact.items():
             number = registry.number(Member(source, name))
             if number is not None:
                 registry.copied(number, place)
+        for name, later in (await store.later_copies(source)).items():
+            number = registry.number(Member(source, name))
+            if number is not None and name not in exact:
+                # Its target has what stands before, or it was read behind that.
+                registry.copied(number, later.place)
     return until

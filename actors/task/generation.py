@@ -25,7 +25,7 @@ from actors.task.copy_overlap import hand_over
 from actors.task.failover import follow_moved_sources
 from actors.task.leftovers import refuse_leftovers
 from actors.task.moved_rows import MovedRows
-from actors.task.postponed import copy_due
+from actors.task.postponed import AppliedTargets, copy_due
 from actors.task.recopy import copy_emptied, empty_targets
 from actors.task.resources import Resources, resources_of
 from actors.task.source_start import SourceStart, load_start, load_stopped
@@ -83,6 +83,7 @@ class Generation:
         self.blocked = blocked
         self.away = away
         self._learned = learned
+        self._applied = AppliedTargets()
         self._on_changed_rules = on_changed_rules
         self._log = structlog.get_logger()
 
@@ -140,6 +141,7 @@ class Generation:
             await create_tables(resources.meta.connection, task.meta_schema, task.name)
             await self._wait_for_new_sources(resources)
             await self._lease.begin(resources.meta.connection)
+            applied, self._applied = self._applied.checked(self._lease.revision), AppliedTargets()
             try:
                 behind = await follow_moved_sources(resources)
             except DatabaseUnavailableError as error:
@@ -170,7 +172,7 @@ class Generation:
                     self.blocked.targets,
                     follow=task.task_mode == "all",
                 )
-                copy = self.copy = _full_copy(resources, spark, load_data=load_data)
+                copy = self.copy = _full_copy(resources, spark, applied, load_data=load_data)
                 self._log.info("task.step", step="full copy")
                 if not await copy.run(stop, started) or self.finished:
                     return False
@@ -222,6 +224,7 @@ class Generation:
             await self._follow(self._running, moved, stop, started)
             if background is not None and not stop.is_set():
                 await background.take_up()
+            self._applied.revision = self._lease.revision
         finally:
             if background is not None:
                 background.close()
@@ -258,6 +261,7 @@ class Generation:
     ) -> None:
         """Until ``stop``, or until there are rows to look up, or shards to copy or to take up."""
         look_at = self.copy.look_at if self.copy else {}
+        targets = self.copy.look_at_targets if self.copy else {}
         background = self.copy.background if self.copy else None
         over = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -275,7 +279,7 @@ class Generation:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         due = partial(moved.due, running)
                         ends.start_soon(self._until, due, ends.cancel_scope, "moved.begins-anew")
-                        due = partial(copy_due, running, look_at)
+                        due = partial(copy_due, running, look_at, targets, self._applied)
                         ends.start_soon(self._until, due, ends.cancel_scope, "copy.looks-again")
                         if background is not None:
                             ends.start_soon(self._until, background.due, ends.cancel_scope)
@@ -316,7 +320,13 @@ class Generation:
             self._log.warning("task.stopped-unsaved", writer=writer.jobs.state)
 
 
-def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) -> FullCopy:
+def _full_copy(
+    resources: Resources,
+    spark: SparkContext,
+    applied: Mapping[str, Mapping[TableName, int]],
+    *,
+    load_data: bool,
+) -> FullCopy:
     return FullCopy(
         resources.task,
         resources.setups,
@@ -325,6 +335,7 @@ def _full_copy(resources: Resources, spark: SparkContext, *, load_data: bool) ->
         spark,
         resources.counts.copy,
         resources.blocked,
+        applied,
         load_data=load_data,
         patience=TARGET_PATIENCE,
     )

@@ -16,7 +16,7 @@ from replicator.downstream.meta_table import MetaTable
 from replicator.mysql.names import Member, TableName
 from replicator.schema.copy_state import CopyState
 from replicator.schema.provenance import Provenance
-from replicator.schema.registry import dump_structure
+from replicator.schema.registry import dump_structure, load_structure
 from replicator.schema.structure import Table
 
 Bound = tuple[bytes, ...] | None
@@ -25,6 +25,13 @@ COPY_TABLE = MetaTable(
     "copy",
     "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
     " end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL",
+)
+
+LATER_COPY_TABLE = MetaTable(
+    "later_copy",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, place BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, schema_name, table_name)",
 )
 
 _PLACE = "source = %s AND schema_name = %s AND table_name = %s"
@@ -67,6 +74,15 @@ class CopyRecord:
 
     done: bool
     end: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaterCopy:
+    """From which place (its key) of its binlog on a shard is copied once more, and its structure
+    there. The saved position of the source is before that place."""
+
+    place: int
+    structure: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +136,7 @@ class CopyStore:
         """
         file, offset = end or ("", 0)
         member, chunk = self._meta.table(MEMBER_TABLE), self._meta.table(CHUNK_TABLE)
+        later = self._meta.table(LATER_COPY_TABLE)
         states = dict.fromkeys(copied, CopyState.COPIED) | dict(postponed or {})
         async with self._meta.saving() as transaction:
             for name, state in states.items():
@@ -129,6 +146,7 @@ class CopyStore:
                 )
                 if state is not CopyState.COPIED:
                     await transaction.fetch(f"DELETE FROM {chunk} WHERE {_PLACE}", place)
+                    await transaction.fetch(f"DELETE FROM {later} WHERE {_PLACE}", place)
             lost = await transaction.fetch(
                 f"SELECT schema_name, table_name, number FROM {chunk} c"
                 " WHERE source = %s AND state <> %s AND NOT EXISTS ("
@@ -156,10 +174,16 @@ class CopyStore:
                 (*end, source),
             )
 
-    async def begin_again(self, source: str, structures: Mapping[TableName, Table]) -> None:
+    async def begin_again(
+        self,
+        source: str,
+        structures: Mapping[TableName, Table],
+        later: Mapping[TableName, LaterCopy],
+    ) -> None:
         """Note that shards that were postponed are copied from the saved position on.
 
-        ``structures``: those that they have there, as their server tells.
+        ``structures``: those that they have there, as their server tells. ``later``: the shards
+        that are copied from a place behind it on, up to which their targets have everything.
         """
         async with self._meta.saving() as transaction:
             for name, structure in structures.items():
@@ -177,6 +201,38 @@ class CopyStore:
                         *place,
                     ),
                 )
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(LATER_COPY_TABLE)} WHERE {_PLACE}", place
+                )
+            for name, copy in later.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
+                )
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s WHERE {_PLACE}",
+                    (CopyState.AGAIN.value, *place),
+                )
+                await transaction.fetch(
+                    f"REPLACE INTO {self._meta.table(LATER_COPY_TABLE)}"
+                    " (source, schema_name, table_name, place, structure)"
+                    " VALUES (%s, %s, %s, %s, %s)",
+                    (*place, copy.place, dump_structure(copy.structure)),
+                )
+
+    async def later_copies(self, source: str) -> dict[TableName, LaterCopy]:
+        """The shards of a source that are, or were, copied from a place behind the saved one."""
+        rows = await self._run(
+            "SELECT schema_name, table_name, place, structure"
+            f" FROM {self._meta.table(LATER_COPY_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        found = {}
+        for schema, table, place, text in rows:
+            structure = load_structure(text)
+            assert structure is not None, f"{schema}.{table} has no structure in later_copy"
+            found[TableName(schema, table)] = LaterCopy(int(place), structure)
+        return found
 
     async def chunks(self, source: str) -> list[ChunkRecord]:
         """The chunks of a source that were planned so far, each shard's in their order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from replicator.downstream.chunk_records import CHUNK_TABLE
-from replicator.downstream.chunks import COPY_TABLE
+from replicator.downstream.chunks import COPY_TABLE, LATER_COPY_TABLE
 from replicator.downstream.ddl_overrides import DDL_OVERRIDE_TABLE
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.lease import LEASE_TABLE
@@ -36,6 +36,7 @@ META_TABLES = (
     TAKEOVER_TABLE,
     COPY_TABLE,
     CHUNK_TABLE,
+    LATER_COPY_TABLE,
     NOTED_KEY_TABLE,
     RULES_TABLE,
 )

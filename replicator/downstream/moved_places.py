@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from replicator.downstream.chunk_records import CHUNK_TABLE
-from replicator.downstream.chunks import COPY_TABLE
+from replicator.downstream.chunks import COPY_TABLE, LATER_COPY_TABLE
 from replicator.downstream.decisions import DDL_TABLE
 from replicator.downstream.meta import CHECKPOINT_TABLE, MEMBER_TABLE, MetaStore
 from replicator.downstream.meta_table import MetaTable
@@ -32,6 +32,7 @@ _PLACES: tuple[tuple[MetaTable, str, str], ...] = (
     (CHUNK_TABLE, "source", "read_at"),
     (CHUNK_TABLE, "source", "known_to"),
     (CHUNK_TABLE, "source", "read_by"),
+    (LATER_COPY_TABLE, "source", "place"),
 )
 """Meta tables with the column that names the source, and the one that holds a place's key."""
 
