@@ -119,6 +119,10 @@ class Task(Section):
     """File with the key of encrypted passwords (`replicator encrypt`), which nobody else may
     read; relative paths start at the folder of the task file. Default: the one that the environment
     variable REPLICATOR_SECRET_KEY_FILE names."""
+    show_row_values: Flag = False
+    """Faults, the status and the log may have values of rows: the key of a row that a target
+    refuses, and what servers quote in their errors. Without it they name the shard, the columns of
+    the key, the column and the place in the binlog, and a value is `…`."""
     ignore_checking_items: tuple[str, ...] = ()
     """Prechecks that are left out."""
     target_database: TargetDatabase

@@ -104,6 +104,7 @@ class FullCopy:
             load_data=load_data,
             patience=patience,
             noted_table=meta.table(NOTED_KEY_TABLE),
+            show_values=task.show_row_values,
         )
         self._sources = self._source_copies(setups)
         self._log = structlog.get_logger()

@@ -19,7 +19,7 @@ from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
-from replicator.pipeline.copy_plan import CopyChunk, Rival
+from replicator.pipeline.copy_plan import CopyChunk, Rival, TableCopy
 from replicator.pipeline.copy_rivals import find_holders
 from replicator.pipeline.snapshot import copy_chunks
 from replicator.schema.structure import Table
@@ -146,13 +146,13 @@ class CopyJobs:
     async def _fault(self, failed: ChunkOutcome) -> FatalError:
         copy = failed.chunk.copy
         target = TableName(copy.target.schema, copy.target.table)
-        where = f"{copy}, chunk {failed.chunk.number}, target {target}"
+        where = f"{copy}, chunk {failed.chunk.number}{_key(copy)}, target {target}"
         if failed.outcome is CopyOutcome.DUPLICATE:
             holders = await self._holders(failed, target)
             return FatalError(
                 "copy.duplicate",
                 f"{copy} has a row whose key {target} holds already: {failed.message};"
-                f" {_from(holders)}. Row: {failed.row}",
+                f" {_from(holders)}{self._row(failed)}",
                 where=where,
                 scope=of_target(target),
                 ways_out=(
@@ -184,11 +184,14 @@ class CopyJobs:
             "copy.refused",
             f"a chunk of {copy} can't be copied to {target}: {failed.message}"
             + (f" ({failed.code})" if failed.code else "")
-            + (f". Row: {failed.row}" if failed.line else ""),
+            + self._row(failed),
             where=where,
             scope=of_target(target),
             ways_out=_ways_out_of_refusal(failed),
         )
+
+    def _row(self, failed: ChunkOutcome) -> str:
+        return f". Row: {failed.row}" if failed.line and self._settings.show_values else ""
 
     async def _holders(self, failed: ChunkOutcome, target: TableName) -> list[str]:
         """The other shards that hold the key now; none where a source can't be queried."""
@@ -243,6 +246,11 @@ def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
             " remove TASK.yaml`, empty all targets, `replicator run TASK.yaml`"
         )
     return tuple(ways_out)
+
+
+def _key(copy: TableCopy) -> str:
+    names = ", ".join(column.name for column in copy.target_key)
+    return f", key ({names})" if names else ""
 
 
 def _from(holders: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from replicator.downstream.session import Session
 from replicator.mysql.connection import Connection, DatabaseUnavailableError
 from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.row_values import HIDDEN
 from replicator.pipeline.key_holders import Holder, TooOldError
 from replicator.pipeline.moved_rows import OtherKeyError
 from replicator.pipeline.shared_keys import Survey, forget_settled, is_applied, survey
@@ -111,9 +112,9 @@ class KeySurveys:
         holders = [await self._holder(member, table) for member in members]
         found = await anyio.to_thread.run_sync(self._look, table, holders, abandon_on_cancel=True)
         if found.shared and self._is_news(target, found.shared):
-            log.warning(
-                "moved.shared", target=str(target), keys=found.shared, examples=found.examples
-            )
+            values = self._resources.task.show_row_values
+            examples = [f"{key if values else HIDDEN} ({of})" for key, of in found.examples]
+            log.warning("moved.shared", target=str(target), keys=found.shared, examples=examples)
         for _ in range(LOOKS):
             if is_applied(found, self.saved()):
                 return await anyio.to_thread.run_sync(self._settle, table, found)

@@ -235,7 +235,8 @@ class MovedRows:
         except OtherKeyError as error:
             raise unknown_keys(name, error) from error
         except RowRefusedError as error:
-            raise _refused(name, error) from error
+            values = self._resources.task.show_row_values
+            raise _refused(name, error.shown(values=values)) from error
         except MySQLError as error:
             if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
                 raise
@@ -258,10 +259,10 @@ def _safe_until(table: str, source: str, end: BinlogPosition, place: int) -> byt
     )
 
 
-def _refused(target: TableName, error: RowRefusedError) -> FatalError:
+def _refused(target: TableName, text: str) -> FatalError:
     return FatalError(
         "rows.refused",
-        f"a row that was deleted by one shard, and that another has, is refused: {error.text}",
+        f"a row that was deleted by one shard, and that another has, is refused: {text}",
         where=f"target {target}",
         scope=of_target(target),
         ways_out=(

@@ -133,6 +133,7 @@ async def wire(
         _strategy_tools(resources, writer, tracker, runner, histories, units)
     )
     jobs.held_by = partial(_held_by, coordination)
+    jobs.read_to = writer.planner.read_to = writer.applied
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -209,6 +210,7 @@ def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHisto
         columns_of(resources.setups),
         resources.task.timezone,
         resources.has_others,
+        resources.task.show_row_values,
     )
 
 
@@ -230,6 +232,7 @@ def _apply_settings(
         patience=TARGET_PATIENCE,
         noted_table=meta.table(NOTED_KEY_TABLE) if notes_keys else "",
         logs_cascades=ties.logging,
+        show_values=resources.task.show_row_values,
     )
 
 

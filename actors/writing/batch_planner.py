@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +13,10 @@ from actors.messages import Part
 from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.former_columns import FormerColumns
+from actors.writing.job_runner import shown_place
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
+from replicator.binlog.position import SourcePosition
 from replicator.binlog.row_events import RowEvents
 from replicator.binlog.table_map import TableMap
 from replicator.ddl.recognise import recognise
@@ -38,7 +40,8 @@ from replicator.schema.structure import Table
 class BatchPlanner:
     """Builds batches; caches the plans and target structures that they need.
 
-    The cache of a target must be dropped (`forget`) when its structure changes.
+    The cache of a target must be dropped (`forget`) when its structure changes. ``read_to``: up to
+    where a source is applied, None where that is not known.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class BatchPlanner:
         columns: ColumnsOf,
         filters: RowFilters,
     ) -> None:
+        self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
         self._registry = registry
         self._meta = meta
         self._columns = columns
@@ -104,9 +108,19 @@ class BatchPlanner:
         numbers = np.zeros(len(rows.kinds), np.int64)
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
-            plan = self._plan(part, member, int(rows.transaction[first]), table_map)
+            try:
+                plan = self._plan(part, member, int(rows.transaction[first]), table_map)
+            except FatalError as error:
+                error.where += f"; {self._place(part, rows, first, member)}"
+                raise
             numbers[kind] = plans.number(plan, self._registry.member(member))
         return of_part(rows, numbers, source, part.version)
+
+    def _place(self, part: Part, rows: RowEvents, index: int, member: int) -> str:
+        one = rows.between(index, index + 1)
+        raw = of_part(one, np.zeros(len(rows.kinds), np.int64), 0, part.version)
+        place = raw.place(0, part.source, str(self._registry.member(member)))
+        return shown_place(place, self.read_to(part.source))
 
     def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
         # A segment ends at a statement, so a member's structure is the same for all its rows; but

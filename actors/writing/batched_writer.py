@@ -99,7 +99,7 @@ class BatchedWriter(Actor[WriterMessage]):
         self._watermarks = watermarks
         self._servers = servers
         self._meta = meta
-        self._planner = planner
+        self.planner = planner
         self._ddl = ddl
         self._counts = counts
         self._left_out = LeftOutRows(registry, counts)
@@ -165,11 +165,11 @@ class BatchedWriter(Actor[WriterMessage]):
         elif isinstance(message, DdlDone):
             del self.ddl_running[message.item.target]
             for target in self._trackers[message.item.source].executed(message.item):
-                self._planner.forget(target)
+                self.planner.forget(target)
         elif isinstance(message, Passed):
             self._barriers.append(message)
         elif isinstance(message, Forget):
-            self._planner.forget(message.target)
+            self.planner.forget(message.target)
         else:
             self._flushes.append(message)
 
@@ -196,7 +196,7 @@ class BatchedWriter(Actor[WriterMessage]):
         if self._running:
             running = [segment for _, segments in self._running for segment in segments]
             self._batch_targets = {target for segment in running for target in segment.parts}
-            batch = await self._planner.batch(running)
+            batch = await self.planner.batch(running)
             await self._expect(batch, running)
             reach(CrashPoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)

@@ -31,6 +31,7 @@ from replicator.downstream.ddl_refusals import (
 from replicator.mysql.connection import DatabaseUnavailableError
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.row_values import without_values
 from replicator.mysql.statement_context import SYSTEM, StatementContext
 from replicator.schema.carried_change import MemberChange
 from replicator.schema.ddl_effects import EffectKind
@@ -58,12 +59,14 @@ class DdlRunner:
         columns: ColumnsOf,
         time_zone: str | None,
         others: Others,
+        show_values: bool,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._learner = learner
         self._time_zone = time_zone
         self._others = others
+        self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
         self._brought = BroughtChanges(registry, executor, histories, columns)
@@ -221,7 +224,7 @@ class DdlRunner:
             raise FatalError(
                 "ddl.refused",
                 "the target refused one of the single changes of a statement that it does not take"
-                f" as one: {error}\n  statement: {text[:2000]}\n"
+                f" as one: {self._shown(error)}\n  statement: {text[:2000]}\n"
                 f"  executed: {'; '.join(error.executed)[:2000]}\n"
                 f"  not executed: {'; '.join(error.left)[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
@@ -241,7 +244,7 @@ class DdlRunner:
         except DdlRefusedError as error:
             raise FatalError(
                 "ddl.refused",
-                f"the target refused a statement: {error}\n  statement: {text[:2000]}",
+                f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
                 ways_out=(
@@ -254,6 +257,10 @@ class DdlRunner:
             self.under_way.discard(ddl.target)
         if text:
             log.info("ddl.executed" if ran else "ddl.was-executed")
+
+    def _shown(self, error: DdlRefusedError) -> str:
+        text = error.message if self._show_values else without_values(error.message, error.code)
+        return f"{text} ({error.code})"
 
 
 def _mended(error: DdlRefusedError) -> str:

@@ -13,11 +13,13 @@ from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.refusals import refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from actors.writing.locked_targets import Others, locked_fault
+from replicator.binlog.position import BinlogPosition, SourcePosition
 from replicator.downstream.meta import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.mysql.names import TableName
 from replicator.pipeline.apply import apply_batch
 from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome, TargetOutcome
+from replicator.pipeline.raw_events import RowPlace
 from replicator.schema.registry import SchemaRegistry
 
 DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
@@ -30,7 +32,8 @@ _PASSING = (Outcome.UNREACHABLE, Outcome.LOCKED)
 class JobRunner:
     """Submits batches. Submitting one again is harmless: each bucket knows what it has.
 
-    ``held_by``: the open lock that rows of a target wait for; empty where none do.
+    ``held_by``: the open lock that rows of a target wait for; empty where none do. ``read_to``: up
+    to where a source is applied, None where that is not known.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class JobRunner:
     ) -> None:
         self.state = "idle"
         self.held_by: Callable[[TableName], str] = lambda _: ""
+        self.read_to: Callable[[str], SourcePosition | None] = lambda _: None
         self._before = self.state
         self._spark = spark
         self._settings = settings
@@ -127,6 +131,13 @@ class JobRunner:
         else:
             self.state = self._before
 
+    def _where(self, failed: TargetOutcome, target: TableName) -> str:
+        known = [shown_place(place, self.read_to(place.source)) for place in failed.places]
+        shards = [] if any(place.member for place in failed.places) else [*failed.members]
+        values = f" with the values {failed.row}" if failed.row else ""
+        key = [f"key ({', '.join(failed.key)}){values}"] if failed.key else []
+        return "; ".join([*shards, *known, *key, f"target {target}"])
+
     def _fault(self, failed: TargetOutcome) -> FatalError:
         if failed.code in LOGIN_REFUSED:
             return refused_in_executor(self._settings.address, failed.code, failed.message)
@@ -167,10 +178,27 @@ class JobRunner:
         return FatalError(
             f"rows.{failed.outcome.value}",
             failed.message,
-            where="; ".join([*failed.members, f"target {target}", *failed.places]),
+            where=self._where(failed, target),
             scope=of_target(target),
             ways_out=ways.get(failed.outcome, refused),
         )
+
+
+def shown_place(place: RowPlace, read_to: SourcePosition | None) -> str:
+    """Where a row event stands, in words; ``read_to`` is a place in the binlog of its source."""
+    files = read_to.binlog if read_to else BinlogPosition(".0", 0)
+    transaction = files.with_key(place.transaction)
+    if not place.member:
+        return f"source {place.source}, at or before the transaction at {transaction}"
+    if not place.event:
+        return (
+            f"{place.member}, row event {place.ordinal} of the transaction that begins at"
+            f" {transaction}"
+        )
+    return (
+        f"{place.member}, row event at {files.with_key(place.event)} of the binlog, in the"
+        f" transaction that begins at {transaction}"
+    )
 
 
 def _ways_for_duplicate(lock: str) -> tuple[str, ...]:

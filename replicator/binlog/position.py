@@ -51,6 +51,22 @@ class BinlogPosition:
         return BinlogPosition(f"{name}.{sequence:0{len(number)}d}", offset)
 
 
+def begin_of(event: bytes, transaction: int) -> int:
+    """The key of the position at which an event begins, of the transaction that begins at this key.
+
+    ``event`` is the event without its checksum. 0 where it has no place of its own, as within a
+    compressed transaction: those events come without checksums, and so do all of a source that
+    writes none. The header has the event's size at byte 9 and the lower 32 bits of its end at byte
+    13 (MySQL internals manual, "Binlog Event Header").
+    """
+    size = int.from_bytes(event[9:13], "little")
+    end = int.from_bytes(event[13:17], "little")
+    if not end or size == len(event):
+        return 0
+    behind = (end - size - transaction) & 0xFFFFFFFF
+    return transaction + behind
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
     """A transaction boundary of a source: file and offset, and the GTID set executed up to it.

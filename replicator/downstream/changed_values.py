@@ -11,6 +11,7 @@ import structlog
 from replicator.mysql.connection import Connection
 from replicator.mysql.errors import ErrorCode
 from replicator.mysql.names import TableName
+from replicator.mysql.row_values import without_values
 
 _CHANGED = frozenset(
     {
@@ -32,7 +33,7 @@ async def report_changed_values(connection: Connection, target: TableName, sql: 
     Raises DatabaseUnavailableError or the server's own error.
     """
     found = [
-        f"{text} ({code})"
+        f"{without_values(text)} ({code})"
         for _, code, text in await connection.fetch("SHOW WARNINGS")
         if int(code) in _CHANGED
     ]

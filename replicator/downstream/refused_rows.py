@@ -28,15 +28,15 @@ _VALUE_REFUSED = frozenset(
 _COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
 
 
-def explained(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
-    """The server's words about a row, with what differs from the shard's server, if that is known.
+def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
+    """What differs from the shard's server, to be put behind the server's words about a row.
 
-    ``columns`` are those that are written.
+    Empty where nothing is known. ``columns`` are those that are written.
     """
     if code == ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED:
         # MySQL manual, "CHECK Constraints": no session can turn them off, unlike MariaDB's.
         return (
-            f"{text}: the shard holds a row that this CHECK refuses, and the target's server can't"
+            ": the shard holds a row that this CHECK refuses, and the target's server can't"
             " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or mend"
             " the row in the shard"
         )
@@ -45,8 +45,8 @@ def explained(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
         name = folded(found[1])
         if all(folded(column.name) != name for column in columns):
             return (
-                f"{text}: the target fills {found[1]} in itself, in strict mode, and the shard did"
+                f": the target fills {found[1]} in itself, in strict mode, and the shard did"
                 " so under another sql_mode. Mend the row in the shard, or make the column an"
                 " ordinary one of the target, which takes the shard's value"
             )
-    return text
+    return ""

@@ -16,7 +16,7 @@ from replicator.downstream.literals import (
     row_values,
 )
 from replicator.downstream.load_data import HARMLESS_WARNINGS
-from replicator.downstream.refused_rows import explained
+from replicator.downstream.refused_rows import advice_on
 from replicator.downstream.session import (
     LENIENT_MODE,
     STRICT_MODE,
@@ -24,6 +24,7 @@ from replicator.downstream.session import (
 )
 from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
 from replicator.mysql.names import Member
+from replicator.mysql.row_values import without_values
 from replicator.rows.lines import Lines, lines_of
 
 ROWS_PER_STATEMENT = 1000
@@ -33,18 +34,34 @@ KEYS_PER_DELETE = 500
 class RowRefusedError(Exception):
     """The target does not take a row as it is.
 
-    ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number.
-    ``member``: the shard that it is from, where that is known.
+    ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number. With
+    ``keyed`` it is the line of its key: a row that is to be deleted. ``member``: the shard that it
+    is from, where that is known. ``advice``: what else is known about it, empty if nothing is.
     """
 
     member: Member | None = None
 
-    def __init__(self, code: int, text: str, line: bytes, index: int) -> None:
-        super().__init__(f"{text} ({code})")
+    def __init__(
+        self,
+        code: int,
+        text: str,
+        line: bytes,
+        index: int,
+        *,
+        keyed: bool = False,
+        advice: str = "",
+    ) -> None:
+        super().__init__(f"{text}{advice} ({code})")
         self.code = code
         self.text = text
         self.line = line
         self.index = index
+        self.keyed = keyed
+        self.advice = advice
+
+    def shown(self, *, values: bool) -> str:
+        """What the operator is told, with or without the values that the server quotes."""
+        return (self.text if values else without_values(self.text, self.code)) + self.advice
 
 
 def insert_rows(
@@ -129,7 +146,10 @@ def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int,
 def delete_keys(
     session: Session, target: TargetTable, columns: Sequence[TargetColumn], keys: Sequence[bytes]
 ) -> int:
-    """Delete the rows with these keys; how many there were. Raises the driver's error."""
+    """Delete the rows with these keys; how many there were.
+
+    Raises RowRefusedError naming the key when the server refuses one, or the driver's error.
+    """
     head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
     deleted = 0
     if len(columns) == 1:
@@ -149,9 +169,29 @@ def delete_keys(
             for key in keys
         )
         joint, tail = b" OR ", b""
+    first = 0
     for chunk in packed(parts, KEYS_PER_DELETE, session.max_packet // 2):
-        deleted += session.run(head + joint.join(chunk) + tail).affected
+        try:
+            deleted += session.run(head + joint.join(chunk) + tail).affected
+        except MySQLError as error:
+            if is_unavailable(error) or is_contention(error):
+                raise
+            # The server has undone this statement only; key by key tells which row it was.
+            for index, part in enumerate(chunk, first):
+                deleted += _delete_one(session, head + part + tail, keys[index], index)
+        first += len(chunk)
     return deleted
+
+
+def _delete_one(session: Session, sql: bytes, key: bytes, index: int) -> int:
+    try:
+        return session.run(sql).affected
+    except MySQLError as error:
+        if is_unavailable(error) or is_contention(error):
+            raise
+        raise RowRefusedError(
+            error_code(error), error_text(error), key, index, keyed=True
+        ) from error
 
 
 def delete_rows(
@@ -162,7 +202,7 @@ def delete_rows(
 ) -> int:
     """Delete as many rows as ``counts`` says of each row line; how many there were.
 
-    Raises the driver's error.
+    Raises RowRefusedError naming the row when the server refuses it, or the driver's error.
     """
     head = b"DELETE FROM " + target.quoted.encode()
     deleted = 0
@@ -171,7 +211,12 @@ def delete_rows(
         fields = line.split(b"\t")
         where = b" AND ".join(map(row_predicate, columns, fields))
         where = b" WHERE " + where if where else b""
-        deleted += session.run(head + where + b" LIMIT %d" % count).affected
+        try:
+            deleted += session.run(head + where + b" LIMIT %d" % count).affected
+        except MySQLError as error:
+            if is_unavailable(error) or is_contention(error):
+                raise
+            raise RowRefusedError(error_code(error), error_text(error), line, 0) from error
     return deleted
 
 
@@ -209,9 +254,9 @@ def _insert_one(
             raise
         empty = _empty_enums(columns, line)
         if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED or not empty:
-            code = error_code(error)
-            text = explained(code, error_text(error), columns)
-            raise RowRefusedError(code, text, line, index) from error
+            code, text = error_code(error), error_text(error)
+            advice = advice_on(code, text, columns)
+            raise RowRefusedError(code, text, line, index, advice=advice) from error
     return _insert_empty_enum(session, sql, empty, line, index)
 
 

@@ -30,6 +30,7 @@ from replicator.mysql.errors import (
     is_unavailable,
 )
 from replicator.mysql.liveness import THREAD_SQL, Thread, thread_of
+from replicator.mysql.row_values import without_values
 from replicator.mysql.settings import NO_SELECT_LIMIT, SNAPSHOTS, UTC, set_session
 
 __all__ = [
@@ -59,7 +60,9 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
         for warning in await conn.show_warnings():
             with understood("SHOW WARNINGS"):
                 level, code, message = warning
-            log.debug("server.warning", level=level, code=code, message=message)
+            log.debug(
+                "server.warning", level=level, code=code, message=without_values(message, code)
+            )
 
 
 class Connection:

@@ -11,7 +11,7 @@ from replicator.downstream.watermarks import BucketKey, BucketMarks
 from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.names import Member
 from replicator.pipeline.plan_list import PlanList
-from replicator.pipeline.raw_events import RawEvents
+from replicator.pipeline.raw_events import RawEvents, RowPlace
 from replicator.watermark import Reached, Watermark
 
 
@@ -57,7 +57,8 @@ class ApplySettings:
     which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
     the table where keys of shared targets are noted that are deleted, or that meet a row in safe
     mode (`replicator.downstream.noted_keys`), empty where none need be. ``logs_cascades``: the
-    sources that log what their foreign keys change.
+    sources that log what their foreign keys change. ``show_values``: errors may have the values of
+    rows.
     """
 
     address: DatabaseAddress
@@ -68,6 +69,7 @@ class ApplySettings:
     patience: float = 60.0
     noted_table: str = ""
     logs_cascades: frozenset[str] = frozenset()
+    show_values: bool = False
 
 
 class Outcome(StrEnum):
@@ -101,9 +103,10 @@ class TargetOutcome:
 
     ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
     ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
-    error number (0: none), ``message`` says what happened, ``members`` names the shards and
-    ``row`` the key or row concerned, as far as known; ``places``: up to where the binlogs were read
-    that it is from. ``left``: the watermarks of the
+    error number (0: none), ``message`` says what happened, ``members`` names the shards as far as
+    known, ``places`` the row events, or up to where the binlogs were read that they are from;
+    ``key`` names the columns of the row key, ``row`` has their values where these may be shown.
+    ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there.
     """
 
@@ -117,8 +120,9 @@ class TargetOutcome:
     code: int = 0
     message: str = ""
     members: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
     row: str = ""
-    places: tuple[str, ...] = ()
+    places: tuple[RowPlace, ...] = ()
     left: BucketMarks = field(default_factory=dict)
     mismatch: Mismatch | None = None
 

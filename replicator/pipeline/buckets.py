@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+import numpy as np
 from pymysql.err import MySQLError
 
-from replicator.binlog.position import OFFSET_BITS
+from replicator.compiled import Integers
 from replicator.crashpoints import CrashPoint, reach
 from replicator.downstream.columns import TargetTable
 from replicator.downstream.fence import OutOfStepError
@@ -28,11 +29,12 @@ from replicator.downstream.watermarks import (
 from replicator.downstream.writing import DuplicateRowError, NetChanges, write_changes
 from replicator.mysql.errors import ErrorCode, error_code, error_text
 from replicator.mysql.names import Member
+from replicator.mysql.row_values import HIDDEN, without_values
 from replicator.pipeline.batch import ApplySettings, Outcome, TargetOutcome
 from replicator.pipeline.entries import Entries
 from replicator.pipeline.net_columns import PlanNumbers, net_changes
 from replicator.pipeline.net_effect import DuplicateKeyError
-from replicator.pipeline.raw_events import EventHeads
+from replicator.pipeline.raw_events import EventHeads, RawEvents, RowPlace
 from replicator.watermark import Mark, Watermark
 
 _SHOWN_BYTES = 400
@@ -53,16 +55,18 @@ page "TiDB Configuration File"), by error code."""
 class TargetWork:
     """The rows of a batch for a task's buckets of one target, in the order of arrival.
 
-    ``events`` are the heads of those that ``entries`` name by their indexes, ``sources`` the names
-    of their sources, ``plans`` what reads them; ``ends`` are the watermarks, by source, that the
-    batch brings the target to, ``marks`` what their places are known by; ``expected`` what the
-    buckets must have before that, of the sources and buckets that have entries. ``shared``: the
-    target has several members.
+    ``events`` are the heads of those that ``entries`` name by their indexes: those of ``raw`` with
+    the indexes ``own``. ``sources`` are the names of their sources, ``plans`` what reads them;
+    ``ends`` are the watermarks, by source, that the batch brings the target to, ``marks`` what
+    their places are known by; ``expected`` what the buckets must have before that, of the sources
+    and buckets that have entries. ``shared``: the target has several members.
     """
 
     target: TargetTable
     entries: Entries
     events: EventHeads
+    raw: RawEvents
+    own: Integers
     sources: Sequence[str]
     plans: PlanNumbers
     ends: Mapping[str, Watermark]
@@ -78,9 +82,10 @@ class LockedOutError(Exception):
 class CascadeInSafeModeError(Exception):
     """A change that foreign keys act on comes in safe mode: what they did is not known then."""
 
-    def __init__(self, text: str, member: Member) -> None:
+    def __init__(self, text: str, member: Member, key: bytes) -> None:
         super().__init__(text)
         self.member = member
+        self.key = key
 
 
 FAILURES = (
@@ -106,29 +111,51 @@ def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
     try:
         return until_done(partial(_attempt, work, settings), patience=settings.patience)
     except FAILURES as error:
-        return failed_outcome(work, error)
+        return failed_outcome(work, error, show_values=settings.show_values)
 
 
-def failed_outcome(work: TargetWork, error: Exception) -> TargetOutcome:
-    """What one of `FAILURES` says about the rows of a target."""
-    if isinstance(error, DuplicateKeyError):
-        return _duplicate(work, str(error), error.members, error.key)
-    if isinstance(error, DuplicateRowError):
-        return _duplicate(work, error.text, (error.member,), error.line)
-    if isinstance(error, RowRefusedError):
-        members = (error.member,) if error.member is not None else ()
-        return _failed(work, Outcome.REFUSED, error.code, error.text, members, error.line)
+def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> TargetOutcome:
+    """What one of `FAILURES` says about the rows of a target, with their values if these may be
+    shown."""
+    about_row = _row_outcome(work, error, show_values=show_values)
+    if about_row is not None:
+        failed, found = about_row
+        return found.told(failed, show_values=show_values)
     if isinstance(error, OutOfStepError):
         failed = _failed(work, Outcome.OUT_OF_STEP, 0, str(error))
         return replace(failed, mismatch=error.mismatch)
     if isinstance(error, LockedOutError):
         return _failed(work, Outcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
-    if isinstance(error, CascadeInSafeModeError):
-        return _failed(work, Outcome.CASCADE_IN_SAFE_MODE, 0, str(error), (error.member,))
     if isinstance(error, OutOfPatienceError):
         of = error.error
         return _failed(work, Outcome.UNREACHABLE, error_code(of), error_text(of))
-    return _failed(work, Outcome.REFUSED, error_code(error), error_text(error))
+    code, text = error_code(error), error_text(error)
+    shown = text if show_values or not code else without_values(text, code)
+    return _failed(work, Outcome.REFUSED, code, shown)
+
+
+def _row_outcome(
+    work: TargetWork, error: Exception, *, show_values: bool
+) -> tuple[TargetOutcome, _RowFound] | None:
+    """The outcome of an error about one row, and where that row is to be found; None of others."""
+    if isinstance(error, DuplicateKeyError):
+        key = _shown(error.key) if show_values else HIDDEN
+        text = f"{' and '.join(map(str, error.members))} both hold the key {key}"
+        found = _RowFound(work, error.key, keyed=True, members=error.members)
+        return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+    if isinstance(error, DuplicateRowError):
+        text = error.text if show_values else without_values(error.text)
+        found = _RowFound(work, error.line, members=(error.member,))
+        return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+    if isinstance(error, RowRefusedError):
+        text = error.shown(values=show_values)
+        members = (error.member,) if error.member is not None else ()
+        found = _RowFound(work, error.line, keyed=error.keyed, members=members)
+        return _failed(work, Outcome.REFUSED, error.code, text), found
+    if isinstance(error, CascadeInSafeModeError):
+        found = _RowFound(work, error.key, keyed=True, members=(error.member,))
+        return _failed(work, Outcome.CASCADE_IN_SAFE_MODE, 0, str(error)), found
+    return None
 
 
 def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
@@ -210,40 +237,80 @@ def note_group(session: Session, target: TargetTable, table: str, group: NetChan
     note_keys(session, table, target.name, columns, [*group.deletes, *there])
 
 
-def _duplicate(
-    work: TargetWork, message: str, members: tuple[Member, ...], row: bytes
-) -> TargetOutcome:
-    return _failed(work, Outcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, message, members, row)
+@dataclass(frozen=True, slots=True)
+class _RowFound:
+    """Which row events of a batch a row is from that the target does not take.
+
+    ``line`` is its line, or with ``keyed`` that of its key; ``members`` are its shards where these
+    are known. They are looked for when something is wrong, so nothing is kept for it before.
+    """
+
+    work: TargetWork
+    line: bytes
+    keyed: bool = False
+    members: tuple[Member, ...] = ()
+
+    def told(self, failed: TargetOutcome, *, show_values: bool) -> TargetOutcome:
+        """The outcome with the shards, the key, and the places of the events."""
+        found = self._images()
+        if not found:
+            sources = {member.source for member in self.members}
+            return replace(
+                failed,
+                members=tuple(map(str, self.members)),
+                places=_places(self.work, sources) if sources else failed.places,
+            )
+        event, image = next(iter(found.values()))
+        plan = self.work.plans.plan(int(self.work.events.plan[event]))
+        keys = self.work.entries.keys
+        return replace(
+            failed,
+            members=tuple(map(str, found)),
+            key=tuple(column.name for column in plan.key_columns),
+            row=_shown(keys[image]) if show_values and plan.key else "",
+            places=tuple(self._place(member, event) for member, (event, _) in found.items()),
+        )
+
+    def _images(self) -> dict[Member, tuple[int, int]]:
+        """The last event and image of each shard with this row, in the order of the shards."""
+        entries, work = self.work.entries, self.work
+        lines = entries.keys if self.keyed else entries.lines
+        alike = np.flatnonzero(np.diff(lines.starts) == len(self.line) + 1)
+        same = np.array([n for n in alike.tolist() if lines[n] == self.line], np.int64)
+        found: dict[Member, tuple[int, int]] = {}
+        # An insert is refused for what it brings, a deletion for what it takes away.
+        for images in (entries.before, entries.after):
+            for at in np.flatnonzero(np.isin(images, same)).tolist():
+                event = int(entries.event[at])
+                member = work.plans.plan(int(work.events.plan[event])).member
+                found[member] = event, int(images[at])
+        if self.members:
+            return {member: found[member] for member in self.members if member in found}
+        last = max(found, key=lambda member: found[member][0], default=None)
+        return {} if last is None else {last: found[last]}
+
+    def _place(self, member: Member, event: int) -> RowPlace:
+        return self.work.raw.place(int(self.work.own[event]), member.source, str(member))
 
 
-def _failed(
-    work: TargetWork,
-    outcome: Outcome,
-    code: int,
-    message: str,
-    members: tuple[Member, ...] = (),
-    row: bytes = b"",
-) -> TargetOutcome:
+def _shown(line: bytes) -> str:
+    return line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+
+
+def _failed(work: TargetWork, outcome: Outcome, code: int, message: str) -> TargetOutcome:
     advice = _TOO_LARGE.get(code)
     return TargetOutcome(
         target=work.target.number,
         outcome=outcome,
         code=code,
         message=f"{message}: {advice}" if advice else message,
-        members=tuple(map(str, members)),
-        places=_places(work, {member.source for member in members} or set(work.ends)),
-        row=row[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
+        places=_places(work, set(work.ends)),
     )
 
 
-def _places(work: TargetWork, sources: Set[str]) -> tuple[str, ...]:
+def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPlace, ...]:
     """Up to where the binlogs were read that the rows are from."""
-    found = []
-    for source in sorted(sources & work.ends.keys()):
-        key = work.ends[source].transaction
-        file, offset = key >> OFFSET_BITS, key & ((1 << OFFSET_BITS) - 1)
-        found.append(
-            f"source {source}, at or before the transaction at offset {offset} of binlog file"
-            f" number {file}"
-        )
-    return tuple(found)
+    return tuple(
+        RowPlace(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
+        for source in sorted(sources & work.ends.keys())
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -24,6 +24,7 @@ from replicator.mysql.address import DatabaseAddress
 from replicator.mysql.binlog_end import BinlogEnd, blocking_binlog_end
 from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
 from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.row_values import without_values
 from replicator.pipeline.copy_again import OwnRows
 from replicator.pipeline.copy_plan import CopyChunk, TableCopy, no_room_query
 from replicator.pipeline.copy_reading import SourceFailedError, converted, read_text, read_typed
@@ -82,7 +83,8 @@ class CopySettings:
     is known.
     ``patience``: seconds for which an executor tries to reach a server that is away.
     ``noted_table``: the quoted name of the table where keys are noted that rows were there of
-    (`replicator.downstream.noted_keys`), empty where none need be.
+    (`replicator.downstream.noted_keys`), empty where none need be. ``show_values``: errors may have
+    the values of rows.
     """
 
     target: DatabaseAddress
@@ -95,6 +97,7 @@ class CopySettings:
     patience: float
     noted_table: str = ""
     servers: Mapping[str, ServerIdentity] = field(default_factory=dict)
+    show_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,8 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     except RowRefusedError as error:
         duplicate = error.code in DUPLICATE_KEY
         outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
-        return ChunkOutcome(chunk, outcome, code=error.code, message=error.text, line=error.line)
+        text = error.shown(values=settings.show_values)
+        return ChunkOutcome(chunk, outcome, code=error.code, message=text, line=error.line)
     except ShardChangedError as error:
         return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
     except NoRoomError as error:
@@ -162,7 +166,10 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
     except (MySQLError, OSError) as error:
         changed = error_code(error) in CHANGED
-        return _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
+        failed = _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
+        if settings.show_values or not failed.code:
+            return failed
+        return replace(failed, message=without_values(failed.message, failed.code))
 
 
 def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) -> ChunkOutcome:
@@ -227,7 +234,7 @@ def _copy(
                 raise
             except SourceFailedError as failed:
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
-                    _check_room(stream, chunk, copy.mapped)
+                    _check_room(stream, chunk, copy.mapped, settings.show_values)
                 raise failed.error from failed
             check_structure(stream, copy)
             # The snapshot keeps statements off the table: those before it stand before this place.
@@ -318,13 +325,16 @@ def check_structure(stream: SourceStream, copy: TableCopy) -> None:
         raise ShardChangedError(f"{copy} was changed since the copy was planned")
 
 
-def _check_room(stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn) -> None:
+def _check_room(
+    stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn, show_values: bool
+) -> None:
     """Raise NoRoomError for a value that can't be mapped."""
     for (value,) in stream.rows(no_room_query(chunk)):
         try:
             mapped.mapped(int(value))
         except ValueError as error:
-            raise NoRoomError(f"a value of {mapped.name} can't be mapped: {error}") from error
+            shown = str(error) if show_values else "it is negative, or has no room below the number"
+            raise NoRoomError(f"a value of {mapped.name} can't be mapped: {shown}") from error
 
 
 def _over_own(

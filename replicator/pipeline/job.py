@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.position import OFFSET_BITS
 from replicator.compiled import Integers, Truths
 from replicator.crashpoints import CrashPoint, reach, take_settings
 from replicator.downstream.columns import TargetTable
@@ -204,18 +203,21 @@ def _find_failure(part: Part, indexes: Integers, events: EventSpans) -> TargetOu
         try:
             _block(plan, events.one(place))
         except _UNUSABLE as error:
-            transaction = int(part.events.transaction[index])
-            ordinal = int(part.events.ordinal[index])
-            file, offset = transaction >> OFFSET_BITS, transaction & ((1 << OFFSET_BITS) - 1)
+            done = "filtered" if isinstance(error, FilterError) else "read"
             return TargetOutcome(
                 plan.target.number,
                 _outcome_of(error),
-                message=f"{plan.member}: row event {ordinal} of the transaction that begins at"
-                f" offset {offset} of binlog file number {file} cannot be"
-                f" {'filtered' if isinstance(error, FilterError) else 'read'}: {error}",
+                message=f"{plan.member}: a row event cannot be {done}:"
+                f" {_told(error, part.job.settings)}",
                 members=(str(plan.member),),
+                key=tuple(column.name for column in plan.key_columns),
+                places=(part.events.place(index, plan.member.source, str(plan.member)),),
             )
     raise AssertionError("events fail together and not one by one")
+
+
+def _told(error: Exception, settings: ApplySettings) -> str:
+    return error.told if settings.show_values and isinstance(error, NoRoomError) else str(error)
 
 
 def _outcome_of(error: Exception) -> Outcome:
@@ -292,6 +294,8 @@ def _work(part: Part, target: TargetTable, entries: Entries, plans: PlanNumbers)
         target,
         entries,
         events,
+        part.events,
+        own,
         job.sources,
         plans,
         ends,

@@ -5,14 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from replicator.binlog.gather import gather_pieces
+from replicator.binlog.position import begin_of
 from replicator.binlog.row_events import RowEvents
 from replicator.compiled import Bytes, Integers, Truths
 from replicator.rows.event_spans import EventSpans
 from replicator.watermark import Watermark
+
+
+class RowPlace(NamedTuple):
+    """Where the row event stands that a fault is about.
+
+    ``transaction`` and ``ordinal`` as in a `replicator.watermark.Watermark`; ``event`` is the key
+    of the position at which the event itself begins, 0 where it has none of its own, as in a
+    compressed transaction. Without a ``member`` it is an event of the source at or before this
+    one.
+    """
+
+    source: str
+    member: str
+    transaction: int
+    ordinal: int
+    event: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,13 @@ class RawEvents:
         """What some of the events are."""
         columns = (self.plan, self.source, self.version, self.transaction, self.ordinal)
         return EventHeads(*(column[indexes] for column in columns))
+
+    def place(self, index: int, source: str, member: str) -> RowPlace:
+        """The place of one of the events."""
+        transaction = int(self.transaction[index])
+        event = self.data[self.start[index] : self.start[index + 1]].tobytes()
+        begin = begin_of(event, transaction)
+        return RowPlace(source, member, transaction, int(self.ordinal[index]), begin)
 
     def spans(self, indexes: Integers) -> EventSpans:
         """Where some of the events are."""

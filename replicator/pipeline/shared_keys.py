@@ -39,7 +39,7 @@ class Survey:
     target: TargetTable
     keys: int = 0
     shared: int = 0
-    examples: list[str] = field(default_factory=list)
+    examples: list[tuple[str, str]] = field(default_factory=list)
     missing: list[bytes] = field(default_factory=list)
     settled: list[NotedKey] = field(default_factory=list)
     read_at: dict[str, int] = field(default_factory=dict)
@@ -110,8 +110,8 @@ def _count(result: Survey, key: NotedKey, holders: Sequence[Holder], *, there: b
     if len(holders) > 1:
         result.shared += 1
         if len(result.examples) < EXAMPLES:
-            members = (str(Member(h.copy.source, h.copy.member)) for h in holders)
+            members = ", ".join(str(Member(h.copy.source, h.copy.member)) for h in holders)
             shown = key.line.decode("utf-8", "backslashreplace")
-            result.examples.append(f"{shown} ({', '.join(members)})")
+            result.examples.append((shown, members))
     elif there or not holders:
         result.settled.append(key)

@@ -122,7 +122,7 @@ def apply_tied(works: Sequence[TiedWork], settings: ApplySettings) -> list[Targe
         attempt = partial(_attempt, works, settings, place)
         return until_done(attempt, patience=settings.patience)
     except FAILURES as error:
-        return [failed_outcome(place.work, error)]
+        return [failed_outcome(place.work, error, show_values=settings.show_values)]
 
 
 def _attempt(
@@ -221,10 +221,11 @@ def _refuse_cascades(part: _Part, entries: Entries, settings: ApplySettings) -> 
         if after >= 0 and not _moves(part, plan, entries.lines[before], entries.lines[after]):
             continue
         raise CascadeInSafeModeError(
-            f"a row of {plan.member} with the key {entries.keys[before]!r} was deleted, or its key"
-            " changed, while rows were copied or in safe mode: foreign keys acted on rows that"
-            " refer to it, some of which may have been copied before that, and some after it",
+            f"a row of {plan.member} was deleted, or its key changed, while rows were copied or in"
+            " safe mode: foreign keys acted on rows that refer to it, some of which may have been"
+            " copied before that, and some after it",
             plan.member,
+            entries.keys[before],
         )
 
 

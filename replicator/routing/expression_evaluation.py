@@ -211,7 +211,7 @@ def _whole(run: Callable[[int, int], int]) -> _Operation:
 def _within(value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise EvaluationError(
-            f"{value} is out of the range of a BIGINT ({low} to {high}): the server would answer"
+            f"a result is out of the range of a BIGINT ({low} to {high}): the server would answer"
             " with an error, too"
         )
     return value

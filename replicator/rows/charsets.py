@@ -100,11 +100,18 @@ def transcoder(source: str, target: str) -> Callable[[bytes], bytes]:
             return value.decode(source).encode(target)
         except UnicodeError as error:
             raise BinlogError(
-                f"a text cannot be converted from {source} to {target}: {error}; give the "
+                f"a text cannot be converted from {source} to {target}: {_reason(error)}; give the "
                 "target's column the same character set as the shards'"
             ) from error
 
     return convert
+
+
+def _reason(error: UnicodeError) -> str:
+    """What is wrong, without the text in which it is."""
+    if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
+        return f"{error.reason} at place {error.start}"
+    return "it is not possible"
 
 
 def _patched(name: str) -> codecs.CodecInfo | None:

@@ -58,13 +58,18 @@ _SIZED_BY_LENGTH = {
 
 
 class NoRoomError(Exception):
-    """A value of a mapped column leaves no room for the bits that it is to get."""
+    """A value of a mapped column leaves no room for the bits that it is to get.
+
+    ``told``: the same with the value.
+    """
 
     def __init__(self, column: ColumnFormat, value: int) -> None:
-        super().__init__(
-            f"column {column.name} has the value {value}, and mapped values go from 0 to"
-            f" {column.limit - 1}: the bits above are those of the shard's number"
+        limits = (
+            f"and mapped values go from 0 to {column.limit - 1}: the bits above are those of the"
+            " shard's number"
         )
+        super().__init__(f"column {column.name} has a value that is out of range, {limits}")
+        self.told = f"column {column.name} has the value {value}, {limits}"
 
 
 def column_reader(column: ColumnFormat) -> Read:

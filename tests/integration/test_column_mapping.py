@@ -157,6 +157,13 @@ async def test_nulls_stay_and_the_lower_bits_are_all_used(merging: Merging) -> N
     )
 
 
+def last_row_event(merging: Merging) -> str:
+    """The place of the last event that inserts rows, as the server itself tells it."""
+    (file, *_) = merging.on(merging.source, "SHOW BINARY LOGS")[-1]
+    found = merging.on(merging.source, f"SHOW BINLOG EVENTS IN '{file}'")
+    return [f"{file}:{at}" for _, at, kind, *_ in found if str(kind).startswith("Write_rows")][-1]
+
+
 @pytest.mark.remedy("rows.no-room", "copy anew")
 @pytest.mark.remedy("copy.no-room", "resume")
 @pytest.mark.parametrize(
@@ -178,15 +185,22 @@ async def test_a_value_without_room_is_a_fault(merging: Merging, value: int) -> 
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
     assert fault.event == "rows.no-room"
-    assert "x_1" in fault.where
-    assert f"the value {value}, and mapped values go from 0 to 17592186044415" in fault.message
+    assert f"x_1, row event at {last_row_event(merging)} of the binlog" in fault.where
+    assert "key (id)" in fault.where
+    assert "and mapped values go from 0 to 17592186044415" in fault.message
+    assert f"the value {value}" not in str(fault)
     merging.on(merging.target, "TRUNCATE x", f"DROP DATABASE {merging.database}_meta")
     for on_duplicate in ("error", "ignore"):
         merging.instance["loader"] = {"on-duplicate-logical": on_duplicate}
         merging.changed(mode="full")
         fault = await fault_of(merging.copy())
         assert fault.event == "copy.no-room"
+        assert f"{value} is not between 0 and 17592186044415" not in fault.message
+        merging.show_values = True
+        merging.changed(mode="full")
+        fault = await fault_of(merging.copy())
         assert f"{value} is not between 0 and 17592186044415" in fault.message
+        merging.show_values = False
         assert merging.on(merging.target, "SELECT * FROM x") == ()
     merging.do(f"UPDATE x_1 SET id = 4 WHERE id = {value}")
     await merging.copy()
@@ -256,6 +270,7 @@ async def test_a_source_may_get_its_first_shard_later(
 @pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
 async def test_a_duplicate_names_the_other_shard_by_its_own_value(merging: Merging) -> None:
     merging.mode = "full"
+    merging.show_values = True
     mapped(merging, arguments=["1", "", ""])
     merging.routes["extract-table"] = {"table-regexp": "_([12])?", "target-column": "shard"}
     target = "(id BIGINT, shard VARCHAR(9), v INT, PRIMARY KEY (shard, id))"

@@ -253,7 +253,7 @@ async def test_a_unique_key_never_removes_rows_of_other_shards(
 
     fault = await fault_of(run())
     assert fault.event == "ddl.refused"
-    assert "Duplicate entry '7'" in str(fault)
+    assert "Duplicate entry '…'" in str(fault)
     assert len(merging.on(merging.target, "SELECT * FROM t")) == 2
 
 

@@ -75,6 +75,8 @@ class Merge:
         self.source = source
         self.target = target
         self.name = name
+        self.row_events: list[int] = []
+        """The keys of the places of the row events that were recorded last."""
         target.execute(f"CREATE DATABASE {name}", f"CREATE DATABASE {name}_meta")
         self.settings = ApplySettings(
             address_of(target),
@@ -124,6 +126,7 @@ class Merge:
         plans: dict[TableMap, tuple[int, TablePlan]] = {}
         sources = (f"{self.name}_a", f"{self.name}_b", f"{self.name}_c")
         plan, source, places, events = [], [], [], []
+        self.row_events = []
         maps: dict[bytes, TableMap] = {}
         transaction = ordinal = 0
         while at < len(data):
@@ -141,6 +144,7 @@ class Merge:
                 plan.append(plans[table_map][0])
                 source.append(sources.index(table_map.schema))
                 places.append((transaction, ordinal))
+                self.row_events.append(BinlogPosition(file, at).key)
                 events.append(event)
             at += size
         transactions, ordinals = zip(*places, strict=True) if places else ((), ())

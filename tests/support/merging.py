@@ -56,6 +56,7 @@ class Merging:
         self.instance: dict[str, object] = {}
         self.instances: dict[str, dict[str, object]] = {}
         self.routes: dict[str, object] = {}
+        self.show_values = False
         self.route_of: dict[str, str] = {}
         """The targets of single shards that do not go where the others of their table go."""
         self.on_changed_rules = OnChangedRules.STOP
@@ -208,6 +209,7 @@ class Merging:
             # Tables that no route names keep their names.
             values["block-allow-list"]["only"]["do-dbs"] = [f"~^{self.database}(_new)?$"]
         values["task-mode"] = self.mode
+        values["show-row-values"] = self.show_values
         for instance in values["mysql-instances"]:
             if self.mode != "incremental":
                 instance.pop("meta", None)

@@ -17,6 +17,7 @@ from replicator.pipeline.answers import AnswerError, from_json, to_json
 from replicator.pipeline.batch import BatchResult, LeftOut, Outcome, TargetOutcome
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome
 from replicator.pipeline.key_tally import KeyTally, SharedValue
+from replicator.pipeline.raw_events import RowPlace
 from replicator.watermark import Watermark
 
 FULL = BatchResult(
@@ -32,8 +33,9 @@ FULL = BatchResult(
             1062,
             "an é, a \ud800 and a 😀",
             ("a: s.t", "b: s.t"),
+            ("id", "shard"),
             "row",
-            ("a: binlog.000001:4",),
+            (RowPlace("a", "a: s.t", 1 << 41, 2, 1 << 41 | 4),),
             {("a", 0): Watermark(1, 1 << 62, 3), ("b", 15): Watermark(0, 0, -1)},
             Mismatch("what", "this", "that", "s.t", 4),
         ),
