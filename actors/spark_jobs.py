@@ -45,11 +45,14 @@ class JobAttempts(Backoff):
         self.spark_failures = 0
         self._since: datetime | None = None
 
-    def times(self) -> str:
+    def times(self, waited: int = 0) -> str:
         """When the first of the failures was, and when the next attempt is; to be asked for
-        before each wait."""
+        before each wait.
+
+        ``waited``: so many seconds before its end the attempt that has failed met its first error.
+        """
         moment = now()
-        self._since = self._since or moment
+        self._since = self._since or moment - timedelta(seconds=waited)
         following = moment + timedelta(seconds=self.next)
         return (
             f"since {self._since:%Y-%m-%d %H:%M:%S} UTC, next attempt at {following:%H:%M:%S} UTC"

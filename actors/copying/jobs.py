@@ -88,7 +88,7 @@ class CopyJobs:
                 failures = attempts.spark_failures + 1
                 self._log.warning("copy.spark-failed", attempt=failures, error=str(error)[:2000])
                 attempts.spark_failed(error)
-                trouble = "Spark failed"
+                trouble, waited = "Spark failed", 0
             else:
                 failed = self._count(outcomes)
                 left = left[len(outcomes) - (failed is not None) :]
@@ -114,11 +114,20 @@ class CopyJobs:
                 if failed.outcome is not CopyOutcome.UNREACHABLE and not again:
                     raise await self._fault(failed)
                 refused |= again
-                trouble = failed.message
-            self._progress.waiting = f"{trouble} ({attempts.times()})"
-            self._log.warning("copy.retry", reason=trouble, seconds=round(attempts.next, 1))
+                trouble, waited = self._trouble(failed), failed.waited
+            times = attempts.times(waited)
+            self._progress.waiting = f"{trouble} ({times})"
+            seconds = round(attempts.next, 1)
+            self._log.warning("copy.retry", reason=trouble, times=times, seconds=seconds)
             await attempts.wait(stop)
         self._progress.waiting = ""
+
+    def _trouble(self, failed: ChunkOutcome) -> str:
+        """What keeps a chunk from being copied, and which server that is."""
+        if failed.source:
+            address = self._settings.sources[failed.source]
+            return f"source {failed.source}, {address}: {failed.message}"
+        return f"target {self._settings.target}: {failed.message}"
 
     def _starving(self, starves: bool) -> None:
         """A cluster has no executor for the chunks, or has one again; a stop then ends the job."""

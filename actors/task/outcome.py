@@ -132,4 +132,5 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
         f" next attempt at {following:%H:%M:%S} UTC",
     )
     since = before.since if before is not None and goes_on else now()
-    return Fault("task.restart", str(error), "", ways_out, since)
+    where = f"server {server}" if (server := getattr(error, "server", "")) else ""
+    return Fault("task.restart", str(error), where, ways_out, since)

@@ -82,7 +82,7 @@ class JobRunner:
                 failures = attempts.spark_failures + 1
                 self._log.warning("batch.spark-failed", attempt=failures, error=str(error)[:2000])
                 attempts.spark_failed(error)
-                trouble = "Spark failed"
+                trouble, waited = "Spark failed", 0
             else:
                 if not result.failures:
                     self.state = "idle"
@@ -99,8 +99,11 @@ class JobRunner:
                 refused |= kept_out
                 locked = self._still_locked(result, locked)
                 trouble = self._trouble(result.failures[0])
-            self.state = f"retrying: {trouble} ({attempts.times()})"
-            self._log.warning("batch.retry", reason=trouble, seconds=round(attempts.next, 1))
+                waited = max(failed.waited for failed in result.failures)
+            times = attempts.times(waited)
+            self.state = f"retrying: {trouble} ({times})"
+            seconds = round(attempts.next, 1)
+            self._log.warning("batch.retry", reason=trouble, times=times, seconds=seconds)
             await attempts.wait()
 
     def _trouble(self, failed: TargetOutcome) -> str:

@@ -22,11 +22,15 @@ Result = TypeVar("Result")
 
 
 class OutOfPatienceError(Exception):
-    """A server was away, or other transactions stood in the way, for too long: see the cause."""
+    """A server was away, or other transactions stood in the way, for too long: see the cause.
 
-    def __init__(self, error: Exception) -> None:
+    ``waited``: whole seconds since the first failure.
+    """
+
+    def __init__(self, error: Exception, waited: int) -> None:
         super().__init__(str(error))
         self.error = error
+        self.waited = waited
 
 
 @contextmanager
@@ -62,6 +66,7 @@ def until_done(
     The waiting is not stamina's, which executors have not got: they need few packages.
     """
     exact = False
+    failed_at: float | None = None
     deadline = time.monotonic() + patience
     pause = FIRST_PAUSE
     while True:
@@ -73,8 +78,10 @@ def until_done(
         except (MySQLError, OSError) as error:
             if not (is_unavailable(error) or is_contention(error) or error_code(error) in passing):
                 raise
-            if time.monotonic() > deadline:
-                raise OutOfPatienceError(error) from error
+            moment = time.monotonic()
+            failed_at = moment if failed_at is None else failed_at
+            if moment > deadline:
+                raise OutOfPatienceError(error, int(moment - failed_at)) from error
         # Only spreads the attempts of several writers.
         time.sleep(pause * (0.5 + random.random()))  # nosec B311
         pause = min(2 * pause, LONGEST_PAUSE)

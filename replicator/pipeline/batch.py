@@ -105,6 +105,7 @@ class TargetOutcome:
     ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
     error number (0: none), ``message`` says what happened, ``members`` names the shards as far as
     known, ``places`` the row events, or up to where the binlogs were read that they are from;
+    ``waited``: the whole seconds since a server was first found away;
     ``key`` names the columns of the row key, ``row`` has their values where these may be shown.
     ``left``: the watermarks of the
     buckets that were written; ``mismatch``: what was found instead of what should be there.
@@ -120,6 +121,7 @@ class TargetOutcome:
     code: int = 0
     message: str = ""
     members: tuple[str, ...] = ()
+    waited: int = 0
     key: tuple[str, ...] = ()
     row: str = ""
     places: tuple[RowPlace, ...] = ()

@@ -128,7 +128,8 @@ def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> 
         return _failed(work, Outcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
     if isinstance(error, OutOfPatienceError):
         of = error.error
-        return _failed(work, Outcome.UNREACHABLE, error_code(of), error_text(of))
+        unreachable = _failed(work, Outcome.UNREACHABLE, error_code(of), error_text(of))
+        return replace(unreachable, waited=error.waited)
     code, text = error_code(error), error_text(error)
     shown = text if show_values or not code else without_values(text, code)
     return _failed(work, Outcome.REFUSED, code, shown)

@@ -104,6 +104,8 @@ class CopySettings:
 class ChunkOutcome:
     """What became of a chunk. ``size`` in bytes of rows as sent; ``replaced`` and ``ignored`` count
     rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full;
+    ``source``: the one that was away, empty where it was the target or no server, ``waited``: the
+    whole seconds since it was first found so;
     ``mismatch``: what was found instead of what should be there."""
 
     chunk: CopyChunk
@@ -115,6 +117,8 @@ class ChunkOutcome:
     read_at: int = 0
     code: int = 0
     message: str = ""
+    source: str = ""
+    waited: int = 0
     line: bytes = b""
     mismatch: Mismatch | None = None
 
@@ -128,6 +132,13 @@ class ShardChangedError(Exception):
     """The shard has another structure than the one planned for."""
 
 
+@dataclass(slots=True)
+class _Asked:
+    """Which server has been asked last: a ``source``, or (empty) the target."""
+
+    source: str = ""
+
+
 class NoRoomError(Exception):
     """The shard has a value of a mapped column that leaves no room for the shard's number."""
 
@@ -138,13 +149,14 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
     its record tells whether it is there. What a server refuses comes back as an outcome.
     """
+    asked = _Asked()
     try:
         try:
-            return _until_done(partial(_copied, chunk, settings), settings)
+            return _until_done(partial(_copied, chunk, settings, asked), settings)
         except RowRefusedError as error:
             if error.code not in DUPLICATE_KEY or chunk.copy.rivals is None or chunk.copy.exact:
                 raise
-            return _until_done(partial(_copy, chunk, settings, over_own=True), settings)
+            return _until_done(partial(_copy, chunk, settings, asked, over_own=True), settings)
     except RowRefusedError as error:
         duplicate = error.code in DUPLICATE_KEY
         outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
@@ -163,7 +175,8 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
     except BinlogError as error:
         return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
     except OutOfPatienceError as out:
-        return _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
+        failed = _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
+        return replace(failed, source=asked.source, waited=out.waited)
     except (MySQLError, OSError) as error:
         changed = error_code(error) in CHANGED
         failed = _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
@@ -176,11 +189,11 @@ def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) ->
     return until_done(copy, patience=settings.patience, passing=_OLD_SNAPSHOT)
 
 
-def _copied(chunk: CopyChunk, settings: CopySettings, exact: bool) -> ChunkOutcome:
+def _copied(chunk: CopyChunk, settings: CopySettings, asked: _Asked, exact: bool) -> ChunkOutcome:
     try:
-        return _copy(chunk, settings, exact)
+        return _copy(chunk, settings, asked, exact)
     except NotTypedError:
-        return _copy(chunk, settings, exact, typed=False)
+        return _copy(chunk, settings, asked, exact, typed=False)
 
 
 def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
@@ -190,6 +203,7 @@ def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOu
 def _copy(
     chunk: CopyChunk,
     settings: CopySettings,
+    asked: _Asked,
     exact: bool,
     *,
     over_own: bool = False,
@@ -201,6 +215,7 @@ def _copy(
     typed = typed and copy.typed and way.load_data and mode is not OnDuplicate.IGNORE
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError
+    asked.source = ""
     with transaction(settings.target, *harmless) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
@@ -212,7 +227,9 @@ def _copy(
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         positioned = copy.exact and copy.source in settings.followed
         address, server = settings.sources[copy.source], settings.servers.get(copy.source)
+        asked.source = copy.source
         with source_snapshot(address, copy, positioned, server) as (stream, read_at):
+            asked.source = ""
             counter = Counter()
             blocks = counter.counted(converted(copy, read_text(stream, chunk)))
             try:
@@ -230,16 +247,20 @@ def _copy(
                 # left of them must be read before the connection takes another question.
                 for _ in blocks:
                     pass
+                asked.source = copy.source
                 check_structure(stream, copy)
                 raise
             except SourceFailedError as failed:
+                asked.source = copy.source
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
                     _check_room(stream, chunk, copy.mapped, settings.show_values)
                 raise failed.error from failed
+            asked.source = copy.source
             check_structure(stream, copy)
             # The snapshot keeps statements off the table: those before it stand before this place.
             followed = copy.source in settings.followed
             read_by = _key(blocking_binlog_end(stream)) if followed else 0
+        asked.source = ""
         reach(CrashPoint.CHUNK_WRITTEN)
         read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
         record_chunk(session, table, *place, read)

@@ -20,7 +20,6 @@ WAYS = {
     "start behind": r"(?<!a )start behind",
     "copy anew": r"cop(?:y|ied) (?:\w+ )?anew",
     "resume": r"\bresume\b",
-    "target.keys-differ": {"resume"},
 }
 """The names of ways out, and how the table of faults in `docs/operations.md` writes of them."""
 
@@ -79,6 +78,7 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "task.routes-changed": {"by hand"},
     "task.rules-changed": {"run"},
     "task.unexpected": {"resume"},
+    "target.keys-differ": {"resume"},
 }
 """The ways out that no test executes yet. A test that executes one removes it from here; nothing
 is added, since a new fault comes with the tests of its ways out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 
 import pytest
 from rich.console import Console
@@ -159,4 +160,12 @@ def test_what_waits_tells_since_when_and_when_it_is_tried_again() -> None:
     assert since.startswith("since ")
     assert "next attempt at" in first
     attempts.next = 15.0
-    assert attempts.times().startswith(since)
+    assert attempts.times(60).startswith(since), "the first failure counts"
+
+
+def test_what_waits_counts_the_time_that_an_executor_has_tried() -> None:
+    attempts = JobAttempts()
+    before = now() - timedelta(seconds=3600)
+    told = attempts.times(3600)
+    after = now() - timedelta(seconds=3600)
+    assert told.split(",")[0] in {f"since {t:%Y-%m-%d %H:%M:%S} UTC" for t in (before, after)}

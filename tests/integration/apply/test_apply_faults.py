@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from replicator.downstream.chunk_records import CHUNK_TABLE
 from replicator.downstream.load_data import probe_load_data
 from replicator.downstream.session import Session
 from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
@@ -23,13 +24,16 @@ from replicator.pipeline import living_job as living_module
 from replicator.pipeline.answers import from_json
 from replicator.pipeline.apply import job_of
 from replicator.pipeline.batch import BatchResult, Outcome
+from replicator.pipeline.copy_chunk import CopyOutcome, CopySettings, copy_chunk
+from replicator.pipeline.copy_plan import CopyChunk, plan_copy
+from replicator.pipeline.copy_writing import OnDuplicate
 from replicator.pipeline.frames import frame_of
 from replicator.pipeline.job import Part
 from replicator.pipeline.living_job import living_job, make_room
 from replicator.pipeline.part_work import work_on
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
-from tests.support.applying import TARGETS, Merge, address_of
+from tests.support.applying import TARGETS, TOKEN, Merge, address_of, structure
 from tests.support.row_columns import single
 from tests.support.running import LOOK_SECONDS, PATIENCE
 
@@ -159,6 +163,43 @@ def test_a_target_that_stays_away_is_an_outcome(merge: Merge) -> None:
     assert failure.outcome is Outcome.UNREACHABLE
     merge.apply(batch)
     assert merge.rows() == [(1,)]
+
+
+def test_a_chunk_names_the_server_that_is_away(merge: Merge) -> None:
+    merge.create("id INT PRIMARY KEY", "a")
+    name, schema = f"{merge.name}_a", f"{merge.name}_meta"
+    chunks = CHUNK_TABLE.qualified(schema, "task")
+    merge.target.execute(
+        CHUNK_TABLE.create_sql(schema, "task"),
+        f"INSERT INTO {chunks} (source, schema_name, table_name, number, state, row_count,"
+        f" byte_count, read_at, token) VALUES ('{name}', '{name}', 't', 0, 0, 0, 0, 0, {TOKEN})",
+    )
+    copied = plan_copy(
+        name,
+        structure(merge.source, name, "t"),
+        "f",
+        structure(merge.target, merge.name, "t"),
+        0,
+    )
+    away, there = address_of(merge.source), merge.settings.address
+    away = replace(away, port=1)
+    for target, source, told in ((away, away, ""), (there, away, name)):
+        outcome = copy_chunk(
+            CopyChunk(copied, 0, None, None),
+            CopySettings(
+                target,
+                {name: source},
+                {name: OnDuplicate.ERROR},
+                chunks,
+                merge.settings.fence,
+                frozenset(),
+                load_data=False,
+                patience=1.1,
+            ),
+        )
+        assert outcome.outcome is CopyOutcome.UNREACHABLE
+        assert outcome.source == told
+        assert outcome.waited >= 1
 
 
 @pytest.mark.also_tidb
