@@ -133,7 +133,6 @@ async def wire(
         _strategy_tools(resources, writer, tracker, runner, histories, units)
     )
     jobs.held_by = partial(_held_by, coordination)
-    jobs.read_to = writer.planner.read_to = writer.applied
     # Last: what the operator gives from here on is added to these.
     overrides = await _load_overrides(meta, starts)
     copies = await CopyStore(meta).copies()
@@ -279,7 +278,7 @@ async def _writer(
         )
         for source, start in starts.items()
     }
-    return BatchedWriter(
+    writer = BatchedWriter(
         WriterSettings(
             batch_bytes=batch_bytes(task.writer.batch_bytes),
             checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
@@ -302,6 +301,8 @@ async def _writer(
         runner,
         resources.counts,
     )
+    jobs.read_to = writer.planner.read_to = writer.applied
+    return writer
 
 
 async def _row_filters(

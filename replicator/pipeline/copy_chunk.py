@@ -220,11 +220,7 @@ def _copy(
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
         if copy.gone_at is not None:
-            # Without a key, what the binlog has of it before it went can't be told from copies.
-            read_at = copy.gone_at if copy.exact else 0
-            record_chunk(session, table, *place, ReadChunk(0, 0, read_at, copy.known_to, 0))
-            session.run(b"COMMIT")
-            return ChunkOutcome(chunk, CopyOutcome.DONE)
+            return _gone(session, chunk, table, copy.gone_at)
         positioned = copy.exact and copy.source in settings.followed
         address, server = settings.sources[copy.source], settings.servers.get(copy.source)
         asked.source = copy.source
@@ -247,7 +243,6 @@ def _copy(
                 # left of them must be read before the connection takes another question.
                 for _ in blocks:
                     pass
-                asked.source = copy.source
                 check_structure(stream, copy)
                 raise
             except SourceFailedError as failed:
@@ -258,8 +253,7 @@ def _copy(
             asked.source = copy.source
             check_structure(stream, copy)
             # The snapshot keeps statements off the table: those before it stand before this place.
-            followed = copy.source in settings.followed
-            read_by = _key(blocking_binlog_end(stream)) if followed else 0
+            read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
         asked.source = ""
         reach(CrashPoint.CHUNK_WRITTEN)
         read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
@@ -279,6 +273,16 @@ def _copy(
 
 
 _streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
+
+
+def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> ChunkOutcome:
+    """Record the chunk of a shard whose rows all went."""
+    copy = chunk.copy
+    # Without a key, what the binlog has of it before it went can't be told from copies.
+    read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0)
+    record_chunk(session, table, copy.source, copy.member, chunk.number, read)
+    session.run(b"COMMIT")
+    return ChunkOutcome(chunk, CopyOutcome.DONE)
 
 
 @contextmanager

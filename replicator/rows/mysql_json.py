@@ -193,7 +193,7 @@ def double_text(value: float) -> bytes:
     """
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     if not isinstance(exponent, int):
-        raise BinlogError("JSON cannot hold a number that is not finite")
+        raise BinlogError(f"JSON cannot hold the number {value!r}")
     text = "".join(map(str, digits)).rstrip("0")
     point = len(digits) + exponent
     if not text:
