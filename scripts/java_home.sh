@@ -1,26 +1,33 @@
 #!/usr/bin/env bash
-# Prints the home of a Java 17 or 21, the versions that Spark 4 runs on; fails if there is none.
-# JAVA_HOME comes first, then the java on the PATH, then what Debian and Ubuntu install.
+# Prints the home of a Java that Spark 4.3 runs on (25, 21 or 17); fails if there is none.
+# JAVA_HOME comes first, then the newest of the java on the PATH and what Debian and Ubuntu install.
 set -euo pipefail
 
-fits() {
-    [ -x "$1/bin/java" ] || return 1
-    local version
-    version=$("$1/bin/java" -version 2>&1) || return 1
-    [[ $version =~ version\ \"(17|21)[.\"] ]]
+version_of() { # home
+    local told
+    [ -x "$1/bin/java" ] || return 0
+    told=$("$1/bin/java" -version 2>&1) || return 0
+    [[ $told =~ version\ \"(25|21|17)[.\"] ]] && printf '%s\n' "${BASH_REMATCH[1]}"
+    return 0
 }
 
-candidates=()
-[ -n "${JAVA_HOME:-}" ] && candidates+=("$JAVA_HOME")
-if on_path=$(command -v java); then
-    candidates+=("$(dirname "$(dirname "$(readlink -f "$on_path")")")")
+if [ -n "${JAVA_HOME:-}" ] && [ -n "$(version_of "$JAVA_HOME")" ]; then
+    printf '%s\n' "$JAVA_HOME"
+    exit 0
 fi
-candidates+=(/usr/lib/jvm/*)
 
-for home in "${candidates[@]}"; do
-    if fits "$home"; then
-        printf '%s\n' "$home"
-        exit 0
+candidates=(/usr/lib/jvm/*)
+if on_path=$(command -v java); then
+    candidates=("$(dirname "$(dirname "$(readlink -f "$on_path")")")" "${candidates[@]}")
+fi
+
+newest=0
+for candidate in "${candidates[@]}"; do
+    version=$(version_of "$candidate")
+    if [ "${version:-0}" -gt "$newest" ]; then
+        newest=$version
+        home=$candidate
     fi
 done
-exit 1
+[ "$newest" -gt 0 ] || exit 1
+printf '%s\n' "$home"

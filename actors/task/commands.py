@@ -224,8 +224,6 @@ def _run(
 
         if not are_kept():
             log.info("loops.compiling", reason="the first start of this version on this host")
-        if java is not None and java.workers is not None:
-            java.workers.begin()
         from actors.task.spark import TaskSpark
 
         spark = TaskSpark(task, java)

@@ -19,6 +19,6 @@ def check_java() -> None:
         raise MissingProgramError(str(error)) from error
     if not Path(home, "bin", "java").is_file():
         raise MissingProgramError(
-            f"JAVA_HOME is {home}, where no bin/java is: set it to the folder of Java 17 or "
-            "21, or unset it to have an installed one found"
+            f"JAVA_HOME is {home}, where no bin/java is: set it to the folder of Java 17, "
+            "21 or 25, or unset it to have an installed one found"
         )

@@ -16,16 +16,12 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from replicator.pipeline.class_archive import SPARK
-from replicator.pipeline.early_daemon import EarlyDaemon
-from replicator.pipeline.hand_over import VARIABLE
-from replicator.pipeline.java_home import find_java_home
+from replicator.pipeline.java_home import SPARK, find_java_home
 from replicator.pipeline.java_options import driver_memory, driver_options
 from replicator.pipeline.spark_folder import make_folder
 
@@ -57,7 +53,6 @@ _OPENED = (
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-    "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
@@ -108,7 +103,6 @@ class StartedJava:
     folder: str
     output: BinaryIO
     told: Path
-    workers: EarlyDaemon | None
 
 
 def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
@@ -135,13 +129,9 @@ def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
     """Start Java while all that Spark needs of Python is still to be loaded; None where
     `spark-submit` is to do it.
 
-    The caller begins its ``workers``. Raises JavaMissingError, OSError.
+    Raises JavaMissingError, OSError.
     """
-    if not goes_directly(master, conf, os.environ):
-        return None
-    python = conf.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable))
-    ours = python == sys.executable and "spark.python.daemon.module" not in conf
-    return start_java(conf, early_workers=ours)
+    return start_java(conf) if goes_directly(master, conf, os.environ) else None
 
 
 def java_command(java_home: str, memory: str, options: str) -> list[str]:
@@ -160,20 +150,15 @@ def java_command(java_home: str, memory: str, options: str) -> list[str]:
     ]
 
 
-def start_java(conf: Mapping[str, str], *, early_workers: bool = False) -> StartedJava:
+def start_java(conf: Mapping[str, str]) -> StartedJava:
     """Start the Java of a local Spark. ``conf`` as for `goes_directly`.
 
-    ``early_workers``: there is to be a process ready for its Python workers, which the caller
-    begins. Raises JavaMissingError, OSError.
+    Raises JavaMissingError, OSError.
     """
     java_home = find_java_home()
     folder = make_folder()
     share_modules()
     told = Path(folder, "gateway")
-    workers = _early_daemon(folder) if early_workers else None
-    environment = _environment(told)
-    if workers is not None:
-        environment[VARIABLE] = folder
     read, write = os.pipe()
     try:
         process = subprocess.Popen(
@@ -181,8 +166,7 @@ def start_java(conf: Mapping[str, str], *, early_workers: bool = False) -> Start
             stdin=subprocess.PIPE,
             stdout=write,
             stderr=write,
-            env=environment,
-            pass_fds=[] if workers is None else [workers.lifeline],
+            env=_environment(told),
             # Ctrl-C is for this process, which ends Java when it is done.
             preexec_fn=_ignore_interrupts,
         )
@@ -190,7 +174,7 @@ def start_java(conf: Mapping[str, str], *, early_workers: bool = False) -> Start
         os.close(write)
     # Before the folder is removed: without it, a Java that is still starting would not end.
     atexit.register(process.kill)
-    return StartedJava(process, folder, os.fdopen(read, "rb"), told, workers)
+    return StartedJava(process, folder, os.fdopen(read, "rb"), told)
 
 
 def share_modules() -> None:
@@ -199,14 +183,6 @@ def share_modules() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
-
-
-def _early_daemon(folder: str) -> EarlyDaemon | None:
-    try:
-        return EarlyDaemon(folder)
-    except OSError:
-        # Spark starts one of its own.
-        return None
 
 
 def _environment(told: Path) -> dict[str, str]:

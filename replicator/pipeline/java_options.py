@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shlex
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from replicator.cache_folder import cache_folder
 from replicator.memory import MIB, default_java_heap
-from replicator.pipeline.class_archive import sharing
+from replicator.pipeline.java_home import SPARK, java_version
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 """Java starts Python processes and watches them, and moves few bytes between them: what its second
@@ -18,6 +22,16 @@ for jstat are sampled twenty times a second, also when nothing is to be done."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 """An option that chooses how Java collects garbage. There is little of it in the driver's, so what
 counts is what a collector takes to start, and when nothing is to be done: least is one thread."""
+
+ARCHIVES_CLASSES = 19
+"""The first Java that writes the classes it has loaded into an archive when it ends, and maps them
+from there the next time: half of what its start takes. Source: JDK-8261455, java(1)."""
+
+_ARCHIVE_OPTION = re.compile(r"-Xshare:|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT|CDS)")
+"""An option by which a task file decides on such an archive itself."""
+
+_ARCHIVE_NAME = "spark-classes-"
+_UNUSED_SECONDS = 30 * 24 * 3600.0
 
 _LOGGING = """
 rootLogger.level = error
@@ -50,5 +64,51 @@ def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
         f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
         # Java refuses to be given two.
         f" {'' if _COLLECTOR.search(wanted) else '-XX:+UseSerialGC'}"
-        f" {sharing(java_home)} {wanted}"
+        f" {'' if _ARCHIVE_OPTION.search(wanted) else class_archive_options(java_home)} {wanted}"
     )
+
+
+def class_archive_options(java_home: str) -> str:
+    """The options by which Java keeps an archive of Spark's classes; empty where it can't.
+
+    An archive is made for one Java and the very files of one Spark, and is named after them: Java
+    leaves one unused that does not fit, and does not replace it.
+    """
+    if java_version(java_home) < ARCHIVES_CLASSES:
+        return ""
+    try:
+        archive = cache_folder() / f"{_ARCHIVE_NAME}{_spark_and_java(java_home)}.jsa"
+        _remove_useless_archives(archive)
+    except OSError:
+        return ""
+    # Java would report each class that it leaves out.
+    return (
+        f"-XX:+AutoCreateSharedArchive {shlex.quote(f'-XX:SharedArchiveFile={archive}')}"
+        " -Xlog:cds=off -Xlog:cds+dynamic=off"
+    )
+
+
+def _spark_and_java(java_home: str) -> str:
+    """What this Java and the files of this Spark are known by."""
+    with os.scandir(SPARK / "jars") as jars:
+        found = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars)
+    # One Java may be known by several names.
+    java = os.fsencode(Path(java_home).resolve()), Path(java_home, "release").read_bytes()
+    return hashlib.sha256(repr((java, os.fspath(SPARK), found)).encode()).hexdigest()[:16]
+
+
+def _remove_useless_archives(wanted: Path) -> None:
+    """Remove this archive where a Java was killed while it wrote it, and others (65 MiB each) that
+    no Java has been given for a month."""
+    now = time.time()
+    for archive in wanted.parent.glob(f"{_ARCHIVE_NAME}*.jsa"):
+        if archive != wanted and archive.stat().st_mtime < now - _UNUSED_SECONDS:
+            archive.unlink(missing_ok=True)
+    if wanted.exists():
+        with wanted.open("rb") as written:
+            # Java writes the header last, and would never use or replace a file without one.
+            complete = any(written.read(4))
+        if complete:
+            os.utime(wanted)
+        else:
+            wanted.unlink(missing_ok=True)

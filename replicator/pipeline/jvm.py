@@ -31,8 +31,11 @@ LOOK_SECONDS = 0.01
 
 _OF_NUMPY = (NumpyArrayConverter, NumpyScalarConverter)
 
-_ALWAYS_SAID = ("WARNING: Using incubator modules:",)
-"""What every JVM says that Spark starts, and means nothing to anybody."""
+_ALWAYS_SAID = (
+    "WARNING: Using incubator modules:",
+    "WARNING: package sun.security.action not in java.base",
+)
+"""What every JVM says that Spark starts, the latter since Java 24, and means nothing to anybody."""
 
 
 class _NoUpdates(CPickleSerializer):

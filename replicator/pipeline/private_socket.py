@@ -23,7 +23,7 @@ class OtherUserError(OSError):
     """The process at the other end belongs to another user."""
 
 
-def listen_privately(folder: str, name: str, backlog: int = 1) -> socket.socket:
+def listen_privately(folder: str, name: str, backlog: int) -> socket.socket:
     """A socket that `connect_privately` finds by folder and name. Raises OSError."""
     listening = socket.socket(socket.AF_UNIX)
     try:

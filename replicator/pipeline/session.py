@@ -41,8 +41,9 @@ from replicator.pipeline.private_socket import PATH_BYTES
 from replicator.pipeline.sealed import SETTINGS
 from replicator.pipeline.spark_folder import make_folder
 
-JVM_PATIENCE = 10.0
-"""Seconds that a stopped JVM may take to end."""
+JVM_PATIENCE = 30.0
+"""Seconds that a stopped JVM may take to end. The first one of a host archives Spark's classes
+then, which takes 5 to 10 s (`replicator.pipeline.java_options`)."""
 
 COPIES_PER_CORE = 2
 """Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
@@ -187,11 +188,8 @@ def ready(spark: SparkContext) -> SparkContext:
     return spark
 
 
-def close_spark(spark: SparkContext, patience: float = JVM_PATIENCE) -> None:
-    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew.
-
-    ``patience``: seconds that the JVM may take to end by itself.
-    """
+def close_spark(spark: SparkContext) -> None:
+    """Stop Spark and its JVM, also one that has died; `spark_context` then starts anew."""
     try:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
@@ -201,7 +199,7 @@ def close_spark(spark: SparkContext, patience: float = JVM_PATIENCE) -> None:
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
         spark.stop()
-    _forget_jvm(patience)
+    _forget_jvm()
 
 
 def _kept(error: Exception) -> Py4JError:
@@ -212,7 +210,7 @@ def _kept(error: Exception) -> Py4JError:
         return Py4JError(f"the JVM has ended ({type(error).__name__})")
 
 
-def _forget_jvm(patience: float = JVM_PATIENCE) -> None:
+def _forget_jvm() -> None:
     """End the JVM, and what PySpark would go on to use of it."""
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
@@ -226,7 +224,7 @@ def _forget_jvm(patience: float = JVM_PATIENCE) -> None:
     # The JVM ends at the end of its input.
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(patience)
+        gateway.proc.wait(JVM_PATIENCE)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -48,8 +48,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_spark_before_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A process has one Spark. What is refused here would end that of the tests which follow. And
-    # where workers begin as a fork of the process, that would be one of these tests.
+    # A process has one Spark. What is refused here would end that of the tests which follow.
     monkeypatch.setattr(TaskSpark, "begin", lambda _: None)
     monkeypatch.setattr(direct_launch, "begin_java", lambda *_: None)
 
