@@ -1,13 +1,14 @@
 """Where the tasks of a living job come in: a listening socket at the driver.
 
 On the driver's own host that is a Unix socket which no other user can reach. On a cluster it is a
-TCP port: whoever does not prove to know the job's secret is turned away
-(`replicator.pipeline.handshake`), and connections are encrypted whatever Spark's own settings are,
-since rows and the target's password go over them.
+TCP port, and connections are encrypted whatever Spark's own settings are, since rows and the
+target's password go over them: the driver proves by its certificate, made for the job, that it is
+the driver, and a task by the job's secret that it is one of its tasks.
 """
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import socket
 import ssl
@@ -17,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from replicator.mysql.tls import load_pair
-from replicator.pipeline.doorkeeper import BACKLOG, Doorkeeper
-from replicator.pipeline.frames import receive_exactly
-from replicator.pipeline.handshake import meet_task, new_secret
+from replicator.pipeline.doorkeeper import BACKLOG, Doorkeeper, StrangerError
+from replicator.pipeline.frames import receive_exactly, send
 from replicator.pipeline.living_task import (
+    LET_IN,
     SLOT,
     ClusterPoint,
     MeetingPoint,
@@ -28,6 +29,8 @@ from replicator.pipeline.living_task import (
     set_options,
 )
 from replicator.pipeline.private_socket import check_peer, listen_privately
+
+SECRET_SIZE = 32
 
 _VALID = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """The clocks of executors may go wrong, and the certificate lives as long as its job."""
@@ -65,7 +68,7 @@ def cluster_entrance(host: str, bind: str, port: int, entered: Entered) -> Entra
     """
     family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
     certificate, context = _own_certificate()
-    secret = new_secret()
+    secret = secrets.token_bytes(SECRET_SIZE)
     listening = socket.create_server((bind, port), family=family, backlog=BACKLOG)
     point = ClusterPoint(host, listening.getsockname()[1], secret, certificate)
     return Entrance(point, Doorkeeper(listening, partial(_met_afar, context, secret), entered))
@@ -83,7 +86,13 @@ def _met_afar(
     set_options(connection)
     encrypted = context.wrap_socket(connection, server_side=True)
     try:
-        return meet_task(encrypted, secret), encrypted
+        # Of a fixed size, whoever it is.
+        told = bytes(receive_exactly(encrypted, SLOT.size + SECRET_SIZE))
+        if not hmac.compare_digest(told[SLOT.size :], secret):
+            raise StrangerError("a client that does not know the secret of the job has connected")
+        send(encrypted, (LET_IN,))
+        (slot,) = SLOT.unpack_from(told)
+        return slot, encrypted
     except BaseException:
         encrypted.close()
         raise

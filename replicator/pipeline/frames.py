@@ -85,7 +85,7 @@ def receive(connection: socket.socket, limit: int = LIMIT) -> Any:
     if size + sum(sizes) > limit:
         raise FrameError(f"a frame of {size + sum(sizes)} bytes is announced")
     data = receive_exactly(connection, size)
-    # Only behind the handshake: who does not know the secret of the session is not listened to.
+    # Only from the driver: a task has seen its certificate, or is on its host.
     buffers = [receive_exactly(connection, n) for n in sizes]
     return pickle.loads(data, buffers=buffers)  # nosec B301
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.pipeline.frames import ClosedError, receive, send_answer
-from replicator.pipeline.handshake import SECONDS, meet_driver
+from replicator.pipeline.frames import ClosedError, receive, receive_exactly, send, send_answer
 from replicator.pipeline.private_socket import connect_privately
 
 Work = Callable[[Any], bytes]
@@ -35,7 +34,14 @@ strangers connect at the same time."""
 PAUSE = 0.2
 """Seconds between two attempts."""
 
+SECONDS = 10.0
+"""How long the driver may take over each of its messages before a task is in. What a task may take
+in all, the driver's doorkeeper knows (`replicator.pipeline.doorkeeper`)."""
+
 SLOT = struct.Struct("!I")
+
+LET_IN = b"+"
+"""What the driver answers to a task that has proved itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def stay(work: Work, point: MeetingPoint, slot: int) -> Iterator[bytes]:
 def met(point: MeetingPoint, slot: int) -> socket.socket:
     """A connection to the driver, which is the right one and knows us to be a task of its job.
 
-    Raises DriverUnreachableError, StrangerError, ClosedError.
+    Raises DriverUnreachableError, ClosedError.
     """
     if isinstance(point, PrivatePoint):
         return _met_privately(point, slot)
@@ -103,16 +109,18 @@ def _met_privately(point: PrivatePoint, slot: int) -> socket.socket:
 def _met_over_network(point: ClusterPoint, slot: int) -> socket.socket:
     connection = connected(point)
     try:
-        meet_driver(connection, point.secret, slot)
+        prove_membership(connection, point.secret, slot)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def connected(point: ClusterPoint) -> socket.socket:
-    """An encrypted connection to the driver. Raises DriverUnreachableError, and ClosedError where
-    it was turned away unheard."""
+def connected(point: ClusterPoint) -> ssl.SSLSocket:
+    """An encrypted connection to the driver, known by its certificate, with SECONDS for each call.
+
+    Raises DriverUnreachableError, and ClosedError where it was turned away unheard.
+    """
     try:
         connection = socket.create_connection((point.host, point.port), SECONDS)
         set_options(connection)
@@ -130,6 +138,16 @@ def connected(point: ClusterPoint) -> socket.socket:
     except OSError as error:
         connection.close()
         raise _unreachable(point, error) from error
+
+
+def prove_membership(connection: ssl.SSLSocket, secret: bytes, slot: int) -> None:
+    """Send the job's secret to the driver, which has shown its certificate, and be let in.
+
+    Raises ClosedError where it turns us away.
+    """
+    send(connection, (SLOT.pack(slot) + secret,))
+    receive_exactly(connection, len(LET_IN))
+    connection.settimeout(None)
 
 
 def _unreachable(point: ClusterPoint, error: OSError) -> DriverUnreachableError:

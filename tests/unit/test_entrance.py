@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import secrets
 import socket
 import ssl
 import threading
@@ -17,8 +18,8 @@ from typing import Any
 import pytest
 
 from replicator.pipeline import doorkeeper, living_task
-from replicator.pipeline.doorkeeper import AT_THE_DOOR, StrangerError
-from replicator.pipeline.entrance import cluster_entrance, private_entrance
+from replicator.pipeline.doorkeeper import AT_THE_DOOR
+from replicator.pipeline.entrance import SECRET_SIZE, cluster_entrance, private_entrance
 from replicator.pipeline.frames import (
     ClosedError,
     WorkFailedError,
@@ -26,8 +27,8 @@ from replicator.pipeline.frames import (
     receive_answer,
     send,
 )
-from replicator.pipeline.handshake import meet_driver, meet_task, new_secret
 from replicator.pipeline.living_task import (
+    SLOT,
     ClusterPoint,
     DriverUnreachableError,
     MeetingPoint,
@@ -35,6 +36,7 @@ from replicator.pipeline.living_task import (
     answer_requests,
     connected,
     met,
+    prove_membership,
 )
 from tests.support.strangers import only_root, opened_by_stranger
 
@@ -93,6 +95,13 @@ def on_a_cluster() -> Iterator[tuple[Inside, ClusterPoint]]:
         yield inside, inside.point
 
 
+@pytest.fixture
+def point_of_nobody() -> ClusterPoint:
+    """Where no driver listens any more."""
+    with on_a_cluster() as (_, point):
+        return point
+
+
 def double(value: Any) -> bytes:
     if value < 0:
         raise ValueError(f"less than nothing: {value}")
@@ -108,7 +117,7 @@ def task(point: MeetingPoint, slot: int) -> Iterator[list[BaseException]]:
         try:
             with met(point, slot) as connection:
                 answer_requests(connection, double)
-        except (ValueError, StrangerError, ClosedError) as error:
+        except (ValueError, ClosedError) as error:
             ended.append(error)
 
     thread = threading.Thread(target=run)
@@ -153,7 +162,7 @@ def test_a_task_that_loses_its_network_fails_and_one_that_is_let_go_does_not() -
 
 def test_a_task_with_another_secret_is_turned_away() -> None:
     with on_a_cluster() as (inside, point):
-        with task(replace(point, secret=new_secret()), 0) as ended:
+        with task(replace(point, secret=secrets.token_bytes(SECRET_SIZE)), 0) as ended:
             pass
         assert [type(error) for error in ended] == [ClosedError]
         with task(point, 1):
@@ -161,48 +170,36 @@ def test_a_task_with_another_secret_is_turned_away() -> None:
             inside.close()
 
 
-def test_a_driver_with_another_secret_is_left() -> None:
-    here, there = socket.socketpair()
-    with here, there:
+@pytest.mark.parametrize("place", [0, SECRET_SIZE - 1])
+def test_a_secret_that_differs_by_a_bit_is_refused(place: int) -> None:
+    with on_a_cluster() as (inside, point):
+        almost = bytearray(point.secret)
+        almost[place] ^= 1
+        with connected(point) as stranger, pytest.raises(ClosedError):
+            prove_membership(stranger, bytes(almost), 0)
+        assert inside.nobody()
+
+
+def test_what_is_no_driver_is_left_and_told_no_secret(point_of_nobody: ClusterPoint) -> None:
+    with socket.create_server((HOST, 0)) as listening:
         told: list[bytes] = []
 
         def pretend() -> None:
-            here.sendall(b"replicator living job 1\n" + bytes(32))
-            told.append(here.recv(1000))
-            here.sendall(bytes(32))
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n")
+                connection.settimeout(SECONDS)
+                with contextlib.suppress(ConnectionResetError):
+                    while received := connection.recv(1000):
+                        told.append(received)
 
         thread = threading.Thread(target=pretend)
         thread.start()
-        with pytest.raises(StrangerError, match="does not know the job's secret"):
-            meet_driver(there, b"secret", 1)
+        with pytest.raises(DriverUnreachableError, match=HOST):
+            met(replace(point_of_nobody, port=listening.getsockname()[1]), 1)
         thread.join()
-        assert b"secret" not in told[0]
-
-
-def test_what_is_no_driver_is_left() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        here.sendall(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 and whatever else it has to say")
-        with pytest.raises(StrangerError, match="not the driver"):
-            meet_driver(there, b"secret", 1)
-
-
-def test_an_answer_serves_once_and_on_its_side_alone() -> None:
-    secret = new_secret()
-    here, there = socket.socketpair()
-    with here, there:
-        slots: list[int] = []
-        thread = threading.Thread(target=lambda: slots.append(meet_task(here, secret)))
-        thread.start()
-        meet_driver(there, secret, 5)
-        thread.join()
-        assert slots == [5]
-    # Who only sends the driver's own greeting back has proved nothing.
-    here, there = socket.socketpair()
-    with here, there:
-        there.sendall(bytes(68))
-        with pytest.raises(StrangerError):
-            meet_task(here, secret)
+        assert told
+        assert point_of_nobody.secret not in b"".join(told)
 
 
 def until_ended(stranger: socket.socket) -> None:
@@ -294,7 +291,7 @@ def test_strangers_of_one_address_make_room_for_one_another() -> None:
         ]
         until_ended(others[0])
         # It was there before them, and comes in all the same.
-        meet_driver(first, point.secret, 4)
+        prove_membership(first, point.secret, 4)
         assert inside.next()[0] == 4
 
 
@@ -326,20 +323,22 @@ def test_tasks_come_in_while_strangers_go_on_connecting() -> None:
             knocking.join()
 
 
-def test_another_certificate_is_not_taken() -> None:
-    with on_a_cluster() as (_, point), on_a_cluster() as (_, other):
+def test_another_certificate_is_not_taken_and_its_owner_told_no_secret() -> None:
+    with on_a_cluster() as (_, point), on_a_cluster() as (inside, other):
         wrong = replace(point, port=other.port)
         with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
-            connected(wrong)
+            met(wrong, 0)
+        # Not even the other's own secret helps where the certificate is not the one that is known.
+        with pytest.raises(DriverUnreachableError, match="certificate verify failed"):
+            met(replace(wrong, secret=other.secret), 0)
+        assert inside.nobody()
 
 
-def test_what_is_encrypted_is_not_read_by_others() -> None:
+def test_the_secret_is_not_heard_in_the_clear() -> None:
     with on_a_cluster() as (inside, point):
         with socket.create_connection((point.host, point.port)) as connection:
-            # An answer in the clear to a greeting that does not come.
-            connection.sendall(bytes(200))
-            with pytest.raises((ClosedError, StrangerError)):
-                meet_driver(connection, point.secret, 0)
+            connection.sendall(SLOT.pack(0) + point.secret)
+            until_ended(connection)
         assert inside.nobody()
 
 
