@@ -4,7 +4,8 @@
 that a program that looks at its arguments: longer than Spark itself takes to start. What it works
 out is known here, unless the installation or the task file set something that it alone obeys; then
 it is used (`goes_directly`). The command is that of `spark-submit` without the module
-``jdk.incubator.vector``, which only Spark's machine learning uses; a test compares the two.
+``jdk.incubator.vector``, which only Spark's machine learning uses, and without the setting of the
+database Derby; a test compares the two.
 Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``JavaModuleOptions``.
 """
 
