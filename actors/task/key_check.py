@@ -23,7 +23,6 @@ from replicator.checks.agreement import Shard
 from replicator.checks.items import ALL, KEY_COLLISIONS
 from replicator.checks.key_collisions import (
     KeyFinding,
-    SharedValue,
     key_results,
     nothing_to_compare,
 )
@@ -36,8 +35,7 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_collisions import compare_keys
 from replicator.pipeline.key_plan import KeyRead, UnreadableKeyError, is_kept_by, plan_key
 from replicator.pipeline.key_reading import KeyServers
-from replicator.pipeline.key_sample import KeyMember, KeySample, sample_key
-from replicator.pipeline.key_tally import KeyTally
+from replicator.pipeline.key_sample import KeyTally, sample_key
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.row_filter import rules_for
 from replicator.routing.expression_filter import ExpressionFilters
@@ -77,7 +75,7 @@ class _Key:
     name: TableName
     target: Table
     key: UniqueKey
-    members: list[KeyMember] = field(default_factory=list)
+    reads: list[KeyRead] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
@@ -87,7 +85,6 @@ class KeyCheck:
     def __init__(self, task: Task, look: KeyLook) -> None:
         self._task = task
         self._look = look
-        self._members: list[Member] = []
         self._keys: list[_Key] = []
         self._filters: dict[str, ExpressionFilters] = {}
 
@@ -106,7 +103,7 @@ class KeyCheck:
         servers = KeyServers(
             {source.source_id: source.address for source in found.sources}, found.target.address
         )
-        if not any(key.members for key in self._keys):
+        if not any(key.reads for key in self._keys):
             return self._results({}) or [nothing_to_compare()]
         try:
             compare = self._compare_all if self._look.exact else self._sample
@@ -135,30 +132,36 @@ class KeyCheck:
             return
         self._keys.append(key)
         for shard in shards:
-            self._members.append(shard.member)
-            place = (key.number, len(self._members) - 1)
             try:
-                read = self._read(key, shard, place)
+                read = self._read(key, shard, sizes.get(shard.member, 0))
             except (UnreadableKeyError, PlanError, ExpressionError) as error:
                 key.unread.append(f"{shard.member}: {error}")
                 continue
             if read is not None:
-                key.members.append(KeyMember(read, sizes.get(shard.member, 0)))
+                key.reads.append(read)
 
-    def _read(self, key: _Key, shard: Shard, place: tuple[int, int]) -> KeyRead | None:
-        source = shard.member.source
-        filtered = rules_for(self._filters[source], shard.member.name, shard.table)
-        condition = filtered.copied if filtered else ""
-        return plan_key(place, source, shard.table, key.target, key.key, shard.rules, condition)
+    def _read(self, key: _Key, shard: Shard, rows: int) -> KeyRead | None:
+        member = shard.member
+        filtered = rules_for(self._filters[member.source], member.name, shard.table)
+        return plan_key(
+            key.number,
+            member,
+            shard.table,
+            key.target,
+            key.key,
+            rules=shard.rules,
+            condition=filtered.copied if filtered else "",
+            estimate=rows,
+        )
 
-    async def _sample(self, servers: KeyServers) -> dict[int, KeySample]:
-        keys = [key for key in self._keys if key.members]
+    async def _sample(self, servers: KeyServers) -> dict[int, KeyTally]:
+        keys = [key for key in self._keys if key.reads]
         size = max(FEWEST_VALUES, self._look.size // len(keys))
         limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
-        found: dict[int, KeySample] = {}
+        found: dict[int, KeyTally] = {}
 
         async def look_at(key: _Key) -> None:
-            job = partial(sample_key, key.members, servers, size)
+            job = partial(sample_key, key.reads, servers, size)
             found[key.number] = await anyio.to_thread.run_sync(job, limiter=limit)
 
         async with anyio.create_task_group() as group:
@@ -166,63 +169,31 @@ class KeyCheck:
                 group.start_soon(look_at, key)
         return found
 
-    async def _compare_all(self, servers: KeyServers) -> dict[int, KeySample]:
+    async def _compare_all(self, servers: KeyServers) -> dict[int, KeyTally]:
         spark = TaskSpark(self._task)
-        members = [member for key in self._keys for member in key.members]
-        parts = list(_parts([m.read for m in members], self._connections()))
-        expected = sum(member.rows for member in members)
+        reads = [read for key in self._keys for read in key.reads]
+        parts = list(_parts(reads, self._connections()))
         try:
             context = await spark.context()
-            job = partial(compare_keys, context, parts, servers, expected)
-            tallies, failures = await submit(context, job, starving=lambda _: None)
+            job = partial(compare_keys, context, parts, servers)
+            return await submit(context, job, starving=lambda _: None)
         finally:
             await spark.close()
-        return {
-            key.number: KeySample(
-                tallies.get(key.number, KeyTally(key.number)),
-                failures={m: text for (k, m), text in failures.items() if k == key.number},
-            )
-            for key in self._keys
-        }
 
     def _connections(self) -> dict[str, int]:
         task = self._task
         return {i.source_id: task.mydumper_of(i).threads for i in task.mysql_instances}
 
-    def _results(self, samples: Mapping[int, KeySample]) -> list[CheckResult]:
+    def _results(self, tallies: Mapping[int, KeyTally]) -> list[CheckResult]:
         results = []
         for key in self._keys:
-            sample = samples.get(key.number, KeySample(KeyTally(key.number)))
-            results += key_results(self._finding(key, sample))
+            tally = tallies.get(key.number, KeyTally())
+            members = [read.member for read in key.reads if read.member not in tally.failures]
+            failed = [f"{member}: {text}" for member, text in sorted(tally.failures.items())]
+            unread = [*key.unread, *failed]
+            finding = KeyFinding(key.target, key.name, key.key, members, tally, unread)
+            results += key_results(finding)
         return results
-
-    def _finding(self, key: _Key, sample: KeySample) -> KeyFinding:
-        found, held = sample.found, self._members
-        failed = [f"{held[member]}: {text}" for member, text in sorted(sample.failures.items())]
-        return KeyFinding(
-            target=key.target,
-            name=key.name,
-            key=key.key,
-            members=[
-                held[member.read.member]
-                for member in key.members
-                if member.read.member not in sample.failures
-            ],
-            looked_at=found.looked_at,
-            shared=found.shared,
-            rows=found.rows,
-            holders={held[member]: rows for member, rows in found.by_member.items()},
-            examples=[
-                SharedValue(
-                    value.shown.decode("utf-8", "backslashreplace"),
-                    tuple(held[member] for member in value.members),
-                    value.rows,
-                )
-                for value in sorted(found.examples, key=lambda v: (len(v.shown), v.shown))
-            ],
-            whole=sample.whole,
-            unread=[*key.unread, *failed],
-        )
 
 
 def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:
@@ -230,8 +201,9 @@ def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable
     parts: dict[tuple[str, int], list[KeyRead]] = {}
     counts: dict[str, int] = {}
     for read in reads:
-        count = counts[read.source] = counts.get(read.source, -1) + 1
-        parts.setdefault((read.source, count % connections[read.source]), []).append(read)
+        source = read.member.source
+        count = counts[source] = counts.get(source, -1) + 1
+        parts.setdefault((source, count % connections[source]), []).append(read)
     return parts.values()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.checks.result import CheckResult, Place
 from replicator.mysql.names import Member, TableName, quote
+from replicator.pipeline.key_sample import KeyTally, SharedValue
 from replicator.schema.structure import Table, UniqueKey
 
 _PLACE = Place("target")
@@ -17,33 +18,17 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
 @dataclass(frozen=True, slots=True)
-class SharedValue:
-    """A value that several rows have: as text, the members of the first of them, how many rows."""
-
-    value: str
-    members: tuple[Member, ...]
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class KeyFinding:
     """What a look at one unique key of a target found.
 
-    ``members`` were looked at, ``looked_at`` of their values; ``shared`` values are in several
-    rows, ``rows`` in all, of ``holders`` (how many rows of each member). ``whole``: all values were
-    looked at. ``unread``: why members, or the key itself, could not be.
+    ``members`` were looked at. ``unread``: why others, or the key itself, could not be.
     """
 
     target: Table
     name: TableName
     key: UniqueKey
     members: Sequence[Member]
-    looked_at: int = 0
-    shared: int = 0
-    rows: int = 0
-    holders: Mapping[Member, int] | None = None
-    examples: Sequence[SharedValue] = ()
-    whole: bool = False
+    tally: KeyTally
     unread: Sequence[str] = ()
 
 
@@ -52,7 +37,7 @@ def key_results(finding: KeyFinding) -> list[CheckResult]:
     results = []
     if finding.unread:
         results.append(_unread(finding))
-    if finding.shared:
+    if finding.tally.shared:
         results.append(_collision(finding))
     elif finding.members:
         results.append(_PLACE.passed("key_collisions", _nothing_found(finding)))
@@ -66,8 +51,8 @@ def nothing_to_compare() -> CheckResult:
 
 
 def _nothing_found(finding: KeyFinding) -> str:
-    values, shards = f"{finding.looked_at:,} values", _shards(len(finding.members))
-    if finding.whole:
+    values, shards = f"{finding.tally.looked_at:,} values", _shards(len(finding.members))
+    if finding.tally.whole:
         return f"no value of {_key(finding)} is there twice: all {values} of {shards} were compared"
     return (
         f"of {values} of {_key(finding)} that were looked at in {shards}, none is there twice; a "
@@ -87,22 +72,23 @@ def _unread(finding: KeyFinding) -> CheckResult:
 
 
 def _collision(finding: KeyFinding) -> CheckResult:
-    examples = "; ".join(map(_example, finding.examples[:_SHOWN]))
-    amount = "" if finding.whole else f"in a sample of {finding.looked_at:,}, "
-    told = "one value is" if finding.shared == 1 else f"{finding.shared:,} values are"
+    tally = finding.tally
+    examples = sorted(tally.examples, key=lambda shared: (len(shared.value), shared.value))
+    amount = "" if tally.whole else f"in a sample of {tally.looked_at:,}, "
+    told = "one value is" if tally.shared == 1 else f"{tally.shared:,} values are"
     text = (
         f"{amount}{told} there more than once among the shards, as values of {_key(finding)}: "
-        f"{examples}. The target can have one row of each; the other "
-        f"{finding.rows - finding.shared:,} would stop the task, or be lost with "
+        f"{'; '.join(map(_example, examples[:_SHOWN]))}. The target can have one row of each; the "
+        f"other {tally.by_member.total() - tally.shared:,} would stop the task, or be lost with "
         "on-duplicate-logical replace or ignore"
     )
-    holders = finding.holders or {}
-    if finding.shared > _SHOWN:
-        largest = sorted(holders.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]
-        more = len(holders) - len(largest)
+    if tally.shared > _SHOWN:
+        largest = sorted(tally.by_member.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]
+        more = len(tally.by_member) - len(largest)
         text += "; most are of " + ", ".join(f"{m} ({rows:,})" for m, rows in largest)
         text += f" and {more} more" if more else ""
-    return _PLACE.failed("key_collisions", text, *_ways_out(finding))
+    example = examples[0].members[-1]
+    return _PLACE.failed("key_collisions", text, *_ways_out(finding, example))
 
 
 def _example(shared: SharedValue) -> str:
@@ -111,7 +97,8 @@ def _example(shared: SharedValue) -> str:
     return f"{shared.value} ({shown}{f' and {more} more' if more else ''})"
 
 
-def _ways_out(finding: KeyFinding) -> list[str]:
+def _ways_out(finding: KeyFinding, member: Member) -> list[str]:
+    """What to do; ``member`` is one with a shared value."""
     columns = [finding.target.column(name) for name in finding.key.columns]
     numbers = [c.name for c in columns if c is not None and c.base_type in _INTEGERS]
     ways = []
@@ -121,20 +108,17 @@ def _ways_out(finding: KeyFinding) -> list[str]:
             f"Where {column} is a BIGINT that counts up: fold the shard's number into it, with a "
             "'partition id' under column-mappings that names the shards' tables"
         )
-    qualified = finding.name.quoted
-    primary = finding.key.name == "PRIMARY"
     drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
-    if not primary:
+    if finding.key.name != "PRIMARY":
         name = quote(finding.key.name)
         drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
     parts = ", ".join(map(quote, finding.key.columns))
     ways.append(
         "Add a column that tells the shards apart to the target's key, and fill it with "
         "extract-table, extract-schema or extract-source of the route: "
-        f"ALTER TABLE {qualified} ADD COLUMN `shard` VARCHAR(64) NOT NULL, "
+        f"ALTER TABLE {finding.name.quoted} ADD COLUMN `shard` VARCHAR(64) NOT NULL, "
         f"{drop} ({parts}, `shard`);"
     )
-    member = finding.examples[0].members[-1] if finding.examples else finding.members[-1]
     if numbers:
         ways.append(
             f"Renumber one of two shards at its source, with all that refers to it, before it is "

@@ -8,7 +8,6 @@ where it is read, and executors may be in other hands than the driver.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
@@ -87,8 +86,6 @@ def _reader(kind: Any) -> _Reader:
         return lambda told: None if told is None else read(told)
     if origin in (tuple, list):
         return _sequence(origin, arguments)
-    if origin is Counter:
-        return _mapping(Counter, (*arguments, int))
     if origin in (dict, Mapping):
         return _mapping(dict, arguments)
     if isinstance(kind, type) and issubclass(kind, StrEnum):

@@ -7,149 +7,96 @@ many. So memory does not grow with the tables.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-import pyarrow as pa
 from pymysql.err import MySQLError
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.binlog.errors import BinlogError
 from replicator.mysql.errors import error_text
-from replicator.pipeline.answers import from_json, to_json
 from replicator.pipeline.key_plan import KeyRead
 from replicator.pipeline.key_reading import KeyReader, KeyServers
-from replicator.pipeline.key_tally import KeyRows, KeyTally, tally
+from replicator.pipeline.key_sample import EXAMPLES, HOLDERS, KeyTally
 from replicator.pipeline.living_job import make_room
 from replicator.pipeline.sealed import sealed, unsealed
 
 ROWS_A_PARTITION = 2_000_000
 """Digests that are sorted at a time, about."""
 
-_KEYS = "key int, high long, low long, member int, shown binary"
-_SCHEMA = pa.schema(
-    [
-        ("key", pa.int32()),
-        ("high", pa.int64()),
-        ("low", pa.int64()),
-        ("member", pa.int32()),
-        ("shown", pa.binary()),
-    ]
+_DIGESTS = "key int, digest binary, read int, line binary"
+_UNREAD = -1
+"""The key of a row that says what the server of a member said."""
+
+_GROUPED = f"""
+WITH counted AS (
+    SELECT key, digest, read, line,
+        COUNT(*) OVER (PARTITION BY key, digest) AS rows,
+        ROW_NUMBER() OVER (PARTITION BY key, digest ORDER BY read, line) AS place,
+        COLLECT_LIST(read) OVER (PARTITION BY key, digest ORDER BY read, line
+            ROWS BETWEEN CURRENT ROW AND {HOLDERS - 1} FOLLOWING) AS holders
+    FROM {{digests}}
+), marked AS (
+    SELECT *, IF(rows > 1 AND place = 1, digest, NULL) AS example FROM counted
 )
-_FOUND = pa.schema([("found", pa.binary())])
-
-
-@dataclass(frozen=True, slots=True)
-class _Tallies:
-    """What one task has found, by key, and what could not be read, by key and member."""
-
-    found: Mapping[int, KeyTally]
-    failures: Mapping[tuple[int, int], str]
+SELECT key, read, COUNT(*) AS looked_at, COUNT_IF(rows > 1) AS sharing, COUNT(example) AS shared,
+    MIN_BY(line, example) AS line, MIN_BY(holders, example) AS holders,
+    MIN_BY(rows, example) AS rows, MIN(line) AS first_line
+FROM marked GROUP BY key, read, PMOD(HASH(digest), {EXAMPLES})
+"""
 
 
 def compare_keys(
-    spark: SparkContext,
-    parts: Sequence[Sequence[KeyRead]],
-    servers: KeyServers,
-    expected: int,
-) -> tuple[dict[int, KeyTally], dict[tuple[int, int], str]]:
-    """Compare keys of members: what was found by key, what could not be read by key and member.
+    spark: SparkContext, parts: Sequence[Sequence[KeyRead]], servers: KeyServers
+) -> dict[int, KeyTally]:
+    """Compare keys of members: what was found, by key.
 
     Each of ``parts`` is read by one task over one connection to each of its sources, so their
-    number is what the sources bear at once. ``expected``: about how many rows there are. Blocks.
-    Raises what Spark raises.
+    number is what the sources bear at once. Blocks. Raises what Spark raises.
     """
-    plan = pa.table(
-        {
-            "place": pa.array(range(len(parts)), pa.int32()),
-            "reads": pa.array([pickle.dumps(tuple(part)) for part in parts], pa.large_binary()),
-        }
-    )
     make_room(spark)
+    reads = [read for part in parts for read in part]
+    found = {read.key: KeyTally() for read in reads}
+    expected = sum(read.estimate for read in reads)
     partitions = max(spark.defaultParallelism, -(-expected // ROWS_A_PARTITION))
-    frame = (
-        SparkSession(spark)
-        .createDataFrame(plan)
-        .repartitionById(len(parts), "place")
-        .mapInArrow(_read, _KEYS)
-        .repartition(partitions, "key", "high")
-        .sortWithinPartitions("key", "high", "low", "member")
-        .mapInArrow(_tally, "found binary")
-    )
-    found: dict[int, KeyTally] = {}
-    failures: dict[tuple[int, int], str] = {}
-    with sealed(spark, servers):
-        answers = frame.toArrow().column("found").to_pylist()
-    for part in (from_json(_Tallies, answer) for answer in answers):
-        for key, its in part.found.items():
-            found.setdefault(key, KeyTally(key)).add(its)
-        failures.update(part.failures)
-    return found, failures
+    digests = digest_frame(spark, len(parts)).repartition(partitions, "key", "digest")
+    with sealed(spark, (servers, parts)):
+        answers = SparkSession(spark).sql(_GROUPED, digests=digests).toArrow().to_pylist()
+    for answer in answers:
+        read = reads[answer["read"]]
+        tally = found[read.key]
+        if answer["key"] == _UNREAD:
+            tally.failures[read.member] = answer["first_line"].decode()
+            continue
+        tally.looked_at += answer["looked_at"]
+        tally.shared += answer["shared"]
+        if answer["sharing"]:
+            tally.by_member[read.member] += answer["sharing"]
+        if answer["shared"]:
+            tally.add_example(reads, answer["line"], answer["holders"], answer["rows"])
+    return found
 
 
-def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    reader = KeyReader(unsealed())
-    try:
-        for batch in batches:
-            for reads in batch.column(1).to_pylist():
-                # The driver's own words, on their way to an executor.
-                for read in pickle.loads(reads):  # nosec B301
-                    yield from _values(reader, read)
-    finally:
-        reader.close()
+def digest_frame(spark: SparkContext, tasks: int) -> DataFrame:
+    """The values of keys, read by so many tasks, each the part of its number.
+
+    One row for each: the number of the key, the digest that is the same for equal values, the
+    number of the read, and the beginning of the row line; for a member that can't be read, what
+    the server said. The servers and the parts are to be `sealed` when it is evaluated.
+    """
+    rows = spark.parallelize(range(tasks), tasks).flatMap(_read)
+    return SparkSession(spark).createDataFrame(rows, _DIGESTS, verifySchema=False)
 
 
-def _values(reader: KeyReader, read: KeyRead) -> Iterator[pa.RecordBatch]:
-    try:
-        for values in reader.values(read):
-            yield _batch(read.key, read.member, values.high, values.low, values.shown)
-    except (MySQLError, BinlogError) as error:
-        reader.drop(read.source)
-        # A key below zero: what its member's server said.
-        nothing = np.zeros(1, np.int64)
-        yield _batch(-1 - read.key, read.member, nothing, nothing, [error_text(error).encode()])
-
-
-def _batch(
-    key: int,
-    member: int,
-    high: np.typing.NDArray[np.int64],
-    low: np.typing.NDArray[np.int64],
-    shown: list[bytes],
-) -> pa.RecordBatch:
-    size = len(shown)
-    return pa.record_batch(
-        [
-            pa.array(np.full(size, key, np.int32)),
-            pa.array(high),
-            pa.array(low),
-            pa.array(np.full(size, member, np.int32)),
-            pa.array(shown, pa.binary()),
-        ],
-        _SCHEMA,
-    )
-
-
-def _tally(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    failures: dict[tuple[int, int], str] = {}
-    found = tally(_rows(batches, failures))
-    answer = to_json(_Tallies(found, failures))
-    yield pa.record_batch([pa.array([answer], pa.binary())], _FOUND)
-
-
-def _rows(
-    batches: Iterable[pa.RecordBatch], failures: dict[tuple[int, int], str]
-) -> Iterator[KeyRows]:
-    for batch in batches:
-        key, high, low, member = (batch.column(i).to_numpy() for i in range(4))
-        shown = batch.column(4)
-        for i in np.flatnonzero(key < 0).tolist():
-            failures[int(-1 - key[i]), int(member[i])] = shown[i].as_py().decode()
-        start = int(np.searchsorted(key, 0))
-        if start < len(key):
-            yield KeyRows(
-                key[start:], high[start:], low[start:], member[start:], shown[start:].to_pylist()
-            )
+def _read(task: int) -> Iterator[tuple[int, bytes, int, bytes]]:
+    servers, parts = unsealed()
+    number = sum(map(len, parts[:task]))
+    with contextlib.closing(KeyReader(servers)) as reader:
+        for place, read in enumerate(parts[task], number):
+            try:
+                for digest, line in reader.values(read):
+                    yield read.key, digest, place, line
+            except (MySQLError, BinlogError) as error:
+                reader.drop(read.member.source)
+                yield _UNREAD, b"%d" % place, place, error_text(error).encode()

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from replicator.downstream.columns import TargetColumn
-from replicator.mysql.names import TableName, folded, quote
+from replicator.binlog.errors import BinlogError
+from replicator.downstream.columns import Literal, TargetColumn
+from replicator.downstream.literals import field_value
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.pipeline.column_types import literal_of
 from replicator.pipeline.copy_plan import Bound, cutting_columns, key_range
-from replicator.pipeline.key_fields import KeyRule, key_rule
-from replicator.pipeline.key_weights import Comparing
+from replicator.pipeline.key_equality import Comparing, is_number, key_form
 from replicator.pipeline.planning import charset_change
-from replicator.routing.column_mapping import MappedColumn
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.rows.fields import escape
+from replicator.rows.charsets import codec
 from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.shown_text import shown_line
 
 _PART = re.compile(r"`((?:[^`]|``)*)`(?:\((\d+)\))?")
 _DEFAULT = re.compile(r"\bDEFAULT ('(?:[^'\\]|''|\\.)*'|[-+]?[0-9][^ ,]*|NULL)", re.IGNORECASE)
-_TEXT = frozenset({KeyRule.TEXT, KeyRule.LABELS})
 
 
 class UnreadableKeyError(Exception):
@@ -29,137 +32,135 @@ class UnreadableKeyError(Exception):
 class KeyColumn:
     """One column of a target's key, as a member has it.
 
-    ``selected`` is an item of a SELECT list, empty where all rows of the member have ``constant``
-    (a field of a row line). ``transcode``: the codecs from and to which its text goes.
-    ``comparing`` is set for text, ``charset`` that of the shard. ``mapped``: what is made of its
-    numbers.
+    ``selected`` is an item of a SELECT list, ``form`` as `key_form` gives it. ``transcode``: the
+    codecs from and to which its text goes. ``comparing`` is set for text, ``charset`` is that of
+    the shard.
     """
 
-    rule: KeyRule
-    selected: bytes = b""
-    constant: bytes = b""
-    nullable: bool = False
+    selected: bytes
+    form: Callable[[bytes], bytes]
     transcode: tuple[str, str] | None = None
     comparing: Comparing | None = None
     charset: str = ""
-    mapped: MappedColumn | None = None
+
+    def readable(self, field: bytes) -> str:
+        """A field for people, on one line."""
+        value = field_value(field) or b""
+        if self.charset:
+            with contextlib.suppress(BinlogError):  # Python has no codec for it
+                return shown_line(value.decode(codec(self.charset), "backslashreplace"))
+        text = value.decode("ascii", "replace")
+        return text if value.isascii() and text.isprintable() else "0x" + value.hex()
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRead:
-    """A key of a target (``key``, a number) as it is read from a member (``member``, a number).
+    """A key of a target (``key``, a number) as it is read from a member.
 
-    ``table`` is the shard's quoted name. Rows are read in the order of the columns ``order`` by the
-    index ``index``; both are empty where none serves. ``apart``: these are other columns than those
-    of the key, and selected behind them. ``condition``: which rows reach the target, as SQL, empty
-    for all.
+    Rows are read in the order of the columns ``order`` by the index ``index``; both are empty where
+    none serves. ``condition``: which rows reach the target, as SQL, empty for all. ``estimate``:
+    about how many rows the member has.
     """
 
     key: int
-    member: int
-    source: str
+    member: Member
     table: bytes
     columns: tuple[KeyColumn, ...]
-    index: str
-    order: tuple[TargetColumn, ...]
-    apart: bool
+    index: str = ""
+    order: tuple[TargetColumn, ...] = ()
     condition: bytes = b""
+    estimate: int = 0
+
+    @property
+    def selected(self) -> list[bytes]:
+        """What is selected: the key's columns, and behind them ``order``, where it is not them."""
+        columns, order = [column.selected for column in self.columns], _names(self.order)
+        return columns if columns == order else columns + order
+
+    def readable(self, line: bytes) -> str:
+        """The key's fields of a row line for people; the line may be cut off."""
+        fields = line.split(b"\t")
+        return ", ".join(c.readable(f) for c, f in zip(self.columns, fields, strict=False))
 
 
 def plan_key(
-    place: tuple[int, int],
-    source: str,
+    key: int,
+    member: Member,
     structure: Table,
     target: Table,
-    key: UniqueKey,
+    unique: UniqueKey,
+    *,
     rules: MemberColumns = AS_THEY_ARE,
     condition: str = "",
+    estimate: int = 0,
 ) -> KeyRead | None:
     """How a target's key is read from a shard; None where no row of it can have another's value.
 
-    ``place`` are the numbers of key and member, ``condition`` is that of the rows which reach the
-    target, as SQL. Raises UnreadableKeyError and
+    ``key`` is the number of the key, ``condition`` that of the rows which reach the target, as SQL,
+    ``estimate`` about how many the shard has. Raises UnreadableKeyError and
     `replicator.pipeline.planning.PlanError`.
     """
-    lengths = _lengths(target, key)
+    lengths = _lengths(target, unique)
     columns = []
-    for name in key.columns:
-        found = _column(source, structure, target, name, lengths.get(folded(name)), rules)
+    for name in unique.columns:
+        found = _column(member, structure, target, name, rules)
         if found is None:
             return None
+        if folded(name) in lengths:
+            selected = b"LEFT(%s,%d)" % (found.selected, lengths[folded(name)])
+            found = replace(found, selected=selected)
         columns.append(found)
-    own = _own_key(structure, key)
-    by = own or structure.row_key
+    by = _own_key(structure, unique) or structure.row_key
     order = cutting_columns(structure, by) if by else ()
-    if by is None or len(order) < len(by.columns):
-        by, order = None, ()
+    ordered = by is not None and len(order) == len(by.columns)
     return KeyRead(
-        key=place[0],
-        member=place[1],
-        source=source,
+        key=key,
+        member=member,
         table=TableName(structure.schema, structure.name).quoted.encode(),
         columns=tuple(columns),
-        index=by.name if by else "",
-        order=order,
-        apart=by is not None and (own is None or any(not c.selected for c in columns)),
+        index=by.name if by and ordered else "",
+        order=order if ordered else (),
         condition=condition.encode(),
+        estimate=estimate,
     )
 
 
 def is_kept_by(structure: Table, target: Table, key: UniqueKey) -> bool:
     """Whether the shard's own keys keep its rows apart in a target's key."""
-    if key.prefix:
-        return False
     wanted = set(map(folded, key.columns))
-    return any(
+    return not key.prefix and any(
         not own.prefix and wanted.issuperset(map(folded, own.columns)) and _alike(structure, target)
         for own in structure.keys
-        if wanted.issuperset(map(folded, own.columns))
     )
 
 
 def _alike(structure: Table, target: Table) -> bool:
     """Whether the columns of both are compared in the same way."""
-    for column in structure.columns:
-        its = target.column(column.name)
-        if its is not None and column.collation and column.collation != its.collation:
-            return False
-    return True
+    pairs = ((column, target.column(column.name)) for column in structure.columns)
+    return all(not c.collation or its is None or c.collation == its.collation for c, its in pairs)
 
 
 def page_query(read: KeyRead, behind: Bound, rows: int) -> bytes:
     """Selects the next ``rows`` values of a key behind a bound of ``order``, in its order.
 
-    Without an order it selects all values, or ``rows`` of them where that is not 0.
+    Without an order it selects all values, or ``rows`` of them where that is not 0. Values with a
+    NULL are left out: they are equal to none.
     """
-    selected = [column.selected for column in read.columns if column.selected]
-    names = [quote(column.name).encode() for column in read.order]
-    if read.apart or not selected:
-        selected += names
-    conditions = [c.selected + b" IS NOT NULL" for c in read.columns if c.selected and c.nullable]
+    conditions = [column.selected + b" IS NOT NULL" for column in read.columns]
     if read.condition:
         conditions.append(b"(%s)" % read.condition)
     if behind is not None:
         conditions.append(key_range(read.order, behind, b">"))
-    where = b" WHERE " + b" AND ".join(conditions) if conditions else b""
-    hint = b" FORCE INDEX (%s)" % quote(read.index).encode() if read.index else b""
-    order = b" ORDER BY " + b",".join(names) if names else b""
-    limit = b" LIMIT %d" % rows if rows else b""
-    fields = b",".join(selected) or b"''"
-    return b"SELECT %s FROM %s%s%s%s%s" % (fields, read.table, hint, where, order, limit)
+    query = b"SELECT %s FROM %s" % (b",".join(read.selected), read.table)
+    where = b" WHERE " + b" AND ".join(conditions)
+    return query + _hint(read) + where + _ordered(read) + (b" LIMIT %d" % rows if rows else b"")
 
 
 def place_query(read: KeyRead, offset: int, *, from_end: bool) -> bytes:
     """Selects the ``order`` of the row that comes ``offset`` rows behind the first or last one."""
-    names = [quote(column.name).encode() for column in read.order]
-    way = b" DESC" if from_end else b""
-    return b"SELECT %s FROM %s FORCE INDEX (%s) ORDER BY %s LIMIT 1 OFFSET %d" % (
-        b",".join(names),
-        read.table,
-        quote(read.index).encode(),
-        b",".join(name + way for name in names),
-        offset,
-    )
+    query = b"SELECT %s FROM %s" % (b",".join(_names(read.order)), read.table)
+    order = _ordered(read, b" DESC" if from_end else b"")
+    return query + _hint(read) + order + b" LIMIT 1 OFFSET %d" % offset
 
 
 def last_place(read: KeyRead, line: bytes) -> Bound:
@@ -167,70 +168,74 @@ def last_place(read: KeyRead, line: bytes) -> Bound:
     return tuple(line.split(b"\t")[-len(read.order) :])
 
 
+def _names(columns: tuple[TargetColumn, ...]) -> list[bytes]:
+    return [quote(column.name).encode() for column in columns]
+
+
+def _hint(read: KeyRead) -> bytes:
+    return b" FORCE INDEX (%s)" % quote(read.index).encode() if read.index else b""
+
+
+def _ordered(read: KeyRead, way: bytes = b"") -> bytes:
+    names = [name + way for name in _names(read.order)]
+    return b" ORDER BY " + b",".join(names) if names else b""
+
+
 def _column(
-    source: str,
-    structure: Table,
-    target: Table,
-    name: str,
-    length: int | None,
-    rules: MemberColumns,
+    member: Member, structure: Table, target: Table, name: str, rules: MemberColumns
 ) -> KeyColumn | None:
     its = target.column(name)
     if its is None:
         raise UnreadableKeyError(f"it is about an expression, {name}")
     extracted = next((c for c in rules.extracted if folded(c.name) == folded(name)), None)
     if extracted is not None:
-        return _constant(its, escape(extracted.value.encode()))
+        return _constant(member, its, extracted.value)
     column = structure.column(name)
     if column is None:
-        return None if its.auto_increment else _filled_by_default(target, its)
-    rule = key_rule(column, its)
-    text = rule in _TEXT and bool(its.charset)
+        default = None if its.auto_increment else _default(target, its)
+        return None if default is None else _constant(member, its, default)
     selected = quote(column.name).encode()
     if column.base_type == "float":
         # As text it has six digits, as a DOUBLE all that tell it apart.
         selected += b"*1e0"
-    if length is not None:
-        selected = b"LEFT(%s,%d)" % (selected, length)
+    elif column.base_type == "bit" and is_number(its):
+        # The shard shows it as bytes.
+        selected += b"+0"
     mapped = rules.mapped
+    if mapped and folded(mapped.name) == folded(name):
+        selected += b"|%d" % mapped.upper
+    return _compared(member, column, its, selected)
+
+
+def _constant(member: Member, its: Column, value: str) -> KeyColumn:
+    """A column that is the same in all rows of the member."""
+    given = Column(its.name, its.type, "utf8mb4" if its.charset else "")
+    return _compared(member, given, its, b"x'%s'" % value.encode().hex().encode())
+
+
+def _compared(member: Member, column: Column, its: Column, selected: bytes) -> KeyColumn:
+    text = literal_of(its) in (Literal.TEXT, Literal.ENUM) and bool(its.charset)
+    shard = f"{member.source}: {member.name.table}"
     return KeyColumn(
-        rule=rule,
         selected=selected,
-        nullable=column.nullable,
-        transcode=charset_change(f"{source}: {structure.name}", column, its, "") if text else None,
+        form=key_form(its),
+        transcode=charset_change(shard, column, its, "") if text else None,
         comparing=Comparing(its.charset, its.collation) if text else None,
         charset=column.charset,
-        mapped=mapped if mapped and folded(mapped.name) == folded(name) else None,
     )
 
 
-def _constant(its: Column, value: bytes) -> KeyColumn:
-    rule = key_rule(its, its)
-    comparing = Comparing(its.charset, its.collation) if rule in _TEXT and its.charset else None
-    codecs = charset_change("", Column(its.name, its.type, "utf8mb4"), its, "")
-    return KeyColumn(
-        rule=rule,
-        constant=value,
-        transcode=codecs if comparing else None,
-        comparing=comparing,
-    )
-
-
-def _filled_by_default(target: Table, its: Column) -> KeyColumn | None:
-    """A column that the shard lacks: it has the target's default in all of its rows."""
+def _default(target: Table, its: Column) -> str | None:
+    """What a column has in all rows of a shard that lacks it: the target's default; None: NULL."""
     if its.generated:
         raise UnreadableKeyError(f"the target computes its column {its.name}")
     for line in target.create_sql.splitlines():
         part = _PART.match(line.strip())
-        if part is None or folded(part[1].replace("``", "`")) != folded(its.name):
-            continue
-        default = _DEFAULT.search(line, part.end())
-        if default is None:
-            break
-        if default[1].upper() == "NULL":
-            return None
-        text = default[1].strip("'").replace("''", "'")
-        return _constant(its, escape(text.encode()))
+        if part and folded(part[1].replace("``", "`")) == folded(its.name):
+            default = _DEFAULT.search(line.strip(), part.end())
+            if default:
+                text = default[1].strip("'").replace("''", "'")
+                return None if default[1].upper() == "NULL" else text
     raise UnreadableKeyError(f"the shard has no column {its.name}, and what fills it is not known")
 
 
@@ -250,8 +255,7 @@ def _lengths(target: Table, key: UniqueKey) -> dict[str, int]:
     for line in map(str.strip, target.create_sql.splitlines()):
         if line.startswith(f"{head} ("):
             parts = _PART.findall(line[len(head) :])
-            if [folded(name.replace("``", "`")) for name, _ in parts] == list(
-                map(folded, key.columns)
-            ):
-                return {folded(n.replace("``", "`")): int(length) for n, length in parts if length}
+            parts = [(folded(name.replace("``", "`")), length) for name, length in parts]
+            if [name for name, _ in parts] == list(map(folded, key.columns)):
+                return {name: int(length) for name, length in parts if length}
     raise UnreadableKeyError("it is about an expression")

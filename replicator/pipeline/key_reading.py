@@ -6,15 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-import numpy as np
-from numpy.typing import NDArray
-
-from replicator.downstream.literals import NULL_FIELD
 from replicator.mysql.address import DatabaseAddress
 from replicator.pipeline.copy_plan import Bound
-from replicator.pipeline.key_fields import KeyRule, form_of, shown_as
+from replicator.pipeline.key_equality import TargetWeights
 from replicator.pipeline.key_plan import KeyColumn, KeyRead, last_place, page_query
-from replicator.pipeline.key_weights import TargetWeights
 from replicator.pipeline.source_stream import SourceStream
 from replicator.rows.charsets import transcoder
 
@@ -24,9 +19,8 @@ PAGE_ROWS = 200_000
 SHOWN_BYTES = 120
 """Bytes of a key's fields that are kept, to show them."""
 
-_DIGEST = 16
-_INTEGERS = 1 << 63
-_NUMBERS = frozenset({KeyRule.NUMBER, KeyRule.BITS})
+_PLAIN = 16
+"""Bytes of a value that is its own digest, at most; digests are longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +31,6 @@ class KeyServers:
     target: DatabaseAddress
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValues:
-    """Values of one key: two halves of a digest each, and the beginning of their fields.
-
-    A whole number is its own first half.
-    """
-
-    high: NDArray[np.int64]
-    low: NDArray[np.int64]
-    shown: list[bytes]
-
-
 class KeyReader:
     """The connections that one thread, or one executor, reads keys by."""
 
@@ -57,26 +39,39 @@ class KeyReader:
         self._streams: dict[str, SourceStream] = {}
         self._weights = TargetWeights(servers.target)
 
-    def values(self, read: KeyRead, *, behind: Bound = None, limit: int = 0) -> Iterator[KeyValues]:
+    def values(
+        self, read: KeyRead, *, behind: Bound = None, limit: int = 0
+    ) -> Iterator[tuple[bytes, bytes]]:
         """The values of a key in a member from a place on; all of them, or ``limit``.
 
-        Values with a NULL are left out: they are equal to none. Raises the driver's error, and
-        BinlogError for a text that has no counterpart in the target's charset.
+        Each as a digest that is the same for equal ones, and the beginning of its row line. Raises
+        the driver's error, and BinlogError for a text that has no counterpart in the target's
+        charset.
         """
+        rows = min(PAGE_ROWS, limit or PAGE_ROWS) if read.order else limit
         left = limit
         while True:
-            rows = PAGE_ROWS if read.order else 0
-            if limit:
-                rows = min(rows, left) if rows else left
             count, last = 0, b""
-            for block, number in self.stream(read.source).blocks(page_query(read, behind, rows)):
+            for block, number in self.stream(read.member.source).blocks(
+                page_query(read, behind, rows)
+            ):
                 lines = bytes(block).split(b"\n")[:number]
                 count, last = count + number, lines[-1]
-                yield self._values(read, lines)
+                yield from self._digests(read, lines)
             left -= count
-            if not rows or count < rows or not read.order or (limit and left <= 0):
+            if not read.order or count < rows or (limit and left <= 0):
                 return
+            rows = min(rows, left) if limit else rows
             behind = last_place(read, last)
+
+    def places(self, read: KeyRead, query: bytes) -> list[tuple[bytes, ...]]:
+        """The rows of a query to a member's source. Raises the driver's error."""
+        lines = [
+            line
+            for block, number in self.stream(read.member.source).blocks(query)
+            for line in bytes(block).split(b"\n")[:number]
+        ]
+        return [tuple(line.split(b"\t")) for line in lines]
 
     def stream(self, source: str) -> SourceStream:
         """The connection to a source. Raises the driver's error."""
@@ -96,78 +91,24 @@ class KeyReader:
         for source in list(self._streams):
             self.drop(source)
 
-    def _values(self, read: KeyRead, lines: Sequence[bytes]) -> KeyValues:
-        fields = _fields(read, lines)
-        shown = _shown(read, fields)
-        if len(fields) == 1 and _is_plain_number(read.columns[0]):
-            numbers = _numbers(fields[0])
-            if numbers is not None:
-                return KeyValues(numbers, np.zeros(len(numbers), np.int64), shown)
+    def _digests(self, read: KeyRead, lines: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        fields: Sequence[Sequence[bytes]] = [lines]
+        width = len(read.columns)
+        if len(read.selected) > 1:
+            rows = [line.split(b"\t")[:width] for line in lines]
+            lines = [b"\t".join(row) for row in rows]
+            fields = list(zip(*rows, strict=True))
         forms = list(map(self._forms, read.columns, fields))
-        texts = forms[0] if len(forms) == 1 else map(_joined, zip(*forms, strict=True))
-        digests = [blake2b(text, digest_size=_DIGEST).digest() for text in texts]
-        pairs = np.frombuffer(b"".join(digests), ">i8")
-        pairs = pairs.astype(np.int64).reshape(-1, 2)
-        if len(fields) == 1 and read.columns[0].rule in _NUMBERS:
-            _put_numbers(forms[0], pairs)
-        return KeyValues(pairs[:, 0], pairs[:, 1], shown)
+        texts = forms[0] if width == 1 else map(_joined, zip(*forms, strict=True))
+        for text, line in zip(texts, lines, strict=True):
+            digest = text if len(text) <= _PLAIN else blake2b(text, digest_size=_PLAIN + 4).digest()
+            yield digest, line[:SHOWN_BYTES]
 
     def _forms(self, column: KeyColumn, fields: Sequence[bytes]) -> list[bytes]:
-        form = form_of(column.rule)
-        forms = [form(field) for field in fields]
-        if column.mapped is not None:
-            upper = column.mapped.upper
-            forms = [b"%d" % (int(number) | upper) for number in forms]
+        forms = list(map(column.form, fields))
         if column.transcode is not None:
-            change = transcoder(*column.transcode)
-            forms = [change(text) for text in forms]
-        if column.comparing is not None:
-            return self._weights.of(column.comparing, forms)
-        return forms
-
-
-def _fields(read: KeyRead, lines: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """The fields of the rows without a NULL, column by column."""
-    width = sum(bool(column.selected) for column in read.columns)
-    if width == len(read.columns) == 1 and not read.apart:
-        # A line is its only field.
-        return [[line for line in lines if line != NULL_FIELD]]
-    rows = [line.split(b"\t")[:width] for line in lines]
-    rows = [row for row in rows if NULL_FIELD not in row]
-    given: Iterator[Sequence[bytes]] = iter(list(zip(*rows, strict=True)) if rows else [()] * width)
-    return [
-        next(given) if column.selected else (column.constant,) * len(rows)
-        for column in read.columns
-    ]
-
-
-def _shown(read: KeyRead, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
-    readable = [
-        values if (show := shown_as(column.rule, column.charset)) is None else map(show, values)
-        for column, values in zip(read.columns, fields, strict=True)
-    ]
-    if len(readable) == 1:
-        return [value[:SHOWN_BYTES] for value in readable[0]]
-    return [b", ".join(row)[:SHOWN_BYTES] for row in zip(*readable, strict=True)]
-
-
-def _is_plain_number(column: KeyColumn) -> bool:
-    return column.rule is KeyRule.NUMBER and column.mapped is None
-
-
-def _numbers(fields: Sequence[bytes]) -> NDArray[np.int64] | None:
-    """Whole numbers as they are; None where one is not, or has no room."""
-    try:
-        return np.fromiter(map(int, fields), np.int64, len(fields))
-    except (ValueError, OverflowError):
-        return None
-
-
-def _put_numbers(forms: Sequence[bytes], pairs: NDArray[np.int64]) -> None:
-    """Put whole numbers in the place of their digests, as `_numbers` has them."""
-    for place, form in enumerate(forms):
-        if form.removeprefix(b"-").isdigit() and -_INTEGERS <= (number := int(form)) < _INTEGERS:
-            pairs[place] = number, 0
+            forms = list(map(transcoder(*column.transcode), forms))
+        return self._weights.of(column.comparing, forms) if column.comparing else forms
 
 
 def _joined(forms: tuple[bytes, ...]) -> bytes:

@@ -8,20 +8,27 @@ the smaller members, and from near their last one. Where there are few rows all 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 
-import numpy as np
 from pymysql.err import MySQLError
 
 from replicator.binlog.errors import BinlogError
 from replicator.downstream.columns import Literal, TargetColumn
 from replicator.mysql.errors import error_text
-from replicator.mysql.names import folded
+from replicator.mysql.names import Member, folded
 from replicator.pipeline.copy_plan import Bound
 from replicator.pipeline.key_plan import KeyRead, place_query
 from replicator.pipeline.key_reading import KeyReader, KeyServers
-from replicator.pipeline.key_tally import KeyRows, KeyTally, in_order, joined, tally
+
+EXAMPLES = 20
+"""Shared values that are kept as examples."""
+
+HOLDERS = 10
+"""Rows of a shared value whose members are kept."""
 
 REFERENCES = 3
 """Members whose range of values the places are taken from."""
@@ -38,13 +45,65 @@ FEWEST = 20
 STATEMENTS = 2000
 """Statements that the places and members of a key may take."""
 
+Row = tuple[bytes, int, bytes]
+"""A row that was looked at: the digest of its value, the number of its member, its line."""
+
 
 @dataclass(frozen=True, slots=True)
-class KeyMember:
-    """How a key is read from a member, and about how many rows it has."""
+class SharedValue:
+    """A value that several rows have: as text, the members of the first of them, how many rows."""
 
-    read: KeyRead
+    value: str
+    members: tuple[Member, ...]
     rows: int
+
+
+@dataclass(slots=True)
+class KeyTally:
+    """What a look at one key found.
+
+    ``looked_at``: values; ``shared``: those that several rows have; ``by_member``: the rows that
+    have these. ``whole``: all values were looked at. ``failures``: why members could not be read.
+    """
+
+    looked_at: int = 0
+    shared: int = 0
+    by_member: Counter[Member] = field(default_factory=Counter)
+    examples: list[SharedValue] = field(default_factory=list)
+    whole: bool = True
+    failures: dict[Member, str] = field(default_factory=dict)
+
+    def add_example(
+        self, reads: Sequence[KeyRead], line: bytes, holders: Sequence[int], rows: int
+    ) -> None:
+        """Keep a shared value, if there is room: the line of its first row, numbers of members."""
+        if len(self.examples) < EXAMPLES:
+            members = tuple(reads[number].member for number in holders)
+            self.examples.append(SharedValue(reads[holders[0]].readable(line), members, rows))
+
+    def count(self, reads: Sequence[KeyRead], rows: Iterable[Row]) -> None:
+        """Count rows of one key; ``reads`` are its members by their numbers."""
+        for _, equal in groupby(sorted(rows), itemgetter(0)):
+            _, members, lines = zip(*equal, strict=True)
+            self.looked_at += len(members)
+            if len(members) > 1:
+                self.shared += 1
+                self.by_member.update(reads[number].member for number in members)
+                self.add_example(reads, lines[0], members[:HOLDERS], len(members))
+
+
+def sample_key(reads: Sequence[KeyRead], servers: KeyServers, size: int) -> KeyTally:
+    """Look at about ``size`` values of one key, as it is read from its members. Blocks."""
+    tally = KeyTally()
+    with contextlib.closing(_Sample(reads, KeyReader(servers), tally.failures)) as sample:
+        rows = sample.all(size) if sum(read.estimate for read in reads) <= size else None
+        if rows is None:
+            tally.whole = False
+            tally.failures.clear()
+            # Once, where places are so near that a row was read from several.
+            rows = list(set(sample.ranges(size)))
+    tally.count(reads, rows)
+    return tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,138 +115,71 @@ class _Place:
 
     def fits(self, read: KeyRead) -> bool:
         """Whether a member is read in the same order."""
-        if self.values is None:
-            return True
-        return [folded(c.name) for c in read.order] == [folded(c.name) for c in self.order]
+        names = [[folded(column.name) for column in order] for order in (read.order, self.order)]
+        return self.values is None or names[0] == names[1]
 
 
-@dataclass(slots=True)
-class KeySample:
-    """What was found. ``whole``: all values were looked at; ``failures`` by member."""
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    reads: Sequence[KeyRead]
+    reader: KeyReader
+    failures: dict[Member, str]
 
-    found: KeyTally
-    whole: bool = True
-    failures: dict[int, str] = field(default_factory=dict)
+    def close(self) -> None:
+        self.reader.close()
 
+    def all(self, size: int) -> list[Row] | None:
+        """All values; None where the servers' numbers, which are estimates, told far too few."""
+        rows: list[Row] = []
+        for number, read in enumerate(self.reads):
+            rows += self._rows(number, read, None, 3 * size + 1 - len(rows))
+            if len(rows) > 3 * size:
+                return None
+        return rows
 
-def sample_key(members: Sequence[KeyMember], servers: KeyServers, size: int) -> KeySample:
-    """Look at about ``size`` values of one key. Blocks."""
-    reader = KeyReader(servers)
-    sample = KeySample(KeyTally(members[0].read.key))
-    try:
-        whole = sum(member.rows for member in members) <= size
-        rows = list(_all(reader, members, sample, size) if whole else ())
-        if not sample.whole or not whole:
-            sample.whole = False
-            sample.failures.clear()
-            rows = list(_ranges(reader, members, sample, size))
-    finally:
-        reader.close()
-    if rows:
-        ordered = in_order(joined(rows))
-        sample.found.add(tally([ordered if sample.whole else _once(ordered)])[sample.found.key])
-    return sample
+    def ranges(self, size: int) -> Iterator[Row]:
+        """The values of all members from the same places on."""
+        count = len(self.reads)
+        parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
+        places = [_Place()]
+        for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
+            with contextlib.suppress(MySQLError):  # told when its values are read
+                places += self._places(read, parts, size // (count * REFERENCES * PARTS))
+        limit = max(FEWEST, size // (count * len(places)))
+        for number, read in enumerate(self.reads):
+            for place in places:
+                if place.fits(read) and read.member not in self.failures:
+                    # The values are written as literals of the columns that they are from.
+                    placed = replace(read, order=place.order) if place.order else read
+                    yield from self._rows(number, placed, place.values, limit)
 
+    def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
+        try:
+            for digest, line in self.reader.values(read, behind=behind, limit=limit):
+                yield digest, number, line
+        except (MySQLError, BinlogError) as error:
+            self.reader.drop(read.member.source)
+            self.failures[read.member] = error_text(error)
 
-def _once(rows: KeyRows) -> KeyRows:
-    """Rows that were read from several places, once."""
-    again = np.zeros(len(rows), np.bool_)
-    again[1:] = True
-    for column in (rows.high, rows.low, rows.member):
-        again[1:] &= column[1:] == column[:-1]
-    for i in map(int, np.flatnonzero(again)):
-        again[i] = rows.shown[i] == rows.shown[i - 1]
-    kept = np.flatnonzero(~again)
-    return KeyRows(
-        rows.key[kept],
-        rows.high[kept],
-        rows.low[kept],
-        rows.member[kept],
-        [rows.shown[i] for i in kept.tolist()],
-    )
-
-
-def _all(
-    reader: KeyReader, members: Sequence[KeyMember], sample: KeySample, size: int
-) -> Iterator[KeyRows]:
-    """All values. The servers' numbers are estimates: where there are too many it is given up."""
-    left = 3 * size
-    for member in members:
-        for rows in _read(reader, member.read, sample, None, left + 1):
-            left -= len(rows)
-            yield rows
-        if left < 0:
-            sample.whole = False
+    def _places(self, read: KeyRead, parts: int, near: int) -> Iterator[_Place]:
+        """Places in the range of a member's values, in the order of its index."""
+        first = self._place(read, 0) if read.order else None
+        if first is None:
             return
+        last = self._place(read, near, from_end=True)
+        if last is not None:
+            yield _Place(read.order, last)
+            if len(read.order) == 1 and read.order[0].literal is Literal.NUMBER:
+                with contextlib.suppress(ValueError):  # a DECIMAL
+                    low, high = int(first[0]), int(last[0])
+                    starts = [low - 1, *(low + (high - low) * n // parts for n in range(1, parts))]
+                    yield from (_Place(read.order, (b"%d" % start,)) for start in starts)
+                    return
+        for n in range(1, parts):
+            place = self._place(read, min(read.estimate, FARTHEST) * n // parts)
+            if place is not None:
+                yield _Place(read.order, place)
 
-
-def _ranges(
-    reader: KeyReader, members: Sequence[KeyMember], sample: KeySample, size: int
-) -> Iterator[KeyRows]:
-    smallest = sorted(members, key=lambda member: member.rows)[:REFERENCES]
-    parts = PARTS if len(members) * REFERENCES * PARTS <= STATEMENTS else 1
-    near = size // (len(members) * REFERENCES * PARTS)
-    places = [_Place()]
-    for member in smallest:
-        with contextlib.suppress(MySQLError):  # told when its values are read
-            places += _places(reader, member, parts, near)
-    limit = max(FEWEST, size // (len(members) * len(places)))
-    for member in members:
-        for place in places:
-            read = member.read
-            if place.fits(read) and read.member not in sample.failures:
-                # The values are written as literals of the columns that they are from.
-                read = replace(read, order=place.order) if place.order else read
-                yield from _read(reader, read, sample, place.values, limit)
-
-
-def _read(
-    reader: KeyReader, read: KeyRead, sample: KeySample, place: Bound, limit: int
-) -> Iterator[KeyRows]:
-    try:
-        for values in reader.values(read, behind=place, limit=limit):
-            size = len(values.shown)
-            yield KeyRows(
-                np.full(size, read.key, np.int32),
-                values.high,
-                values.low,
-                np.full(size, read.member, np.int32),
-                values.shown,
-            )
-    except (MySQLError, BinlogError) as error:
-        reader.drop(read.source)
-        sample.failures[read.member] = error_text(error)
-
-
-def _places(reader: KeyReader, member: KeyMember, parts: int, near: int) -> Iterator[_Place]:
-    """Places in the range of a member's values, in the order of its index."""
-    read = member.read
-    if not read.order:
-        return
-    first, last = _place(reader, read, 0), _place(reader, read, near, from_end=True)
-    if first is None:
-        return
-    if last is not None:
-        yield _Place(read.order, last)
-    if last is not None and len(read.order) == 1 and read.order[0].literal is Literal.NUMBER:
-        with contextlib.suppress(ValueError):  # a DECIMAL
-            low, high = int(first[0]), int(last[0])
-            yield _Place(read.order, (b"%d" % (low - 1),))
-            for n in range(1, parts):
-                yield _Place(read.order, (b"%d" % (low + (high - low) * n // parts),))
-            return
-    yield from (
-        _Place(read.order, place)
-        for n in range(1, parts)
-        if (place := _place(reader, read, min(member.rows, FARTHEST) * n // parts)) is not None
-    )
-
-
-def _place(reader: KeyReader, read: KeyRead, offset: int, *, from_end: bool = False) -> Bound:
-    query = place_query(read, offset, from_end=from_end)
-    lines = [
-        line
-        for block, number in reader.stream(read.source).blocks(query)
-        for line in bytes(block).split(b"\n")[:number]
-    ]
-    return tuple(lines[0].split(b"\t")) if lines else None
+    def _place(self, read: KeyRead, offset: int, *, from_end: bool = False) -> Bound:
+        query = place_query(read, offset, from_end=from_end)
+        return next(iter(self.reader.places(read, query)), None)

@@ -24,6 +24,7 @@ from pyspark import SparkContext, accumulators
 
 from replicator.downstream.fence import Fence
 from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.copy_chunk import CopyOutcome, CopySettings
 from replicator.pipeline.copy_plan import CopyChunk, plan_copy
 from replicator.pipeline.copy_writing import OnDuplicate
@@ -130,14 +131,15 @@ def copy(context: SparkContext) -> None:
 
 
 def compare(context: SparkContext) -> None:
-    read = plan_key((0, 0), "a", SHARD, SHARD, SHARD.keys[0])
+    member = Member("a", TableName("s", "t"))
+    read = plan_key(0, member, SHARD, SHARD, SHARD.keys[0])
     assert read is not None
-    _, failures = compare_keys(context, [[read]], KeyServers({"a": NOBODY}, NOBODY), 1)
-    assert "127.0.0.1" in failures[0, 0]
+    found = compare_keys(context, [[read]], KeyServers({"a": NOBODY}, NOBODY))
+    assert "127.0.0.1" in found[0].failures[member]
 
 
 @pytest.mark.parametrize(
-    ("job", "function"), [(apply, b"living_task"), (copy, b"snapshot"), (compare, b"_read")]
+    ("job", "function"), [(apply, b"living_task"), (copy, b"snapshot"), (compare, b"key_")]
 )
 def test_no_account_and_no_row_is_in_a_block_of_spark(
     context: SparkContext, job: Callable[[SparkContext], None], function: bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.answers import AnswerError, from_json, to_json
 from replicator.pipeline.batch import BatchResult, LeftOut, Outcome, TargetOutcome
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome
-from replicator.pipeline.key_tally import KeyTally, SharedValue
 from replicator.pipeline.raw_events import RowPlace
 from replicator.watermark import Watermark
 
@@ -56,11 +54,6 @@ def test_the_outcome_of_a_chunk_comes_back_without_the_chunk() -> None:
     outcome = ChunkOutcome(chunk, CopyOutcome.REFUSED, 1, 2, message="no", line=bytes(range(256)))
     data = to_json(outcome, without=frozenset({"chunk"}))
     assert from_json(ChunkOutcome, data, chunk=chunk) == outcome
-
-
-def test_a_tally_comes_back_as_it_was() -> None:
-    tally = KeyTally(2, 9, 1, 3, Counter({4: 2, 1: 1}), [SharedValue(b"\x00\xff", (4, 1), 3)])
-    assert from_json(KeyTally, to_json(tally)) == tally
 
 
 class Bomb:

@@ -16,10 +16,11 @@ from anyio import to_thread
 from pyspark import SparkContext
 
 from replicator.mysql.connection import Connection
-from replicator.mysql.names import TableName
+from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_collisions import compare_keys
 from replicator.pipeline.key_plan import plan_key
 from replicator.pipeline.key_reading import KeyServers
+from replicator.pipeline.key_sample import SharedValue
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table
 from tests.support.checking import address
@@ -47,20 +48,21 @@ async def test_members_that_the_job_can_not_read_do_not_end_it(
     finally:
         connection.close()
     assert table is not None
+    members = [Member("a", TableName(estate.db, name)) for name in ("t1", "t2", "gone")]
     reads = [
-        plan_key((5, member), "a", replace(table, name=name), table, table.keys[0])
-        for member, name in enumerate(("t1", "t2", "gone"))
+        plan_key(5, member, replace(table, name=member.name.table), table, table.keys[0])
+        for member in members
     ]
     parts = [[read] for read in reads if read is not None]
     servers = KeyServers({"a": where}, where)
-    found, failures = await to_thread.run_sync(compare_keys, spark, parts, servers, 4)
-    assert failures.keys() == {(5, 2)}
-    assert "gone" in failures[5, 2]
+    found = await to_thread.run_sync(compare_keys, spark, parts, servers)
     assert found.keys() == {5}
-    assert (found[5].looked_at, found[5].shared, found[5].rows) == (4, 1, 2)
-    assert found[5].by_member == {0: 1, 1: 1}
-    (example,) = found[5].examples
-    assert (example.shown, example.members) == (b"2", (0, 1))
+    tally = found[5]
+    assert tally.failures.keys() == {members[2]}
+    assert "gone" in tally.failures[members[2]]
+    assert (tally.looked_at, tally.shared) == (4, 1)
+    assert tally.by_member == {members[0]: 1, members[1]: 1}
+    assert tally.examples == [SharedValue("2", (members[0], members[1]), 2)]
 
 
 def checked(estate: Estate, folder: Path, keys: str) -> tuple[int, list[dict[str, Any]]]:
