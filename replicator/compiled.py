@@ -2,8 +2,8 @@
 
 A kernel is compiled when its module is imported, for one signature, and kept on disk
 (`replicator.loop_folder`). It is kept by a name that has a checksum of all modules that it may
-call, those of its own folder and those of `replicator/rows/`: numba looks whether the module of a
-kernel has changed, and not whether those have that the kernel calls.
+call: those of its own folder, those of `replicator/rows/`, and `replicator/crc32.py`. numba looks
+whether the module of a kernel has changed, and not whether those have that the kernel calls.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ TABLE_OF_BITS = types.uint64[:, ::1]
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-_SHARED = (Path(__file__), *sorted(Path(__file__).with_name("rows").glob("*.py")))
+_SHARED = (
+    Path(__file__),
+    Path(__file__).with_name("crc32.py"),
+    *sorted(Path(__file__).with_name("rows").glob("*.py")),
+)
 """What kernels of all folders may call, and what compiles them."""
 
 

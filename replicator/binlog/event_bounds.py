@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from replicator.binlog.crc32 import crc32
 from replicator.compiled import Bytes, Number, inlined
+from replicator.crc32 import crc32
 
 NO_EVENT = -1
 _HEADER = 19

@@ -315,7 +315,7 @@ def walk(
     ``known``, ``bodies`` and ``left_out`` are those of `replicator.binlog.known_tables`, ``kept``,
     ``starts`` and ``heads`` of `replicator.binlog.row_columns`, with room for all that is in
     ``packets`` and ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
-    `replicator.binlog.crc32`.
+    `replicator.crc32`.
     """
     while True:
         if state[INSIDE] and state[INNER] == state[INNER_LIMIT]:

@@ -7,7 +7,6 @@ import struct
 import numpy as np
 
 from replicator.binlog import walk_numbers as walk
-from replicator.binlog.crc32 import TABLES
 from replicator.binlog.event_walk import CLASSES, FULL
 from replicator.binlog.event_walk import walk as follow_events
 from replicator.binlog.framing import PacketBuffer
@@ -17,6 +16,7 @@ from replicator.binlog.position import BinlogPosition
 from replicator.binlog.reading_state import ReadingState
 from replicator.binlog.small_payloads import NOT_EXPANDED, Expanded, SmallPayloads
 from replicator.compiled import Integers
+from replicator.crc32 import TABLES
 
 _UUID = struct.Struct("<qq")
 _SMALLEST_PACKET = 24

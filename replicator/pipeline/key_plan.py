@@ -18,7 +18,6 @@ from replicator.pipeline.planning import charset_change
 from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
 from replicator.rows.charsets import codec
 from replicator.schema.structure import Column, Table, UniqueKey
-from replicator.shown_text import shown_line
 
 _PART = re.compile(r"`((?:[^`]|``)*)`(?:\((\d+)\))?")
 _DEFAULT = re.compile(r"\bDEFAULT ('(?:[^'\\]|''|\\.)*'|[-+]?[0-9][^ ,]*|NULL)", re.IGNORECASE)
@@ -44,11 +43,11 @@ class KeyColumn:
     charset: str = ""
 
     def readable(self, field: bytes) -> str:
-        """A field for people, on one line."""
+        """A field for people."""
         value = field_value(field) or b""
         if self.charset:
             with contextlib.suppress(BinlogError):  # Python has no codec for it
-                return shown_line(value.decode(codec(self.charset), "backslashreplace"))
+                return value.decode(codec(self.charset), "backslashreplace")
         text = value.decode("ascii", "replace")
         return text if value.isascii() and text.isprintable() else "0x" + value.hex()
 

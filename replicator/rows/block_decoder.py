@@ -21,7 +21,6 @@ from replicator.binlog.types import ColumnType
 from replicator.compiled import Bytes, Integers, Truths
 from replicator.rows import field_text
 from replicator.rows.columns import ColumnFormat
-from replicator.rows.crc import line_checksums
 from replicator.rows.event_heads import COMPRESSED, EXTRA, EventHeads, alike, read_heads
 from replicator.rows.event_spans import EventSpans
 from replicator.rows.fields import Read
@@ -148,7 +147,7 @@ class BlockDecoder:
             return None
         hashes = np.zeros(len(every), np.uint32)
         if self._hashed:
-            hashes = line_checksums(hashed, self._hash_cut)
+            hashes = hashed.checksums(self._hash_cut)
         wanted = every if own is None or own.all else own.holds(hashes)
         given = self._write_given(raw, data, walk, self._then, wanted, given)
         lines = self._write(data, given, walk, self._line, wanted)

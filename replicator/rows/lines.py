@@ -10,7 +10,9 @@ import numpy as np
 
 from replicator.binlog.gather import gather_pieces
 from replicator.compiled import (
+    CHECKSUMS,
     INPUT,
+    INTEGER,
     INTEGERS,
     NOTHING,
     TRUTHS,
@@ -19,6 +21,7 @@ from replicator.compiled import (
     Truths,
     compiled,
 )
+from replicator.crc32 import TABLES, Checksums, crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,12 @@ class Lines(Sequence[bytes]):
         _differ(self.text, self.starts, these, those, found)
         return found
 
+    def checksums(self, cut: int = 0) -> Checksums:
+        """The CRC32 of each line, without its newline and ``cut`` bytes before that."""
+        found = np.empty(len(self), np.uint32)
+        _checksums(self.text, self.starts, cut, TABLES, found)
+        return found
+
 
 def lines_of(lines: Sequence[bytes]) -> Lines:
     """Lines from those without newlines."""
@@ -115,3 +124,11 @@ def _differ(text: Bytes, starts: Integers, these: Integers, those: Integers, out
                     other = True
                     break
         out[pair] = other
+
+
+@compiled(NOTHING, INPUT, INTEGERS, INTEGER, CHECKSUMS, CHECKSUMS)
+def _checksums(text: Bytes, starts: Integers, cut: int, tables: Checksums, out: Checksums) -> None:
+    for line in range(out.shape[0]):
+        # A line that nobody wants has no bytes, so its end would be before its beginning.
+        end = max(starts[line], starts[line + 1] - 1 - cut)
+        out[line] = crc32(text, starts[line], end, tables)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replicator.compiled import Truths
-from replicator.rows.crc import Checksums
+from replicator.crc32 import Checksums
 
 
 @dataclass(frozen=True, slots=True)

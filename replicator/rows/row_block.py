@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from replicator.compiled import Integers
-from replicator.rows.crc import Checksums
+from replicator.crc32 import Checksums
 from replicator.rows.lines import Lines, lines_of
 from replicator.rows.row_images import NotedColumn, RowImages
 

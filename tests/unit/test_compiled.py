@@ -34,8 +34,8 @@ def test_a_kernel_is_kept_by_a_name_that_changes_with_each_module(tmp_path: Path
 def import_kernels(root: Path, caches: Path) -> subprocess.Popen[str]:
     """Import a module with kernels, as another process does; it tells what it had to compile."""
     code = (
-        "from replicator.rows import crc\n"
-        "kernels = [v for v in vars(crc).values() if hasattr(v, 'stats') and v.signatures]\n"
+        "from replicator.binlog import gather\n"
+        "kernels = [v for v in vars(gather).values() if hasattr(v, 'stats') and v.signatures]\n"
         "print(sum(len(k.stats.cache_misses) for k in kernels),"
         " sum(len(k.stats.cache_hits) for k in kernels))"
     )
@@ -66,7 +66,7 @@ def test_what_an_executor_has_unpacked_is_compiled_once_on_its_host(tmp_path: Pa
     assert kernels > 0
     assert found_first + found_second == kernels
     assert told(import_kernels(roots[2], caches)) == (0, kernels)
-    assert not list(tmp_path.glob(f"*/{UNPACKED}/replicator/rows/__pycache__/*.nbi"))
+    assert not list(tmp_path.glob(f"*/{UNPACKED}/replicator/*/__pycache__/*.nbi"))
 
 
 def test_a_folder_that_others_may_write_to_is_not_trusted(

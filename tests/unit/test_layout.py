@@ -18,6 +18,7 @@ FUNCTION_LINES = 70
 
 EVERYONE_MAY_IMPORT = {
     "replicator.compiled",
+    "replicator.crc32",
     "replicator.crashpoints",
     "replicator.loop_folder",
     "replicator.memory",

@@ -16,7 +16,10 @@ _POLYNOMIAL = 0xEDB88320
 _STEP = 8
 
 
-def _tables() -> NDArray[np.uint32]:
+Checksums = NDArray[np.uint32]
+
+
+def _tables() -> Checksums:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, _POLYNOMIAL ^ (table >> 1), table >> 1).astype(np.uint32)
@@ -48,7 +51,7 @@ def _word(data: Bytes, at: Number) -> Number:
 
 
 @inlined
-def crc32(data: Bytes, begin: int, end: int, tables: NDArray[np.uint32]) -> Number:
+def crc32(data: Bytes, begin: int, end: int, tables: Checksums) -> Number:
     """The CRC32 of ``data[begin:end]``; ``tables`` are TABLES."""
     value, byte = np.uint32(0xFFFFFFFF), np.uint32(255)
     at, stop = np.uint64(begin), np.uint64(end)
