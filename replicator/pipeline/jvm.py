@@ -99,8 +99,8 @@ def adopt_jvm(java: StartedJava) -> None:
 
 
 def _use(gateway: JavaGateway) -> None:
-    # PySpark's converters of numpy's values load pandas and tools for tests with the first value
-    # that Java is given, whatever it is: half a second. It is given none of numpy's.
+    # With the first value that Java is given, PySpark's converters of numpy's values load tools for
+    # tests, and pandas where it is installed: half a second. It is given none of numpy's.
     client = gateway._gateway_client
     client.converters = [c for c in client.converters if not isinstance(c, _OF_NUMPY)]
     SparkContext._ensure_initialized(gateway=gateway)

@@ -6,7 +6,7 @@ import importlib
 import socket
 from collections.abc import Iterator
 
-NEEDED = ("pyarrow", "numpy", "numba", "pandas", "pymysql")
+NEEDED = ("pyarrow", "numpy", "numba", "pymysql")
 """The modules that executors must have installed; `docs/cluster.md` names the packages."""
 
 OURS = "replicator.pipeline.job"
