@@ -6,7 +6,7 @@ A sample is read by this process; all values are compared by a Spark job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -35,14 +35,14 @@ from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_collisions import compare_keys
 from replicator.pipeline.key_plan import KeyRead, UnreadableKeyError, is_kept_by, plan_key
 from replicator.pipeline.key_reading import KeyServers
-from replicator.pipeline.key_sample import KeyTally, sample_key
+from replicator.pipeline.key_sample import sample_key
 from replicator.pipeline.planning import PlanError
 from replicator.pipeline.row_filter import rules_for
 from replicator.routing.expression_filter import ExpressionFilters
 from replicator.routing.expression_types import ExpressionError
 from replicator.schema.charsets import available_collations
 from replicator.schema.inspection import read_target
-from replicator.schema.structure import Table, UniqueKey
+from replicator.schema.structure import Table
 
 DEFAULT_SAMPLE = 200_000
 """Values of all targets together that are looked at, unless the operator says otherwise."""
@@ -67,25 +67,13 @@ class KeyLook:
     size: int = DEFAULT_SAMPLE
 
 
-@dataclass(slots=True)
-class _Key:
-    """A unique key of a target, and how it is read from its members."""
-
-    number: int
-    name: TableName
-    target: Table
-    key: UniqueKey
-    reads: list[KeyRead] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-
-
 class KeyCheck:
     """Looks at the keys of a task once."""
 
     def __init__(self, task: Task, look: KeyLook) -> None:
         self._task = task
         self._look = look
-        self._keys: list[_Key] = []
+        self._keys: list[KeyFinding] = []
         self._filters: dict[str, ExpressionFilters] = {}
 
     async def run(self) -> list[CheckResult]:
@@ -103,15 +91,14 @@ class KeyCheck:
         servers = KeyServers(
             {source.source_id: source.address for source in found.sources}, found.target.address
         )
-        if not any(key.reads for key in self._keys):
-            return self._results({}) or [nothing_to_compare()]
         try:
-            compare = self._compare_all if self._look.exact else self._sample
-            return self._results(await compare(servers))
+            if any(key.reads for key in self._keys):
+                await (self._compare_all if self._look.exact else self._sample)(servers)
         except FatalError as error:
             return [_not_compared(str(error), *error.ways_out)]
         except SPARK_FAILED as error:
             return [_not_compared(f"the Spark job failed: {error}")]
+        return [r for key in self._keys for r in key_results(key)] or [nothing_to_compare()]
 
     async def _plan(self, found: TaskToCheck) -> None:
         self._filters = {s.source_id: s.expression_filters for s in found.sources}
@@ -123,11 +110,11 @@ class KeyCheck:
                 target = await _target(connection, name, members)
                 for key in target.keys if target is not None else ():
                     assert target is not None
-                    self._add(_Key(len(self._keys), name, target, key), members, sizes)
+                    self._add(KeyFinding(len(self._keys), name, target, key), members, sizes)
         finally:
             connection.close()
 
-    def _add(self, key: _Key, shards: Sequence[Shard], sizes: Mapping[Member, int]) -> None:
+    def _add(self, key: KeyFinding, shards: Sequence[Shard], sizes: Mapping[Member, int]) -> None:
         if len(shards) == 1 and is_kept_by(shards[0].table, key.target, key.key):
             return
         self._keys.append(key)
@@ -140,7 +127,7 @@ class KeyCheck:
             if read is not None:
                 key.reads.append(read)
 
-    def _read(self, key: _Key, shard: Shard, rows: int) -> KeyRead | None:
+    def _read(self, key: KeyFinding, shard: Shard, rows: int) -> KeyRead | None:
         member = shard.member
         filtered = rules_for(self._filters[member.source], member.name, shard.table)
         return plan_key(
@@ -154,46 +141,35 @@ class KeyCheck:
             estimate=rows,
         )
 
-    async def _sample(self, servers: KeyServers) -> dict[int, KeyTally]:
+    async def _sample(self, servers: KeyServers) -> None:
         keys = [key for key in self._keys if key.reads]
         size = max(FEWEST_VALUES, self._look.size // len(keys))
         limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
-        found: dict[int, KeyTally] = {}
 
-        async def look_at(key: _Key) -> None:
+        async def look_at(key: KeyFinding) -> None:
             job = partial(sample_key, key.reads, servers, size)
-            found[key.number] = await anyio.to_thread.run_sync(job, limiter=limit)
+            key.tally = await anyio.to_thread.run_sync(job, limiter=limit)
 
         async with anyio.create_task_group() as group:
             for key in keys:
                 group.start_soon(look_at, key)
-        return found
 
-    async def _compare_all(self, servers: KeyServers) -> dict[int, KeyTally]:
+    async def _compare_all(self, servers: KeyServers) -> None:
         spark = TaskSpark(self._task)
         reads = [read for key in self._keys for read in key.reads]
         parts = list(_parts(reads, self._connections()))
         try:
             context = await spark.context()
             job = partial(compare_keys, context, parts, servers)
-            return await submit(context, job, starving=lambda _: None)
+            tallies = await submit(context, job, starving=lambda _: None)
         finally:
             await spark.close()
+        for key in self._keys:
+            key.tally = tallies.get(key.number, key.tally)
 
     def _connections(self) -> dict[str, int]:
         task = self._task
         return {i.source_id: task.mydumper_of(i).threads for i in task.mysql_instances}
-
-    def _results(self, tallies: Mapping[int, KeyTally]) -> list[CheckResult]:
-        results = []
-        for key in self._keys:
-            tally = tallies.get(key.number, KeyTally())
-            members = [read.member for read in key.reads if read.member not in tally.failures]
-            failed = [f"{member}: {text}" for member, text in sorted(tally.failures.items())]
-            unread = [*key.unread, *failed]
-            finding = KeyFinding(key.target, key.name, key.key, members, tally, unread)
-            results += key_results(finding)
-        return results
 
 
 def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:

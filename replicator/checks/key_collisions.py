@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator.checks.result import CheckResult, Place
 from replicator.mysql.names import Member, TableName, quote
+from replicator.pipeline.key_plan import KeyRead
 from replicator.pipeline.key_sample import KeyTally, SharedValue
 from replicator.schema.structure import Table, UniqueKey
 
@@ -17,25 +17,37 @@ _SHOWN = 5
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeyFinding:
-    """What a look at one unique key of a target found.
+    """A unique key of a target, how it is read from its members, and what was found.
 
-    ``members`` were looked at. ``unread``: why others, or the key itself, could not be.
+    ``number`` is that of the key. ``unread``: why members, or the key itself, could not be read.
     """
 
-    target: Table
+    number: int
     name: TableName
+    target: Table
     key: UniqueKey
-    members: Sequence[Member]
-    tally: KeyTally
-    unread: Sequence[str] = ()
+    reads: list[KeyRead] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    tally: KeyTally = field(default_factory=KeyTally)
+
+    @property
+    def members(self) -> int:
+        """How many members were looked at."""
+        return len({read.member for read in self.reads} - self.tally.failures.keys())
+
+    @property
+    def failures(self) -> list[str]:
+        """What was not looked at, and why."""
+        failed = sorted(self.tally.failures.items())
+        return [*self.unread, *(f"{member}: {text}" for member, text in failed)]
 
 
 def key_results(finding: KeyFinding) -> list[CheckResult]:
     """One result for the values, one for what could not be looked at."""
     results = []
-    if finding.unread:
+    if finding.failures:
         results.append(_unread(finding))
     if finding.tally.shared:
         results.append(_collision(finding))
@@ -51,7 +63,7 @@ def nothing_to_compare() -> CheckResult:
 
 
 def _nothing_found(finding: KeyFinding) -> str:
-    values, shards = f"{finding.tally.looked_at:,} values", _shards(len(finding.members))
+    values, shards = f"{finding.tally.looked_at:,} values", _shards(finding.members)
     if finding.tally.whole:
         return f"no value of {_key(finding)} is there twice: all {values} of {shards} were compared"
     return (
@@ -61,8 +73,8 @@ def _nothing_found(finding: KeyFinding) -> str:
 
 
 def _unread(finding: KeyFinding) -> CheckResult:
-    more = len(finding.unread) - _SHOWN
-    listed = "; ".join(finding.unread[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    more = len(finding.failures) - _SHOWN
+    listed = "; ".join(finding.failures[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     return _PLACE.warning(
         "key_collisions",
         f"whether shards share values of {_key(finding)} is not known: {listed}",

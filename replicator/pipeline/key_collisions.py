@@ -18,12 +18,15 @@ from replicator.binlog.errors import BinlogError
 from replicator.mysql.errors import error_text
 from replicator.pipeline.key_plan import KeyRead
 from replicator.pipeline.key_reading import KeyReader, KeyServers
-from replicator.pipeline.key_sample import EXAMPLES, HOLDERS, KeyTally
+from replicator.pipeline.key_sample import HOLDERS, KeyTally
 from replicator.pipeline.living_job import make_room
 from replicator.pipeline.sealed import sealed, unsealed
 
 ROWS_A_PARTITION = 2_000_000
 """Digests that are sorted at a time, about."""
+
+SLOTS = 100
+"""Shared values that are kept as examples, at most, of a key and of each first member: by hash."""
 
 _DIGESTS = "key int, digest binary, read int, line binary"
 _UNREAD = -1
@@ -43,7 +46,7 @@ WITH counted AS (
 SELECT key, read, COUNT(*) AS looked_at, COUNT_IF(rows > 1) AS sharing, COUNT(example) AS shared,
     MIN_BY(line, example) AS line, MIN_BY(holders, example) AS holders,
     MIN_BY(rows, example) AS rows, MIN(line) AS first_line
-FROM marked GROUP BY key, read, PMOD(HASH(digest), {EXAMPLES})
+FROM marked GROUP BY key, read, PMOD(HASH(digest), {SLOTS})
 """
 
 

@@ -10,7 +10,7 @@ servers and versions.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 
@@ -27,9 +27,8 @@ from replicator.schema.structure import Column
 TIMEOUT = 60
 """Seconds to wait for an answer of the target."""
 
-TEXTS_AT_ONCE = 500
-BYTES_AT_ONCE = 200_000
-"""Texts of a statement, and bytes that they have, at most."""
+TEXTS_AT_ONCE = 100
+"""Texts of a statement: it has room for as many of the longest keys, and for their weights."""
 
 _EXACT = Context(prec=200)
 """More digits than a DECIMAL has."""
@@ -148,8 +147,9 @@ class TargetWeights:
         texts = [_trimmed(text, space) for text in texts]
         if comparing.by_bytes:
             return texts
-        found = (w for batch in _batches(texts) for w in self._weights(comparing, batch))
-        return [_trimmed(weights, weight) for weights in found]
+        starts = range(0, len(texts), TEXTS_AT_ONCE)
+        found = (self._weights(comparing, texts[at : at + TEXTS_AT_ONCE]) for at in starts)
+        return [_trimmed(weights, weight) for some in found for weights in some]
 
     def close(self) -> None:
         """Drop the connection, if there is one."""
@@ -185,17 +185,6 @@ def _encoded(text: str, charset: str) -> bytes:
         return text.encode(codec(charset))
     except BinlogError:
         return text.encode()
-
-
-def _batches(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    first, size = 0, 0
-    for place, text in enumerate(texts):
-        if place > first and (place - first == TEXTS_AT_ONCE or size + len(text) > BYTES_AT_ONCE):
-            yield texts[first:place]
-            first, size = place, 0
-        size += len(text)
-    if first < len(texts):
-        yield texts[first:]
 
 
 def _trimmed(text: bytes, unit: bytes) -> bytes:

@@ -150,16 +150,23 @@ def page_query(read: KeyRead, behind: Bound, rows: int) -> bytes:
         conditions.append(b"(%s)" % read.condition)
     if behind is not None:
         conditions.append(key_range(read.order, behind, b">"))
-    query = b"SELECT %s FROM %s" % (b",".join(read.selected), read.table)
     where = b" WHERE " + b" AND ".join(conditions)
-    return query + _hint(read) + where + _ordered(read) + (b" LIMIT %d" % rows if rows else b"")
+    return _query(read, read.selected, where) + (b" LIMIT %d" % rows if rows else b"")
 
 
 def place_query(read: KeyRead, offset: int, *, from_end: bool) -> bytes:
     """Selects the ``order`` of the row that comes ``offset`` rows behind the first or last one."""
-    query = b"SELECT %s FROM %s" % (b",".join(_names(read.order)), read.table)
-    order = _ordered(read, b" DESC" if from_end else b"")
-    return query + _hint(read) + order + b" LIMIT 1 OFFSET %d" % offset
+    way = b" DESC" if from_end else b""
+    return _query(read, _names(read.order), way=way) + b" LIMIT 1 OFFSET %d" % offset
+
+
+def _query(read: KeyRead, selected: list[bytes], where: bytes = b"", way: bytes = b"") -> bytes:
+    query = b"SELECT %s FROM %s" % (b",".join(selected), read.table)
+    if not read.order:
+        return query + where
+    names = b",".join(name + way for name in _names(read.order))
+    index = quote(read.index).encode()
+    return query + b" FORCE INDEX (%s)%s ORDER BY %s" % (index, where, names)
 
 
 def last_place(read: KeyRead, line: bytes) -> Bound:
@@ -169,15 +176,6 @@ def last_place(read: KeyRead, line: bytes) -> Bound:
 
 def _names(columns: tuple[TargetColumn, ...]) -> list[bytes]:
     return [quote(column.name).encode() for column in columns]
-
-
-def _hint(read: KeyRead) -> bytes:
-    return b" FORCE INDEX (%s)" % quote(read.index).encode() if read.index else b""
-
-
-def _ordered(read: KeyRead, way: bytes = b"") -> bytes:
-    names = [name + way for name in _names(read.order)]
-    return b" ORDER BY " + b",".join(names) if names else b""
 
 
 def _column(

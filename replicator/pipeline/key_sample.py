@@ -106,17 +106,13 @@ def sample_key(reads: Sequence[KeyRead], servers: KeyServers, size: int) -> KeyT
     return tally
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place in the order of an index: behind these values of these columns, or the beginning."""
+_Place = tuple[tuple[TargetColumn, ...], Bound]
+"""A place in the order of an index: behind these values of these columns, or the beginning."""
 
-    order: tuple[TargetColumn, ...] = ()
-    values: Bound = None
 
-    def fits(self, read: KeyRead) -> bool:
-        """Whether a member is read in the same order."""
-        names = [[folded(column.name) for column in order] for order in (read.order, self.order)]
-        return self.values is None or names[0] == names[1]
+def _fits(read: KeyRead, order: tuple[TargetColumn, ...]) -> bool:
+    """Whether a member is read in this order."""
+    return [folded(c.name) for c in read.order] == [folded(c.name) for c in order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +137,16 @@ class _Sample:
         """The values of all members from the same places on."""
         count = len(self.reads)
         parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
-        places = [_Place()]
+        places: list[_Place] = []
         for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
             with contextlib.suppress(MySQLError):  # told when its values are read
                 places += self._places(read, parts, size // (count * REFERENCES * PARTS))
-        limit = max(FEWEST, size // (count * len(places)))
+        limit = max(FEWEST, size // (count * (1 + len(places))))
         for number, read in enumerate(self.reads):
-            for place in places:
-                if place.fits(read) and read.member not in self.failures:
+            for order, behind in [(read.order, None), *places]:
+                if _fits(read, order) and read.member not in self.failures:
                     # The values are written as literals of the columns that they are from.
-                    placed = replace(read, order=place.order) if place.order else read
-                    yield from self._rows(number, placed, place.values, limit)
+                    yield from self._rows(number, replace(read, order=order), behind, limit)
 
     def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
         try:
@@ -168,17 +163,17 @@ class _Sample:
             return
         last = self._place(read, near, from_end=True)
         if last is not None:
-            yield _Place(read.order, last)
+            yield (read.order, last)
             if len(read.order) == 1 and read.order[0].literal is Literal.NUMBER:
                 with contextlib.suppress(ValueError):  # a DECIMAL
                     low, high = int(first[0]), int(last[0])
                     starts = [low - 1, *(low + (high - low) * n // parts for n in range(1, parts))]
-                    yield from (_Place(read.order, (b"%d" % start,)) for start in starts)
+                    yield from ((read.order, (b"%d" % start,)) for start in starts)
                     return
         for n in range(1, parts):
             place = self._place(read, min(read.estimate, FARTHEST) * n // parts)
             if place is not None:
-                yield _Place(read.order, place)
+                yield read.order, place
 
     def _place(self, read: KeyRead, offset: int, *, from_end: bool = False) -> Bound:
         query = place_query(read, offset, from_end=from_end)

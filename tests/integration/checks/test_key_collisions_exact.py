@@ -18,11 +18,12 @@ from pyspark import SparkContext
 from replicator.mysql.connection import Connection
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.key_collisions import compare_keys
-from replicator.pipeline.key_plan import plan_key
+from replicator.pipeline.key_plan import KeyRead, plan_key
 from replicator.pipeline.key_reading import KeyServers
-from replicator.pipeline.key_sample import SharedValue
+from replicator.pipeline.key_sample import EXAMPLES, SharedValue, sample_key
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.inspection import read_table
+from replicator.schema.structure import UniqueKey
 from tests.support.checking import address
 from tests.support.key_estate import Estate, numbered
 
@@ -63,6 +64,50 @@ async def test_members_that_the_job_can_not_read_do_not_end_it(
     assert (tally.looked_at, tally.shared) == (4, 1)
     assert tally.by_member == {members[0]: 1, members[1]: 1}
     assert tally.examples == [SharedValue("2", (members[0], members[1]), 2)]
+
+
+async def test_the_job_counts_as_a_sample_of_all_values_does(
+    estate: Estate, spark: SparkContext
+) -> None:
+    text = "CONCAT(REPEAT('x', seq % 50), IF(seq % 3, 'A', 'a'))"
+    for name, first, last in (("t1", 1, 60), ("t2", 31, 90), ("t3", 51, 100)):
+        estate.shard("a", name, "id INT PRIMARY KEY, a VARCHAR(60)")
+        estate.sources["a"].execute(
+            f"USE {estate.db}",
+            f"INSERT INTO {name} SELECT seq, {text} FROM seq_{first}_to_{last}",
+        )
+    where = address(estate.sources["a"])
+    connection = Connection(where)
+    try:
+        table = await read_table(connection, TableName(estate.db, "t1"))
+    finally:
+        connection.close()
+    assert table is not None
+    keys = [UniqueKey("PRIMARY", ("id",)), UniqueKey("a", ("a", "id")), UniqueKey("b", ("a",))]
+    servers = KeyServers({"a": where}, where)
+    reads: list[list[KeyRead]] = [[], [], []]
+    for number, key in enumerate(keys):
+        for name in ("t1", "t2", "t3"):
+            member = Member("a", TableName(estate.db, name))
+            read = plan_key(number, member, replace(table, name=name), table, key)
+            assert read is not None
+            reads[number].append(read)
+    found = await to_thread.run_sync(compare_keys, spark, reads, servers)
+    for number, of_key in enumerate(reads):
+        tally = found[number]
+        expected = await to_thread.run_sync(sample_key, of_key, servers, 1000)
+        assert expected.shared > EXAMPLES
+        assert (tally.looked_at, tally.shared) == (expected.looked_at, expected.shared)
+        assert (tally.looked_at, tally.shared) == (170, (60, 60, 50)[number])
+        assert tally.by_member == expected.by_member
+        assert len(tally.examples) == EXAMPLES
+    by_value = {example.value: example for example in found[0].examples}
+    for value, example in by_value.items():
+        number = int(value)
+        spans = {"t1": (1, 60), "t2": (31, 90), "t3": (51, 100)}
+        names = [name for name, (low, high) in spans.items() if low <= number <= high]
+        assert [member.name.table for member in example.members] == names
+        assert example.rows == len(names)
 
 
 def checked(estate: Estate, folder: Path, keys: str) -> tuple[int, list[dict[str, Any]]]:
