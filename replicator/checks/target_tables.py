@@ -129,8 +129,8 @@ async def _extras(connection: Connection, table: Table) -> list[CheckResult]:
         return []
     names = ", ".join(str(row[0]) for row in rows)
     finding = (
-        f"{table.schema}.{table.name} has foreign keys, which are not enforced for the rows that"
-        f" the task writes: {names}"
+        f"{table.schema}.{table.name} has foreign keys, which the task writes rows without,"
+        f" unless they tie it to its parent as the shards' own keys do: {names}"
     )
     return [_PLACE.passed("target_keys", finding)]
 

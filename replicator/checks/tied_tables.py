@@ -308,14 +308,22 @@ async def ties_of(
     return ties
 
 
-async def acts_unlogged(source: SourceToCheck) -> bool:
-    """Whether a table that is replicated has a foreign key with an action whose changes the source
-    does not log. Raises DatabaseUnavailableError, or the driver's error."""
+async def logs_cascades(source: SourceToCheck) -> bool:
+    """Whether a source logs what its foreign keys change. Raises DatabaseUnavailableError, or the
+    driver's error."""
     connection = Connection(source.address)
     try:
         native = await connection.fetch(NATIVE_FOREIGN_KEYS)
-        if [value for _, value in native] == ["OFF"]:
-            return False
+    finally:
+        connection.close()
+    return [value for _, value in native] == ["OFF"]
+
+
+async def has_acting_keys(source: SourceToCheck) -> bool:
+    """Whether a table that is replicated has a foreign key with an action. Raises
+    DatabaseUnavailableError, or the driver's error."""
+    connection = Connection(source.address)
+    try:
         rows = await connection.fetch(_ACTING_SQL)
     finally:
         connection.close()

@@ -245,17 +245,14 @@ async def test_a_statement_that_changes_the_keys_is_a_fault(
     assert "foreign key" in found.message
 
 
+@pytest.mark.remedy("target.keys-differ", "resume")
 async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> None:
     merging.create("p", PARENT)
     create(merging, "c", "p", "ON DELETE CASCADE")
     async with merging.running() as generation:
         merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
         await merging.check(generation)
-    name = merging.target.execute(
-        "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS"
-        f" WHERE CONSTRAINT_SCHEMA = '{merging.database}' AND TABLE_NAME = 'c'"
-    )[0][0]
-    merging.on(merging.target, f"ALTER TABLE c DROP FOREIGN KEY {name}")
+    drop_key(merging, merging.target, "c")
     found = await fault(merging)
     assert found.event == "target.keys-differ"
     statement = found.ways_out[0].split(";")[0]
@@ -280,3 +277,43 @@ async def test_where_one_is_blocked_those_that_it_is_tied_to_wait(merging: Mergi
     merging.blocked = NOTHING
     async with merging.running() as generation:
         await merging.check(generation)
+
+
+async def test_a_key_that_the_target_lost_behind_a_schema_change_is_a_fault(
+    merging: Merging,
+) -> None:
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO p_1 VALUES (1, 1)",
+            "INSERT INTO c_1 VALUES (1, 1)",
+            "ALTER TABLE p_1 ADD COLUMN n INT",
+            "ALTER TABLE c_1 ADD COLUMN n INT",
+            "INSERT INTO c_1 VALUES (2, 1, 5)",
+        )
+        await merging.check(generation)
+    drop_key(merging, merging.target, "c")
+    merging.do("DELETE FROM p_1")
+    assert (await fault(merging)).event == "target.keys-differ"
+
+
+async def test_a_key_that_a_shard_lost_while_the_task_was_stopped_is_a_fault(
+    merging: Merging,
+) -> None:
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1, 1)", "INSERT INTO c_1 VALUES (1, 1)")
+        await merging.check(generation)
+    merging.do("DELETE FROM p_1")
+    drop_key(merging, merging.sources["a"], "c_1")
+    assert (await fault(merging)).event == "target.keys-differ"
+
+
+def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
+    name = server.execute(
+        "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS"
+        f" WHERE CONSTRAINT_SCHEMA = '{merging.database}' AND TABLE_NAME = '{table}'"
+    )[0][0]
+    merging.on(server, f"ALTER TABLE {table} DROP FOREIGN KEY {name}")
