@@ -233,11 +233,12 @@ class CopyStatus:
     ``tables`` are shards, ``tables_done`` those of which every row is on the target.
     ``rows_expected`` is an estimate, the servers' own, 0 where there is none. ``rows``, ``bytes``
     (of the rows as text) and ``chunks`` count also what former starts have copied, the rest this
-    process. ``percent``: of the rows expected, None where these are not known. ``seconds_left``: at
-    the rate of late, smoothed, None while it is not known. ``replaced`` and
-    ``ignored``: rows whose key was on the target already. ``waiting``: what the copy waits for,
-    empty if for nothing. ``held``: the targets that wait for it while all others are followed;
-    empty where it is what all wait for.
+    process. ``rows`` and ``bytes`` include what was sent of chunks under way, unless tasks run on
+    a cluster; an attempt at a chunk that fails takes its rows out of them again. ``percent``: of
+    the rows expected, None where these are not known. ``seconds_left``: at the rate of late,
+    smoothed, None while it is not known. ``replaced`` and ``ignored``: rows whose key was on the
+    target already. ``waiting``: what the copy waits for, empty if for nothing. ``held``: the
+    targets that wait for it while all others are followed; empty where it is what all wait for.
     """
 
     state: CopyState

@@ -81,9 +81,8 @@ class CopyJobs:
         attempts = JobAttempts()
         refused = False
         while left and not stop.is_set():
-            job = partial(copy_chunks, self._spark, tuple(left), self._settings)
             try:
-                outcomes = await submit(self._spark, job, starving=self._starving, stop=stop)
+                outcomes = await self._submit(left, stop)
             except SPARK_FAILED as error:
                 failures = attempts.spark_failures + 1
                 self._log.warning("copy.spark-failed", attempt=failures, error=str(error)[:2000])
@@ -121,6 +120,13 @@ class CopyJobs:
             self._log.warning("copy.retry", reason=trouble, times=times, seconds=seconds)
             await attempts.wait(stop)
         self._progress.waiting = ""
+
+    async def _submit(
+        self, chunks: Sequence[CopyChunk], stop: anyio.Event
+    ) -> tuple[ChunkOutcome, ...]:
+        with self._progress.under_way(self._spark) as path:
+            job = partial(copy_chunks, self._spark, tuple(chunks), self._settings, path)
+            return await submit(self._spark, job, starving=self._starving, stop=stop)
 
     def _trouble(self, failed: ChunkOutcome) -> str:
         """What keeps a chunk from being copied, and which server that is."""

@@ -32,7 +32,9 @@ from replicator.pipeline.copy_writing import (
     Block,
     Counter,
     OnDuplicate,
+    Tell,
     Writing,
+    tell_nobody,
     write_blocks,
     write_typed,
 )
@@ -133,9 +135,11 @@ class ShardChangedError(Exception):
 
 
 @dataclass(slots=True)
-class _Asked:
-    """Which server has been asked last: a ``source``, or (empty) the target."""
+class _Attempts:
+    """What all attempts at a chunk share: who is told how far the present one is, and which server
+    has been asked last: a ``source``, or (empty) the target."""
 
+    tell: Tell
     source: str = ""
 
 
@@ -143,20 +147,21 @@ class NoRoomError(Exception):
     """The shard has a value of a mapped column that leaves no room for the shard's number."""
 
 
-def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
+def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobody) -> ChunkOutcome:
     """Copy a chunk, exactly once however often it is called.
 
     A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
-    its record tells whether it is there. What a server refuses comes back as an outcome.
+    its record tells whether it is there. What a server refuses comes back as an outcome. ``tell``
+    is told how far it is.
     """
-    asked = _Asked()
+    attempts = _Attempts(tell)
     try:
         try:
-            return _until_done(partial(_copied, chunk, settings, asked), settings)
+            return _until_done(partial(_copied, chunk, settings, attempts), settings)
         except RowRefusedError as error:
             if error.code not in DUPLICATE_KEY or chunk.copy.rivals is None or chunk.copy.exact:
                 raise
-            return _until_done(partial(_copy, chunk, settings, asked, over_own=True), settings)
+            return _until_done(partial(_copy, chunk, settings, attempts, over_own=True), settings)
     except RowRefusedError as error:
         duplicate = error.code in DUPLICATE_KEY
         outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
@@ -176,7 +181,7 @@ def copy_chunk(chunk: CopyChunk, settings: CopySettings) -> ChunkOutcome:
         return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
     except OutOfPatienceError as out:
         failed = _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
-        return replace(failed, source=asked.source, waited=out.waited)
+        return replace(failed, source=attempts.source, waited=out.waited)
     except (MySQLError, OSError) as error:
         changed = error_code(error) in CHANGED
         failed = _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
@@ -189,11 +194,13 @@ def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) ->
     return until_done(copy, patience=settings.patience, passing=_OLD_SNAPSHOT)
 
 
-def _copied(chunk: CopyChunk, settings: CopySettings, asked: _Asked, exact: bool) -> ChunkOutcome:
+def _copied(
+    chunk: CopyChunk, settings: CopySettings, attempts: _Attempts, exact: bool
+) -> ChunkOutcome:
     try:
-        return _copy(chunk, settings, asked, exact)
+        return _copy(chunk, settings, attempts, exact)
     except NotTypedError:
-        return _copy(chunk, settings, asked, exact, typed=False)
+        return _copy(chunk, settings, attempts, exact, typed=False)
 
 
 def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
@@ -203,7 +210,7 @@ def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOu
 def _copy(
     chunk: CopyChunk,
     settings: CopySettings,
-    asked: _Asked,
+    attempts: _Attempts,
     exact: bool,
     *,
     over_own: bool = False,
@@ -215,7 +222,7 @@ def _copy(
     typed = typed and copy.typed and way.load_data and mode is not OnDuplicate.IGNORE
     table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
     harmless = InexactLoadError, NotTypedError, ShardChangedError
-    asked.source = ""
+    attempts.source = ""
     with transaction(settings.target, *harmless) as session:
         if lock_chunk(session, table, settings.fence, *place):
             return ChunkOutcome(chunk, CopyOutcome.DONE)
@@ -223,10 +230,10 @@ def _copy(
             return _gone(session, chunk, table, copy.gone_at)
         positioned = copy.exact and copy.source in settings.followed
         address, server = settings.sources[copy.source], settings.servers.get(copy.source)
-        asked.source = copy.source
+        attempts.source = copy.source
         with source_snapshot(address, copy, positioned, server) as (stream, read_at):
-            asked.source = ""
-            counter = Counter()
+            attempts.source = ""
+            counter = Counter(attempts.tell)
             blocks = counter.counted(converted(copy, read_text(stream, chunk)))
             try:
                 if over_own:
@@ -246,15 +253,15 @@ def _copy(
                 check_structure(stream, copy)
                 raise
             except SourceFailedError as failed:
-                asked.source = copy.source
+                attempts.source = copy.source
                 if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
                     _check_room(stream, chunk, copy.mapped, settings.show_values)
                 raise failed.error from failed
-            asked.source = copy.source
+            attempts.source = copy.source
             check_structure(stream, copy)
             # The snapshot keeps statements off the table: those before it stand before this place.
             read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
-        asked.source = ""
+        attempts.source = ""
         reach(CrashPoint.CHUNK_WRITTEN)
         read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
         record_chunk(session, table, *place, read)

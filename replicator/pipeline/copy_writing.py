@@ -39,12 +39,22 @@ class Writing:
     load_data: bool
 
 
-class Counter:
-    """Counts the rows and bytes that pass."""
+Tell = Callable[[int, int], None]
+"""Is told how many rows and bytes of a chunk were sent, block after block."""
 
-    def __init__(self) -> None:
+
+def tell_nobody(rows: int, size: int) -> None:
+    """For a chunk whose progress nobody wants to know."""
+
+
+class Counter:
+    """Counts the rows and bytes that pass, and passes the sums on."""
+
+    def __init__(self, tell: Tell = tell_nobody) -> None:
         self.rows = 0
         self.size = 0
+        self._tell = tell
+        tell(0, 0)
 
     def counted(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """The same blocks."""
@@ -52,6 +62,7 @@ class Counter:
             self.rows += rows
             self.size += len(block)
             yield block, rows
+            self._tell(self.rows, self.size)
 
 
 def write_blocks(

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 
 from replicator.crashpoints import take_settings
 from replicator.pipeline.answers import from_json, to_json
+from replicator.pipeline.chunk_progress import ProgressWriter
 from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings, copy_chunk
 from replicator.pipeline.copy_plan import CopyChunk
 from replicator.pipeline.living_job import share_room
@@ -19,17 +20,18 @@ _KNOWN = frozenset({"chunk"})
 
 
 def copy_chunks(
-    spark: SparkContext, chunks: Sequence[CopyChunk], settings: CopySettings
+    spark: SparkContext, chunks: Sequence[CopyChunk], settings: CopySettings, progress: str = ""
 ) -> tuple[ChunkOutcome, ...]:
     """Copy chunks, one after the other, in one task of Spark; several jobs may run at once.
 
     Blocks until all are committed, or one has failed: its outcome is the last one. Copying a
-    chunk again changes nothing. Raises what Spark raises when the job itself fails.
+    chunk again changes nothing. ``progress``: the file in which the task tells how far it is
+    (`ProgressReader`), if any. Raises what Spark raises when the job itself fails.
     """
     crash = (os.environ.get("REPLICATOR_CRASH_AT", ""), str(os.getpid()))
     share_room(spark)
     # One task: what a source bears is decided elsewhere.
-    answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash))
+    answers = run_in_tasks(spark, 1, _copy_all, (tuple(chunks), settings, crash, progress))
     return tuple(
         from_json(ChunkOutcome, answer, chunk=chunk)
         for chunk, answer in zip(chunks, answers, strict=False)
@@ -37,12 +39,14 @@ def copy_chunks(
 
 
 def _copy_all(
-    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str]], _: int
+    told: tuple[tuple[CopyChunk, ...], CopySettings, tuple[str, str], str], _: int
 ) -> Iterator[bytes]:
-    chunks, settings, crash = told
+    chunks, settings, crash, path = told
     take_settings(*crash)
-    for chunk in chunks:
-        outcome = copy_chunk(chunk, settings)
-        yield to_json(outcome, without=_KNOWN)
-        if outcome.outcome is not CopyOutcome.DONE:
-            return
+    with ProgressWriter(path) as progress:
+        for chunk in chunks:
+            outcome = copy_chunk(chunk, settings, progress.tell)
+            progress.end_chunk(outcome.rows, outcome.size)
+            yield to_json(outcome, without=_KNOWN)
+            if outcome.outcome is not CopyOutcome.DONE:
+                return
