@@ -133,6 +133,7 @@ def test_a_source_that_is_away_at_a_start_keeps_no_other_waiting(
     estate.until_equal(task)
 
 
+@pytest.mark.remedy("source.check-failed", "resume")
 @pytest.mark.parametrize("estate", [""], indirect=True, ids=["uncoordinated"])
 def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     estate: ManyTargets, source_b: DatabaseServer, start: Start

@@ -50,6 +50,7 @@ def first_and_target(running: LongTask) -> tuple[DatabaseServer, DatabaseServer]
     return running.shards.servers[0], running.shards.target
 
 
+@pytest.mark.remedy("rows.duplicate", "resume")
 @pytest.mark.slow
 def test_the_same_key_in_two_shards(running: LongTask) -> None:
     first, second = running.shards.servers
@@ -74,6 +75,7 @@ def test_the_same_key_in_two_shards(running: LongTask) -> None:
     running.assert_equal()
 
 
+@pytest.mark.remedy("target.missing", "resume")
 @pytest.mark.slow
 def test_the_target_table_goes_away(running: LongTask) -> None:
     _, target = first_and_target(running)
@@ -152,6 +154,7 @@ def test_a_session_that_logs_partial_rows(running: LongTask) -> None:
     running.assert_equal()
 
 
+@pytest.mark.remedy("ddl.not-supported", "start behind")
 @pytest.mark.slow
 def test_a_session_that_logs_statements(running: LongTask) -> None:
     first, target = first_and_target(running)

@@ -97,6 +97,8 @@ def told(
     made.end()
 
 
+@pytest.mark.remedy("rows.no-plan", "schema set")
+@pytest.mark.remedy("rows.structure-unknown", "schema set")
 def test_rows_are_read_by_the_structure_that_the_operator_tells(told: Told) -> None:
     # Before the first start: what the rows before the change were written with, nobody tells.
     told.do(

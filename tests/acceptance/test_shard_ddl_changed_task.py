@@ -86,6 +86,7 @@ def _move(routes: Any) -> None:
     routes["second"] = {**routes["second"], "table-pattern": "[tu][23]"}
 
 
+@pytest.mark.remedy("task.routes-changed", "by hand")
 async def test_another_route_while_items_are_open_is_refused(mixed_estate: ShardedEstate) -> None:
     estate = mixed_estate
     estate.create("A1", "A2", "B1", "uB3")

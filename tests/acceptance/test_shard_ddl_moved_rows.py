@@ -68,6 +68,7 @@ async def _same(estate: ShardedEstate) -> None:
             await anyio.sleep(LOOK_SECONDS)
 
 
+@pytest.mark.remedy("rows.duplicate", "run")
 async def test_the_fault_names_the_lock_and_the_way_that_keeps_the_row(
     mariadb_estate: ShardedEstate,
 ) -> None:

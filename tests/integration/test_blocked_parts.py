@@ -102,6 +102,7 @@ TROUBLES = [
 ]
 
 
+@pytest.mark.remedy("rows.refused", "resume")
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.event)
 @pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])

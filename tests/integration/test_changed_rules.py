@@ -223,6 +223,7 @@ async def test_a_shard_that_is_no_longer_replicated(pair: Merging, kind: str) ->
     assert held_by(pair, "x") == [0, 1, 2, 3, *kept]
 
 
+@pytest.mark.remedy("task.rules-changed", "run")
 async def test_another_expression_is_about_the_rows_that_are_there(pair: Merging) -> None:
     pair.changed(mode="all")
     rows_of_all(pair)

@@ -213,6 +213,7 @@ async def test_text_that_the_target_cannot_hold_is_refused(merging: Merging) -> 
     assert merging.on(merging.target, "SELECT id, s FROM x") == ((1, "ä"), (2, "k"))
 
 
+@pytest.mark.remedy("copy.refused", "resume")
 async def test_a_value_that_does_not_fit_is_refused_with_its_row(merging: Merging) -> None:
     merging.create(
         "x", "(id INT PRIMARY KEY, s VARCHAR(50))", target="(id INT PRIMARY KEY, s VARCHAR(3))"
@@ -361,6 +362,7 @@ async def test_what_was_copied_once_can_be_followed_later(merging: Merging) -> N
         await merging.check(generation)
 
 
+@pytest.mark.remedy("copy.unfinished", "run")
 async def test_an_unfinished_copy_is_not_followed(merging: Merging) -> None:
     merging.mode = "all"
     small_chunks(merging, speed=100)

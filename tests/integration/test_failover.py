@@ -89,6 +89,7 @@ async def test_another_server_is_noticed_while_the_task_runs(
     assert any("enable-gtid: true" in way for way in fault.ways_out)
 
 
+@pytest.mark.remedy("source.lacks-transactions", "resume")
 @pytest.mark.parametrize("kind", PAIRS)
 async def test_transactions_that_the_new_server_lacks_are_listed(
     kind: type[BinlogServer], failing_over: FailingOver

@@ -82,6 +82,7 @@ async def test_a_replica_that_does_not_log_what_it_applies_is_refused(
     assert "updates" in str(fault)
 
 
+@pytest.mark.remedy("source.place-unknown", "resume")
 async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
     failing_over: FailingOver,
 ) -> None:

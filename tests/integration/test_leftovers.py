@@ -89,6 +89,7 @@ async def test_a_table_of_another_program_is_not_taken_for_ours(merging: Merging
     assert f"{merging.database}_onlineddl" in found.message
 
 
+@pytest.mark.remedy("task.leftovers", "resume")
 @pytest.mark.slow
 @ON_MARIADB
 async def test_no_meta_table_may_be_missing_beside_the_others(merging: Merging) -> None:

@@ -141,6 +141,7 @@ async def test_a_target_may_be_there_in_another_case(
     assert sum(estate.rows("id, c").values()) == 4
 
 
+@pytest.mark.remedy("target.same-table", "run")
 @only_mariadb
 async def test_two_targets_in_two_cases_are_refused_where_they_are_one_table(
     caseless_estate: ShardedEstate, lowering: DatabaseServer

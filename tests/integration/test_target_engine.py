@@ -14,6 +14,7 @@ from tests.support.running import fault_of
 ENGINE = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
 
 
+@pytest.mark.remedy("target.not-transactional", "resume")
 @pytest.mark.not_on_tidb("it has one engine")
 async def test_the_target_stays_able_to_roll_back(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
