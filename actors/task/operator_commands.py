@@ -87,7 +87,7 @@ def ways_of(task: str, event: DdlEvent) -> tuple[str, ...]:
     name = shlex.quote(task)
     meanings = {
         OverrideAction.SKIP: "nothing of it is executed on the target: do there by hand what is"
-        " needed",
+        " needed, before you resume",
         OverrideAction.REPLACE: "these statements, written like the shard's own, take its place",
         OverrideAction.INJECT: "these statements, written like the shard's own, are executed"
         " before it",

@@ -15,7 +15,7 @@ from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.schema.overridden_effects import OverrideAction
 from tests.support.merging import Merging
-from tests.support.overriding import override
+from tests.support.overriding import copy_all_anew, override
 from tests.support.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
 from tests.support.task_files import endpoint, start_of
 
@@ -137,17 +137,6 @@ async def test_a_target_that_keeps_rows_of_its_copy_is_not_copied_anew(
     assert not [e for e in logs if e["event"] == "copy.target-emptied"]
 
 
-async def copy_anew(merging: Merging) -> None:
-    """What `COPY_ANEW` says, after the task has ended."""
-    await remove_task(merging.task)
-    for table in ("x", "y"):
-        merging.on(merging.target, f"TRUNCATE TABLE {table}")
-    merging.changed(mode="all")
-    async with merging.running() as generation:
-        await merging.copied(generation)
-        await merging.check(generation)
-
-
 async def two_sources(merging: Merging) -> DatabaseServer:
     """Shards of two sources that are followed; returns the second source."""
     merging.create("x", X, shards=2)
@@ -177,7 +166,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     assert found.event == "rows.undecodable"
     assert not [told for told in found.ways_out if "--remove-meta" in told]
     assert way(found, "copy all anew").endswith(COPY_ANEW)
-    await copy_anew(merging)
+    await copy_all_anew(merging, "x", "y")
 
 
 @pytest.mark.remedy("source.unreadable", "start behind")

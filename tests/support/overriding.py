@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from actors.faults import FatalError
+from actors.task.removal import remove_task
 from actors.task.structure_commands import tell_structure
 from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
 from replicator.downstream.holder import this_process
@@ -52,6 +54,22 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
     connection.close()
     reply = await tell_structure(merging.task, lease, None, fault.unread, {"given": "target"})
     assert reply.ok, reply.error
+
+
+async def copy_all_anew(
+    merging: Merging, *targets: str, columns: Mapping[str, str] | None = None
+) -> None:
+    """What `COPY_ANEW` says, after the task has ended; then all must be equal.
+
+    ``targets`` are all that the task has, ``columns`` those to compare.
+    """
+    await remove_task(merging.task)
+    for table in targets:
+        merging.on(merging.target, f"TRUNCATE TABLE {table}")
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        await merging.check(generation, columns)
 
 
 def _target(merging: StoppedTask) -> Connection:
