@@ -106,7 +106,8 @@ async def test_a_key_in_two_shards_is_named_with_both(two: Merging) -> None:
     assert fault.event == "copy.duplicate"
     assert f"target {name}.x" in fault.where
     assert f"{name}.x holds already" in fault.message
-    assert "'150'" in fault.message
+    assert "'…' for key" in fault.message
+    assert "'150'" not in fault.message
     assert f"a: {name}.x_1" in fault.message
     assert f"b: {name}.x_1" in fault.message
     assert (await fault_of(two.copy())).event == "copy.duplicate"
@@ -215,6 +216,7 @@ async def test_text_that_the_target_cannot_hold_is_refused(merging: Merging) -> 
 
 @pytest.mark.remedy("copy.refused", "resume")
 async def test_a_value_that_does_not_fit_is_refused_with_its_row(merging: Merging) -> None:
+    merging.show_values = True
     merging.create(
         "x", "(id INT PRIMARY KEY, s VARCHAR(50))", target="(id INT PRIMARY KEY, s VARCHAR(3))"
     )
