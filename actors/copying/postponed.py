@@ -224,6 +224,7 @@ async def _refuse_doubling(
             record.target,
             "it is to be copied once more, and its target has lost the key by which rows of it that"
             " are there would be known",
+            emptied=True,
         )
 
 
@@ -235,8 +236,15 @@ def _gone(record: MemberRecord) -> FatalError:
     )
 
 
-def shard_changed(member: str, target: TableName, why: str) -> FatalError:
-    """The fault for a shard whose rows can't be read any more as they were when its copy began."""
+def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = False) -> FatalError:
+    """The fault for a shard whose rows can't be read any more as they were when its copy began.
+
+    ``emptied``: whether all shards of the target are copied anew once an operator has emptied it.
+    """
+    copied_anew = (
+        f"TRUNCATE TABLE {target.quoted}, on the target's server, then `replicator resume`: all"
+        " shards of this target are copied anew",
+    )
     return FatalError(
         "copy.shard-changed",
         f"{member} was changed (or dropped) after the copy of its rows had begun: what is copied"
@@ -244,6 +252,7 @@ def shard_changed(member: str, target: TableName, why: str) -> FatalError:
         where=f"{member}, target {target}",
         scope=of_target(target),
         ways_out=(
+            *(copied_anew if emptied else ()),
             "give the shard its former structure again, then `replicator resume`",
             f"finish the change on all shards, and {COPY_ANEW}",
         ),

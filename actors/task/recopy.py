@@ -94,7 +94,10 @@ async def copy_emptied(
 
 
 async def _half_copied(meta: MetaStore) -> list[TableName]:
-    """The targets that have, or had, rows of some shards, and miss those of others."""
+    """The targets that have, or had, rows of some shards, and miss those of others.
+
+    A postponed shard may have had rows there, though none of its chunks are noted any more.
+    """
     member, chunk = meta.table(MEMBER_TABLE), meta.table(CHUNK_TABLE)
     rows = await meta.connection.fetch(
         f"SELECT m.target_schema, m.target_table FROM {member} m"
@@ -102,8 +105,8 @@ async def _half_copied(meta: MetaStore) -> list[TableName]:
         f" LEFT JOIN (SELECT DISTINCT source, schema_name, table_name FROM {chunk}"
         "  WHERE state = %s AND row_count > 0) k ON k.source = m.source"
         "  AND k.schema_name = m.schema_name AND k.table_name = m.table_name"
-        " GROUP BY 1, 2 HAVING COUNT(k.source) > 0"
+        " GROUP BY 1, 2 HAVING COUNT(k.source) + SUM(m.copy_state = %s) > 0"
         " AND SUM(m.copy_state <> %s OR c.done = 0) > 0 ORDER BY 1, 2",
-        (DONE, CopyState.COPIED.value),
+        (DONE, CopyState.POSTPONED.value, CopyState.COPIED.value),
     )
     return [TableName(schema, table) for schema, table in rows]

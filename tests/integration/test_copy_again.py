@@ -8,7 +8,9 @@ import anyio
 import pytest
 
 from actors.copying.rate_limit import RateLimit
+from actors.faults import of_target
 from actors.task.generation import Generation
+from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.test_copy_ddl import LONG, NUMBERS, copying, numbers, on, slow
 from tests.support.merging import Merging
@@ -150,3 +152,41 @@ async def test_a_key_that_another_shard_has_is_a_duplicate_as_ever(
     assert fault.event == "copy.duplicate"
     assert f"the row there is that of a: {merging.database}.x_2" in fault.message
     assert "1140" in fault.message
+
+
+DROPPED = "ALTER TABLE x_1 DROP PRIMARY KEY"
+WRITTEN = (
+    "UPDATE x_1 SET n = -1 WHERE id IN (1003, 1140)",
+    "DELETE FROM x_1 WHERE id IN (1004, 1141)",
+    "INSERT INTO x_1 VALUES (1500, 1, 1), (1501, 1, 1)",
+    "UPDATE x_1 SET id = 1502 WHERE id = 1142",
+)
+
+
+@pytest.mark.remedy("copy.shard-changed", "resume")
+@pytest.mark.not_on_tidb("it can't drop a clustered key")
+async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it_is_emptied(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging = merging_from(mariadb_source)
+    slow(merging, "", speed=1000)
+    changed = held_behind_the_first(monkeypatch)
+    merging.create("x", NUMBERS, with_target=False)
+    numbers(merging, "x_1", 1000)
+
+    async def run() -> None:
+        async with copying(merging, 1):
+            await on(merging.source, merging, [*WRITTEN, DROPPED, *WRITTEN[:2]])
+            changed.set()
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(LONG):
+        fault = await fault_of(run())
+    assert fault.event == "copy.shard-changed"
+    assert fault.scope == of_target(TableName(merging.database, "x"))
+    (way,) = (way for way in fault.ways_out if "TRUNCATE TABLE" in way)
+    await anyio.to_thread.run_sync(merging.on, merging.target, way.partition(",")[0])
+    async with merging.running() as generation:
+        await equal(merging, generation)
+        await on(merging.source, merging, ["UPDATE x_1 SET n = 7 WHERE id = 1100"])
+        await merging.check(generation)
