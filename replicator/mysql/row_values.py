@@ -67,7 +67,10 @@ _NAME = re.compile(
 """A quoted name, and what it is the name of."""
 
 
-_CONTRACTION = re.compile(r"\b(can|doesn|isn|don|didn|wasn|won|hasn)'t\b", re.IGNORECASE)
+_CONTRACTION = re.compile(
+    r"\b(?:(can|doesn|isn|don|didn|wasn|won|hasn)'t|(target|source|server|shard|table)'s)\b",
+    re.IGNORECASE,
+)
 """An apostrophe is no quote."""
 
 
@@ -96,7 +99,7 @@ def _without_quoted(text: str) -> str:
         for at, character in enumerate(text)
         if character in "'\"" and not any(begin - 1 <= at <= end for begin, end in names)
     ]
-    words = {match.start() + len(match[1]) for match in _CONTRACTION.finditer(text)}
+    words = {match.start() + len(match[1] or match[2]) for match in _CONTRACTION.finditer(text)}
     quotes = [at for at in quotes if at not in words and text.count("`", 0, at) % 2 == 0]
     if len(quotes) < 2:
         return text if not quotes else text[: quotes[0] + 1] + HIDDEN

@@ -151,7 +151,7 @@ async def test_a_key_that_another_shard_has_is_a_duplicate_as_ever(
     fault = await fault_of(run())
     assert fault.event == "copy.duplicate"
     assert f"the row there is that of a: {merging.database}.x_2" in fault.message
-    assert "1140" in fault.message
+    assert "'…'" in fault.message
 
 
 DROPPED = "ALTER TABLE x_1 DROP PRIMARY KEY"

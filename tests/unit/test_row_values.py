@@ -56,6 +56,11 @@ from replicator.mysql.row_values import without_values
             "a foreign key constraint fails (`d`.`t`, CONSTRAINT `f` FOREIGN KEY (`a`))",
         ),
         (1644, "no row of ada", "… (the text of a SIGNAL of the target)"),
+        (
+            1153,
+            "a statement of 50059 bytes is longer than the target's max_allowed_packet",
+            "a statement of 50059 bytes is longer than the target's max_allowed_packet",
+        ),
         (9999, "something new about 'ada' and 'bob's' row", "something new about '…' row"),
         (
             int(ErrorCode.CR_CONN_HOST_ERROR),
