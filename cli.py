@@ -55,10 +55,10 @@ def with_messages(command: Callable[P, None]) -> Callable[P, None]:
             code = exit_code(cause)
             if code is None:
                 raise
-            ways_out = getattr(cause, "ways_out", ())
-            # A fault that brings its ways out has a text with all of it, too.
-            message = getattr(cause, "message", "") if ways_out else str(cause)
-            complain(message, where=getattr(cause, "where", ""), ways_out=ways_out)
+            remedies = getattr(cause, "remedies", ())
+            # A fault that brings its remedies has a text with all of it, too.
+            message = getattr(cause, "message", "") if remedies else str(cause)
+            complain(message, where=getattr(cause, "where", ""), remedies=remedies)
             raise typer.Exit(code) from None
 
     return run_command

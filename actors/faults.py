@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.table_map import TableMap
+from replicator.binlog.events.table_map import TableMap
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
 
@@ -13,7 +13,7 @@ COPY_ANEW = (
     "copy all anew: `replicator stop`, `replicator remove TASK.yaml`, empty all targets of the"
     " task, then `replicator run TASK.yaml` with `task-mode: all`"
 )
-"""The way out that is left where rows can't be had otherwise."""
+"""The remedy that is left where rows can't be had otherwise."""
 
 MOVED_ROWS = (
     "move the rows that the shard had before the rename by hand, from its former target to the new"
@@ -21,11 +21,11 @@ MOVED_ROWS = (
     " binlog skip`: the shard belongs to the new target from then on. Without that its changes and"
     " deletions of those rows find nothing"
 )
-"""The way out for a shard that a rename gives another target."""
+"""The remedy for a shard that a rename gives another target."""
 
 
 def start_behind(meta: str) -> str:
-    """The way out of starting behind an event, once by hand is done what it did.
+    """The remedy of starting behind an event, once by hand is done what it did.
 
     ``meta`` is what the task file is to have for its source. Only where all that was read before
     the event is on the targets.
@@ -94,7 +94,7 @@ class FatalError(Exception):
     the task, or (None) the whole.
 
     ``event`` is a stable name, ``where`` names source, target and position as far as known,
-    ``ways_out`` are the things the operator can do, besides overriding ``ddl_event`` and telling
+    ``remedies`` are the things the operator can do, besides overriding ``ddl_event`` and telling
     the structure of ``unread``. ``final``: this process can't go on, whatever the operator does.
     ``moved``: another server answers for a source, whose place a new run looks for there.
     ``passing``: nothing is wrong but that somebody is in the way; the parts are tried again.
@@ -106,7 +106,7 @@ class FatalError(Exception):
         message: str,
         *,
         where: str,
-        ways_out: tuple[str, ...],
+        remedies: tuple[str, ...],
         scope: Parts | None = None,
         ddl_event: DdlEvent | None = None,
         unread: UnreadRows | None = None,
@@ -118,7 +118,7 @@ class FatalError(Exception):
         self.event = event
         self.message = message
         self.where = where
-        self.ways_out = ways_out
+        self.remedies = remedies
         self.scope = scope
         self.ddl_event = ddl_event
         self.unread = unread
@@ -127,8 +127,8 @@ class FatalError(Exception):
         self.passing = passing
 
     def __str__(self) -> str:
-        ways = "".join(f"\n  - {way}" for way in self.ways_out)
-        return f"{self.message}\n  where: {self.where}" + (f"\n  ways out:{ways}" if ways else "")
+        ways = "".join(f"\n  - {way}" for way in self.remedies)
+        return f"{self.message}\n  where: {self.where}" + (f"\n  remedies:{ways}" if ways else "")
 
 
 class TransientError(Exception):

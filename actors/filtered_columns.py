@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.faults import DdlEvent, FatalError, of_target
-from replicator.binlog.segment import Statement
-from replicator.ddl.alter_actions import alter_actions
-from replicator.ddl.statement import StatementKind
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.statement import StatementKind
+from replicator.mysql.context.sql_modes import STRICT
 from replicator.mysql.names import Member
-from replicator.mysql.sql_modes import STRICT
-from replicator.pipeline.filter_columns import filter_column, known_collation
-from replicator.routing.expression_filter import ExpressionFilters
-from replicator.routing.expression_types import ExpressionError, FilterColumn
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.column_values import value_clause, value_columns
-from replicator.schema.conversions import Fit, conversion
-from replicator.schema.ddl_effects import Effect
-from replicator.schema.overridden_effects import OverrideAction
-from replicator.schema.structure import Column, Table
-from replicator.schema.touched_parts import Touched, column_part, touched_parts
+from replicator.pipeline.plans.filter_columns import filter_column, known_collation
+from replicator.routing.expression.expression_filter import ExpressionFilters
+from replicator.routing.expression.types import ExpressionError, FilterColumn
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import value_clause, value_columns
+from replicator.schema.effects.ddl_effects import Effect
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.touched_parts import Touched, column_part, touched_parts
+from replicator.schema.structure.conversions import Fit, conversion
+from replicator.schema.structure.structure import Column, Table
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS = frozenset({"varchar", "tinytext", "text", "mediumtext", "longtext"})
@@ -84,12 +84,12 @@ class FilteredColumns:
             if effect.filtered
             else "`replicator binlog replace` by the statement itself"
         )
-        ways_out = [
+        remedies = [
             "make the target's rows of this shard those that the filter lets pass by the new"
             f" values (add those that it has left out until now, delete the others), then {then}",
         ]
         if self._copies:
-            ways_out.append(
+            remedies.append(
                 "copy the target anew: put the expression into brackets in the task file, so that"
                 f" it is another text, then `replicator stop {self._task}` and `replicator run"
                 " TASK.yaml --on-changed-rules recopy`"
@@ -102,7 +102,7 @@ class FilteredColumns:
             f"  statement: {effect.sql[:2000]}",
             where=f"{member}, target {effect.target}, at {statement.position}",
             scope=of_target(effect.target),
-            ways_out=tuple(ways_out),
+            remedies=tuple(remedies),
             ddl_event=DdlEvent(member.source, statement.position, (answer.value,)),
         )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from replicator.binlog.segment import Statement
-from replicator.downstream.decisions import DecisionRecord
+from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
 from replicator.sharding.items import Cutover, GroupState, Item, ResolvedItem
 from replicator.sharding.lock import Resolution
@@ -27,7 +27,7 @@ class ShardStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SavedDecision:
     """What a decision record holds besides its columns.
 
     ``before``: the target's structure before the item (`dump_structure`); empty where an older
@@ -55,7 +55,7 @@ class LockHistory:
 
 
 _GROUP = TypeAdapter(GroupState[TableName])
-_DECISION = TypeAdapter(Decision)
+_DECISION = TypeAdapter(SavedDecision)
 
 
 def dump_group(state: GroupState[TableName]) -> str:
@@ -68,12 +68,12 @@ def load_group(text: str) -> GroupState[TableName]:
     return _GROUP.validate_json(text)
 
 
-def dump_decision(decision: Decision) -> str:
+def dump_decision(decision: SavedDecision) -> str:
     """A decision as JSON."""
     return _DECISION.dump_json(decision).decode()
 
 
-def load_decision(text: str) -> Decision:
+def load_decision(text: str) -> SavedDecision:
     """The decision that `dump_decision` wrote."""
     return _DECISION.validate_json(text)
 
@@ -81,10 +81,10 @@ def load_decision(text: str) -> Decision:
 def record_of(
     target: TableName, resolution: Resolution[TableName, ShardStatement], before: str = ""
 ) -> DecisionRecord:
-    """A resolution as it is saved before it is executed; ``before`` as in `Decision`."""
+    """A resolution as it is saved before it is executed; ``before`` as in `SavedDecision`."""
     item, resolved = resolution.item, resolution.resolved
     cutovers = dict(resolution.cutovers)
-    decision = Decision(resolved, cutovers, item.at.ordinal, item.event, before)
+    decision = SavedDecision(resolved, cutovers, item.at.ordinal, item.event, before)
     return DecisionRecord(
         target=target,
         version=resolution.version,
@@ -114,7 +114,7 @@ def histories(records: Iterable[DecisionRecord]) -> Mapping[TableName, LockHisto
 
 
 def _resolution(
-    record: DecisionRecord, decision: Decision
+    record: DecisionRecord, decision: SavedDecision
 ) -> Resolution[TableName, ShardStatement]:
     item = Item(
         text=decision.resolved.text,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from actors.faults import FatalError, of_target
 from actors.task_setup import SourceSetup
 from replicator.mysql.names import Member, TableName
-from replicator.routing.member_columns import MemberColumns
+from replicator.routing.columns.member_columns import MemberColumns
 from replicator.routing.routes import RouteError
 
 ColumnsOf = Callable[[Member], MemberColumns]
@@ -27,7 +27,7 @@ def columns_of(setups: Mapping[str, SourceSetup]) -> ColumnsOf:
                 "rows.no-plan",
                 str(error),
                 where=str(member),
-                ways_out=(
+                remedies=(
                     "correct the rule in the task file, so that it suits this name, too,"
                     " `replicator stop`, then run the task again",
                     "or leave the table out (block-allow-list), and do the same",

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import anyio
 
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import Statement
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
-from replicator.pipeline.batch import BatchResult
-from replicator.schema.ddl_effects import Effect
+from replicator.pipeline.apply.batch import BatchResult
+from replicator.schema.effects.ddl_effects import Effect
 from replicator.sharding.items import GroupState
 
 
@@ -39,7 +39,8 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEnd:
-    """Reader to writer: the segment has one `Part` for each of ``targets``, and ends at ``end``.
+    """Reader to writer: the segment has one `TargetSegment` for each of ``targets``, and ends at
+    ``end``.
 
     ``complete`` is False where the segment was cut inside a transaction; ``end`` then is the
     boundary before that transaction.
@@ -84,7 +85,7 @@ class GroupSaved:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TargetSegment:
     """Group to writer: what is to be done for one target in one segment.
 
     All ``rows`` are of ``version``. ``ddl`` is a barrier after the rows. ``saved`` is None where
@@ -162,4 +163,6 @@ class Forget:
     target: int
 
 
-WriterMessage = SegmentEnd | Part | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget
+WriterMessage = (
+    SegmentEnd | TargetSegment | Flush | BatchDone | BatchCut | DdlDone | Passed | Forget
+)

@@ -6,7 +6,7 @@ import pymysql.err
 
 from actors.faults import FatalError, of_source, of_target
 from replicator.checks.connecting import explain
-from replicator.mysql.connection import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.errors import (
     LOGIN_REFUSED,
     MISSING_PRIVILEGE,
@@ -17,8 +17,8 @@ from replicator.mysql.errors import (
     is_unavailable,
 )
 from replicator.mysql.names import TableName
-from replicator.routing.expression_types import ExpressionError
-from replicator.schema.structure import Table
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.structure.structure import Table
 
 _NEW_FILE = " (a changed task file is read by `replicator stop`, `replicator run`, not by `resume`)"
 
@@ -44,7 +44,7 @@ def refusal(
         finding,
         where="target" if source is None else f"source {source}",
         scope=None if source is None else of_source(source),
-        ways_out=(f"{way}; {resume}",),
+        remedies=(f"{way}; {resume}",),
     )
 
 
@@ -54,14 +54,14 @@ def refused_in_executor(address: DatabaseAddress, code: int, message: str) -> Fa
     ``code`` and ``message`` are those of LOGIN_REFUSED that the executor was told.
     """
     if code == ErrorCode.CR_SSL_CONNECTION_ERROR:
-        finding, way = message, "mend what the message says (`replicator check` has the way out)"
+        finding, way = message, "mend what the message says (`replicator check` has the remedy)"
     else:
         finding, way = explain(address, pymysql.err.OperationalError(code, message))
     return FatalError(
         "server.refused",
         f"a Spark executor can't log in: {finding}",
         where="target",
-        ways_out=(
+        remedies=(
             f"{way}; then `replicator resume`{_NEW_FILE}",
             "if `replicator check` logs in from this host: let the account come from the hosts of"
             " the executors, too, and look at their clocks; then `replicator resume`",
@@ -80,7 +80,7 @@ def refuse_engine(name: TableName, table: Table) -> None:
         " twice, or half of them",
         where=f"target {name}",
         scope=of_target(name),
-        ways_out=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
+        remedies=(f"ALTER TABLE {name.quoted} ENGINE=InnoDB, then `replicator resume`",),
     )
 
 
@@ -91,7 +91,7 @@ def unfit_filter(error: ExpressionError, member: str, target: TableName) -> Fata
         f"{member}: {error}. Which rows are to be left out can't be told",
         where=f"{member}, target {target}",
         scope=of_target(target),
-        ways_out=(
+        remedies=(
             "write the expression in the task file so that it fits the table as it was when these"
             " rows were written (or delete the rule: then all rows pass); `replicator stop`, then"
             " `replicator run TASK.yaml --on-changed-rules keep`, or `recopy` where rows that were"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.downstream.meta import Checkpoint
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.downstream.meta.checkpoint import Checkpoint
 
 
 def saved_position(checkpoint: Checkpoint) -> SourcePosition:
@@ -11,6 +11,6 @@ def saved_position(checkpoint: Checkpoint) -> SourcePosition:
     return SourcePosition(
         BinlogPosition(checkpoint.file, checkpoint.offset),
         checkpoint.gtid,
-        checkpoint.landmark,
+        checkpoint.anchor,
         tuple(map(BinlogPosition.parse, checkpoint.prepared)),
     )

@@ -8,24 +8,29 @@ from dataclasses import replace
 import anyio
 
 from actors.filtered_columns import NO_FILTERED_COLUMNS, FilteredColumns
-from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
-from replicator.mysql.connection import Connection
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.server_traits import server_traits
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.errors import KEY_IS_SO
 from replicator.mysql.names import Member, TableName
-from replicator.mysql.server_traits import server_traits
-from replicator.mysql.statement_context import StatementContext
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.copy_state import CopyState
-from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.learned_structures import LearnedStructures, Outcome, Question, question
-from replicator.schema.past_changes import may_change_columns
-from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.scratch_statements import named
-from replicator.schema.scratch_table import is_like, name_after, outcome_of
-from replicator.schema.structure import Table, differences
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.past_changes import may_change_columns
+from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.learned_structures import (
+    LearnedOutcome,
+    LearnedStructures,
+    Question,
+    question,
+)
+from replicator.schema.scratch.scratch_statements import named
+from replicator.schema.scratch.scratch_table import is_like, name_after, outcome_of
+from replicator.schema.structure.structure import Table, differences
 
 LOOK_SECONDS = 10.0
 """Between two looks whether the target's server is the one, with the settings, that was learned
@@ -119,7 +124,7 @@ class SchemaTracker:
     ) -> Held:
         # What it comes to on a server that refuses the shard's own statement.
         instead = tuple(
-            recognise(
+            classify(
                 sql,
                 default_schema=effect.target.schema,
                 ansi_quotes=context.ansi_quotes,
@@ -152,10 +157,10 @@ class SchemaTracker:
         self,
         asked: Question,
         before: Table | None,
-        statement: Recognised,
-        instead: tuple[Recognised, ...],
+        statement: ParsedStatement,
+        instead: tuple[ParsedStatement, ...],
         context: StatementContext,
-    ) -> Outcome:
+    ) -> LearnedOutcome:
         if self._looks:
             self._learned.follow(await server_traits(self._connection, self._scratch.schema))
             self._look_at = time.monotonic() + LOOK_SECONDS
@@ -168,7 +173,7 @@ class SchemaTracker:
         return outcome
 
 
-def _is_so(statement: Recognised, outcome: Outcome) -> bool:
+def _is_so(statement: ParsedStatement, outcome: LearnedOutcome) -> bool:
     """Whether a server has refused a statement that is about keys only since they are that way."""
     if outcome.code not in KEY_IS_SO:
         return False

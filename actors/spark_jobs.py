@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException, PythonException
 
 from actors.backoff import Backoff
 from actors.faults import ExecutorError, SparkFailedError
-from replicator.pipeline.cluster import executor_count, is_local
+from replicator.pipeline.spark.cluster import executor_count, is_local
 from replicator.status import now
 
 RETRY_WAIT = (0.2, 15.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors.faults import FatalError
 from replicator.mysql.names import TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 
 
 def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
@@ -23,7 +23,7 @@ def refuse_clash(registry: SchemaRegistry, target: TableName, who: str) -> None:
         " takes both for one: two targets whose schema changes and rows are counted apart would"
         " get into one table",
         where=f"{who}, target {name}",
-        ways_out=(
+        remedies=(
             "spell both alike in target-schema and target-table under `routes:`, with a route for"
             " what has none (without table-pattern for a database, which goes under its own name"
             " else); `replicator stop`, `replicator run`",

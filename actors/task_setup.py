@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 import config.rules
 from config.endpoints import Endpoint, Security, TargetDatabase
 from config.models import Instance, Meta, Task
-from replicator.binlog.connection import SourceAddress
-from replicator.checks.items import ALL, FOREIGN_KEYS
-from replicator.mysql.address import ServerKey
-from replicator.mysql.connection import DatabaseAddress
-from replicator.mysql.tls import Pem, Tls
+from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.checks.check_items import ALL, FOREIGN_KEYS
+from replicator.mysql.connection.address import ServerKey
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
+from replicator.mysql.connection.tls import Pem, Tls
 from replicator.routing.allow_list import AllowList, TableFilter
-from replicator.routing.column_mapping import MappingRule
+from replicator.routing.columns.column_mapping import MappingRule
+from replicator.routing.columns.extracted_columns import Extraction, NamePart
+from replicator.routing.columns.member_columns import ColumnRules
+from replicator.routing.columns.rule_set import RuleSet
 from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
-from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
-from replicator.routing.extracted_columns import Extraction, NamePart
-from replicator.routing.member_columns import ColumnRules
+from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
 from replicator.routing.online_tables import NO_ONLINE_NAMES, OnlineNames
 from replicator.routing.router import Router
 from replicator.routing.routes import RouteRule, Routes
-from replicator.routing.rule_set import RuleSet
 
 SEGMENT_TARGET_BYTES = 1 << 20
 """A segment ends at the first transaction boundary after so many bytes."""
@@ -193,7 +193,7 @@ def _online_names(task: Task) -> OnlineNames:
     return OnlineNames(task.shadow_table_rules, task.trash_table_rules)
 
 
-def _filter_rule(name: str, rule: config.rules.EventFilter) -> FilterRule:
+def _filter_rule(name: str, rule: config.rules.EventFilterRules) -> FilterRule:
     return FilterRule(
         name,
         rule.schema_pattern,

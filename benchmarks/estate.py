@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pymysql.cursors import Cursor
 
 from benchmarks.errors import BenchmarkError
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 
 SCHEMA = "shard"

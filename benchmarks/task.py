@@ -22,7 +22,7 @@ from actors.control.client import NotRunningError, ask
 from actors.control.protocol import Request
 from benchmarks.errors import BenchmarkError
 from benchmarks.estate import SCHEMA, TARGET_SCHEMA, Estate
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 

@@ -10,7 +10,7 @@ from config.base import Section
 from config.endpoints import TargetDatabase
 from config.problems import Problem
 from config.processing import Copy, Limits, Loader, Mydumper, Spark, Syncer, Validator, Writer
-from config.rules import AllowList, ColumnMapping, EventFilter, ExpressionFilter, Route
+from config.rules import AllowListRules, ColumnMapping, EventFilterRules, ExpressionFilter, Route
 from config.sources import Source
 from config.values import Flag, TableRule, Timezone, Whole, none_if_empty
 
@@ -135,9 +135,9 @@ class Task(Section):
     """The sources of the task with their rules."""
     routes: dict[str, Route] = Field(default_factory=dict)
     """Which tables are written where."""
-    filters: dict[str, EventFilter] = Field(default_factory=dict)
+    filters: dict[str, EventFilterRules] = Field(default_factory=dict)
     """Which kinds of events are left out."""
-    block_allow_list: dict[str, AllowList] = Field(default_factory=dict)
+    block_allow_list: dict[str, AllowListRules] = Field(default_factory=dict)
     """Which tables are replicated. Old spelling: `black-white-list`."""
     expression_filter: dict[str, ExpressionFilter] = Field(default_factory=dict)
     """Which rows are left out."""
@@ -235,7 +235,7 @@ class Task(Section):
         """The routes of an instance, in the order in which it names them."""
         return tuple(self.routes[name] for name in instance.route_rules)
 
-    def filters_of(self, instance: Instance) -> tuple[tuple[str, EventFilter], ...]:
+    def filters_of(self, instance: Instance) -> tuple[tuple[str, EventFilterRules], ...]:
         """The event filters of an instance with their names, and those of its source."""
         own = [(name, self.filters[name]) for name in instance.filter_rules]
         given = self.source(instance.source_id).filters
@@ -249,10 +249,10 @@ class Task(Section):
         """The expression filters of an instance with their names."""
         return tuple((name, self.expression_filter[name]) for name in instance.expression_filters)
 
-    def allow_list_of(self, instance: Instance) -> AllowList:
+    def allow_list_of(self, instance: Instance) -> AllowListRules:
         """The allow list of an instance; one that allows everything where it names none."""
         name = instance.block_allow_list
-        return self.block_allow_list[name] if name else AllowList()
+        return self.block_allow_list[name] if name else AllowListRules()
 
     def mydumper_of(self, instance: Instance) -> Mydumper:
         """How a full copy reads from an instance: inline, by name, or the defaults."""

@@ -1,6 +1,10 @@
 """Named rules that instances refer to: routes, allow lists, filters, column mappings.
 
 Patterns and lists are kept as written; the routing package compiles them.
+
+The names of events in filters.
+
+Source: the TiDB Data Migration page "Binlog Event Filter".
 """
 
 from __future__ import annotations
@@ -11,8 +15,93 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from config.base import Section
-from config.event_names import ROW_EVENT_NAMES, event_name
 from config.values import Scalar
+
+EVENT_NAMES = (
+    "all",
+    "all dml",
+    "all ddl",
+    "none",
+    "none dml",
+    "none ddl",
+    "insert",
+    "update",
+    "delete",
+    "create database",
+    "alter database",
+    "drop database",
+    "create table",
+    "alter table",
+    "drop table",
+    "truncate table",
+    "rename table",
+    "create index",
+    "drop index",
+    "drop column",
+    "rename column",
+    "rename index",
+    "drop primary key",
+    "modify default value",
+    "modify constraint",
+    "modify columns order",
+    "modify storage engine",
+    "add table partition",
+    "drop table partition",
+    "truncate table partition",
+    "reorganize table partition",
+    "rebuild table partition",
+    "exchange table partition",
+    "coalesce table partition",
+)
+"""The events that a filter can name."""
+
+ROW_EVENT_NAMES = frozenset({"all", "all dml", "insert", "update", "delete"})
+"""Those that are about rows, `all` among them."""
+
+OTHER_NAMES = {
+    "create schema": "create database",
+    "drop schema": "drop database",
+    "alter schema": "alter database",
+    "truncate": "truncate table",
+    "add index": "create index",
+}
+"""Second names of events."""
+
+UNTELLABLE_NAMES = frozenset(
+    {
+        "incompatible ddl changes",
+        "value range decrease",
+        "precision decrease",
+        "modify column",
+        "modify charset",
+        "modify collation",
+        "remove auto increment",
+        "drop unique key",
+    }
+)
+"""Events of DM that the text of a statement alone does not tell."""
+
+NO_EFFECT_NAMES = frozenset({"create view", "drop view", "split table partition"})
+"""Events that are never carried over anyway: views, and what no source of ours writes."""
+
+
+def event_name(text: str) -> str:
+    """The name in `EVENT_NAMES` or `NO_EFFECT_NAMES` that a filter's text means.
+
+    Raises ValueError for one that can't be used.
+    """
+    name = " ".join(text.lower().split())
+    name = OTHER_NAMES.get(name, name)
+    if name in UNTELLABLE_NAMES:
+        raise ValueError(
+            f"`{text}` is not supported: what the table was before decides it, and filters see the"
+            " statement only. Name what the statement says (`alter table`, `drop column`, ...), or"
+            " write a `sql-pattern`"
+        )
+    if name not in EVENT_NAMES and name not in NO_EFFECT_NAMES:
+        raise ValueError(f"`{text}` is no event; there are: {', '.join(EVENT_NAMES)}")
+    return name
+
 
 _Name = Annotated[str, Field(min_length=1)]
 EventName = Annotated[str, AfterValidator(event_name)]
@@ -99,7 +188,7 @@ class Route(Section):
         return self
 
 
-class TableName(Section):
+class TablePattern(Section):
     """A table in an allow list; names starting with `~` are regular expressions."""
 
     db_name: _Name
@@ -108,20 +197,20 @@ class TableName(Section):
     """Table."""
 
 
-class AllowList(Section):
+class AllowListRules(Section):
     """Which schemas and tables are replicated: schemas are decided first, then tables."""
 
     do_dbs: tuple[str, ...] = ()
     """Only these schemas; `~` at the start makes a name a regular expression."""
     ignore_dbs: tuple[str, ...] = ()
     """Not these schemas."""
-    do_tables: tuple[TableName, ...] = ()
+    do_tables: tuple[TablePattern, ...] = ()
     """Only these tables."""
-    ignore_tables: tuple[TableName, ...] = ()
+    ignore_tables: tuple[TablePattern, ...] = ()
     """Not these tables."""
 
 
-class EventFilter(Section):
+class EventFilterRules(Section):
     """Which events of the binlogs of matching tables are carried over. A full copy is not filtered.
 
     Whatever any rule ignores is left out, then what any rule wants an error at stops the task.
@@ -141,7 +230,7 @@ class EventFilter(Section):
     """What happens to events that match. `Error`, for statements, stops the task."""
 
     @model_validator(mode="after")
-    def _usable(self) -> EventFilter:
+    def _usable(self) -> EventFilterRules:
         if not self.events and not self.sql_pattern:
             raise ValueError("name `events`, or a `sql-pattern`, or both")
         rows = ROW_EVENT_NAMES & set(self.events)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from config.base import Section
 from config.endpoints import Endpoint
-from config.rules import EventFilter
+from config.rules import EventFilterRules
 from config.values import Flag, Whole
 
 
@@ -27,7 +27,7 @@ class Source(Section):
     """Kind of server; empty: it is found out."""
     case_sensitive: Flag = False
     """Names in the rules for this source are matched by case."""
-    filters: tuple[EventFilter, ...] = ()
+    filters: tuple[EventFilterRules, ...] = ()
     """Event filters of the source."""
     enable: Flag = True
     """Whether DM's tasks may use the source."""

@@ -29,7 +29,7 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyLocation:
     """Where a key stands: file, line (from 1) and the key as written there."""
 
     file: str
@@ -48,19 +48,19 @@ class Document:
 
     file: str
     data: object = None
-    places: dict[Path, Place] = field(default_factory=dict)
+    places: dict[Path, KeyLocation] = field(default_factory=dict)
     texts: dict[Path, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> KeyLocation:
         """The place of a value; for one that is not there, the line of the section around it."""
         for length in range(len(path), 0, -1):
             known = self.places.get(path[:length])
             if known is not None:
                 rest = path[length:]
                 key = dotted((known.key, *rest)) if known.key else dotted(rest)
-                return Place(known.file, known.line, key)
-        return Place(self.file, 1, dotted(path))
+                return KeyLocation(known.file, known.line, key)
+        return KeyLocation(self.file, 1, dotted(path))
 
     def problem(self, path: Path, message: str) -> Problem:
         """A problem with the value at a path."""
@@ -74,7 +74,7 @@ class Document:
 
     def adopt(self, path: Path, other: Document) -> None:
         """Let the values below a path be reported where ``other`` has them."""
-        self.places[path] = Place(other.file, 1, "")
+        self.places[path] = KeyLocation(other.file, 1, "")
         _copy(other.places, (), self.places, path)
         _copy(other.texts, (), self.texts, path)
 
@@ -100,7 +100,7 @@ def read_yaml(file: str, content: bytes) -> Document:
     try:
         node = loader.get_single_node()
         if node is not None:
-            document.data = _Reader(document, loader).value(node, ())
+            document.data = _DocumentReader(document, loader).value(node, ())
     except yaml.YAMLError as error:
         document.problems.append(_syntax_problem(file, error))
     except RecursionError:
@@ -110,7 +110,7 @@ def read_yaml(file: str, content: bytes) -> Document:
     return document
 
 
-class _Reader:
+class _DocumentReader:
     """Turns the nodes of one document into plain data and notes their places."""
 
     def __init__(self, document: Document, loader: BoundedLoader) -> None:
@@ -176,8 +176,8 @@ class _Reader:
             self._document.texts[path] = node.value
         return value
 
-    def _place(self, node: yaml.Node, path: Path) -> Place:
-        return Place(self._document.file, node.start_mark.line + 1, dotted(path))
+    def _place(self, node: yaml.Node, path: Path) -> KeyLocation:
+        return KeyLocation(self._document.file, node.start_mark.line + 1, dotted(path))
 
 
 def _syntax_problem(file: str, error: yaml.YAMLError) -> Problem:

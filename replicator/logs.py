@@ -3,22 +3,95 @@
 Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable dotted name such as
 ``source.started``; docs/logs.md lists them) and, where they apply, ``task``, ``source``,
 ``target``, ``position`` and ``version``. Values of keys that hold secrets are blotted out.
+
+The log file of a process: that it can't be written is told once, and does not stop the task.
 """
 
 from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
+from io import TextIOWrapper
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
 from structlog.typing import ExcInfo, Processor
 
-from replicator.log_file import LogFile
-from replicator.shown_text import safe_json, shown_line, shown_text
+from replicator.printable_text import printable_text, safe_json, shown_line
+
+
+class LogFile(WatchedFileHandler):
+    """Appends to a file, which is opened anew when a rotation has renamed it.
+
+    While it can't be written (a full disk, a folder that is gone) records are counted, and each
+    tries anew. ``tell_lost`` is called with the reason when that begins, ``tell_back`` with the
+    number of lost records when it ends; it may log. A file that it makes is for its owner and group
+    alone: it tells of tables, statements and keys. Raises OSError where the file can't be opened.
+    """
+
+    def __init__(
+        self, path: Path, tell_lost: Callable[[str], None], tell_back: Callable[[int], None]
+    ) -> None:
+        super().__init__(path, encoding="utf-8")
+        self._tell_lost, self._tell_back = tell_lost, tell_back
+        self._lost = 0
+
+    def _open(self) -> TextIOWrapper:
+        handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        made = os.fdopen(handle, self.mode, encoding=self.encoding)
+        assert isinstance(made, TextIOWrapper)
+        return made
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record. Called by `logging`."""
+        try:
+            line = f"{self.format(record)}\n"
+        except Exception:  # noqa: BLE001  (as every handler of logging)
+            self.handleError(record)
+            return
+        try:
+            self._write(line)
+        except OSError as error:
+            self._fail(error)
+            return
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self._tell_back(lost)
+
+    def _write(self, line: str) -> None:
+        self.reopenIfNeeded()
+        if self.stream is None:
+            self.stream = self._open()
+            self._statstream()
+        if self._lost and self._is_torn():
+            line = f"\n{line}"
+        self.stream.write(line)
+        self.stream.flush()
+
+    def _is_torn(self) -> bool:
+        """Whether a full disk has left a part of a line at the end."""
+        with open(self.baseFilename, "rb") as file:
+            if not file.seekable() or not file.seek(0, os.SEEK_END):
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+
+    def _fail(self, error: OSError) -> None:
+        # What is buffered would be tried again, and grow, with each record.
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.close()
+        self.stream = None
+        first, self._lost = not self._lost, self._lost + 1
+        if first:
+            self._tell_lost(error.strerror or str(error))
+
 
 LEVELS = ("debug", "info", "warning", "error")
 """The names that `configure` takes, most talkative first."""
@@ -110,7 +183,7 @@ class _PresentStderr(io.TextIOBase):
 
 def _file_handler(path: Path, task: str, console: logging.Handler) -> logging.Handler:
     # It can't tell of itself in itself.
-    apart = logging.getLogger("replicator.log_file")
+    apart = logging.getLogger("replicator.logs.file")
     apart.propagate = False
     apart.handlers = [console]
 
@@ -190,7 +263,7 @@ def _in_one_line(
     """Keep names and values from writing lines of their own, or giving the terminal orders."""
     lines = ("exception", "stack")
     return {
-        shown_line(key): _shown(value, shown_text if key in lines else shown_line)
+        shown_line(key): _shown(value, printable_text if key in lines else shown_line)
         for key, value in record.items()
     }
 
@@ -203,7 +276,7 @@ def _shown(value: Any, shown: Callable[[str], str]) -> Any:
 def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
     text = io.StringIO()
     structlog.dev.plain_traceback(text, exc_info)
-    stream.write(shown_text(text.getvalue()))
+    stream.write(printable_text(text.getvalue()))
 
 
 def _blot_secrets(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from replicator.shown_text import shown_json
+from replicator.printable_text import shown_json
 from replicator.status_values import ShapeError, plain, shaped
 
 TaskState = Literal["starting", "running", "pausing", "paused", "stopping", "stopped", "killed"]
@@ -26,9 +26,9 @@ LockState = Literal["waiting", "conflict", "resolving"]
 """``waiting`` for shards; ``conflict``: for the operator; ``resolving``: it is being executed."""
 
 
-CopyState = Literal["copying", "finished", "postponed"]
+CopyState = Literal["copying", "finished", "deferred"]
 """``finished``: all rows are on the target, and what has changed since is taken from the binlog.
-``postponed``: so it is but for some shards, which are copied once more when their targets have
+``deferred``: so it is but for some shards, which are copied once more when their targets have
 their statements."""
 
 
@@ -43,16 +43,16 @@ def now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that blocks a task, and the operator's ways out of it.
+    """Something that blocks a task, and the operator's remedies of it.
 
     ``event`` is the name under which it was logged; ``where`` names source, target and position
-    as far as known; ``ways_out`` are sentences or commands, the one to try first in front.
+    as far as known; ``remedies`` are sentences or commands, the one to try first in front.
     """
 
     event: str
     message: str
     where: str
-    ways_out: tuple[str, ...]
+    remedies: tuple[str, ...]
     since: datetime
 
 
@@ -174,7 +174,7 @@ class LockStatus:
     rows_held: int = 0
     sources: tuple[LockSource, ...] = ()
     conflict: LockConflict | None = None
-    ways_out: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class BlockedPart:
     error: Fault | None = None
     waits_for: str = ""
     held: tuple[HeldAtSource, ...] = ()
-    ways_out: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

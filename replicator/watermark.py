@@ -12,9 +12,10 @@ from typing import NamedTuple
 class Place(NamedTuple):
     """The place of one event in a source's binlog.
 
-    ``transaction`` is the key (`replicator.binlog.position.BinlogPosition.key`) of the position at
-    which the transaction begins. ``ordinal`` is 0 for a statement, counts a transaction's row
-    events from 1, those of all tables, and is -1 for the boundary before all of them (see
+    ``transaction`` is the key (`replicator.binlog.positions.position.BinlogPosition.key`) of the
+    position at which the transaction begins. ``ordinal`` is 0 for a statement, counts a
+    transaction's row events from 1, those of all tables, and is -1 for the boundary before all of
+    them (see
     `boundary`).
     """
 
@@ -41,15 +42,16 @@ class Watermark(NamedTuple):
 class Reached(NamedTuple):
     """A transaction boundary up to which rows are applied: its key, the GTID set executed there in
     its text form, and an event that the binlog had by then, as the text of a
-    `replicator.mysql.identity.Landmark`. Both texts are empty where that is not known."""
+    `replicator.mysql.server.identity.Anchor event`. Both texts are empty where that is not
+    known."""
 
     key: int
     gtid: str
-    landmark: str = ""
+    anchor: str = ""
 
     def mark(self, watermark: Watermark) -> Mark:
         """What is saved with a watermark that was moved by then."""
-        return Mark(self.gtid_of(watermark), self.landmark)
+        return Mark(self.gtid_of(watermark), self.anchor)
 
     def gtid_of(self, watermark: Watermark) -> str:
         """The set by which another server tells where a watermark stands that was moved by then.
@@ -66,7 +68,7 @@ class Mark(NamedTuple):
     """
 
     gtid: str = ""
-    landmark: str = ""
+    anchor: str = ""
 
 
 NOTHING_APPLIED = Watermark(0, 0, 0)

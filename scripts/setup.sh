@@ -131,5 +131,5 @@ sed -n '/^setuptools==/,/[^\\]$/p' requirements-dev.lock >"$back_end"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 .venv/bin/python -m pip check
 echo "Compiling loops"
-.venv/bin/python -c "import replicator.pipeline.job"
+.venv/bin/python -c "import replicator.pipeline.apply.job"
 printf '%s\n' "$key" >$stamp

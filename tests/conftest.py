@@ -21,12 +21,7 @@ from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.case_ids import case_id
-from tests.support.matrix import (
-    MatrixReporter,
-    is_needed,
-    properties_of,
-    refusal,
-)
+from tests.support.matrix import MatrixReporter, is_needed, properties_of, refusal
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

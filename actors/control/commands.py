@@ -14,7 +14,7 @@ import typer
 
 from actors.control.arguments import AsJson, OptionalTaskName, TaskName, is_file, name_of
 from actors.control.exit_codes import FAILED, NOT_RUNNING, UNHEALTHY
-from replicator.shown_text import shown_json
+from replicator.printable_text import shown_json
 from replicator.terminal.consoles import complain, out, show, tell
 
 if TYPE_CHECKING:
@@ -183,10 +183,10 @@ def _watch(name: str) -> int:
     from actors.control.protocol import ControlError
     from actors.control.requests import status_of
     from actors.control.task_records import find_record, was_killed
-    from replicator.terminal.status import Screen
+    from replicator.terminal.status import StatusScreen
 
     last = anyio.run(status_of, name)
-    with Live(Screen(last), console=out, auto_refresh=False) as live:
+    with Live(StatusScreen(last), console=out, auto_refresh=False) as live:
         failures = 0
         while True:
             # Not in an event loop, which Ctrl-C would only ask to end.
@@ -202,7 +202,7 @@ def _watch(name: str) -> int:
                     raise
                 continue
             failures = 0
-            live.update(Screen(last), refresh=True)
+            live.update(StatusScreen(last), refresh=True)
     record = find_record(name)
     if record is not None and was_killed(record):
         complain(f"task {name} was killed, or has crashed: its process {record.pid} is gone")

@@ -35,13 +35,13 @@ class ControlError(Exception):
     """The control socket can't be used, or the other side broke the protocol."""
 
 
-class RefusedError(ControlError):
-    """The task refused a command. ``ways_out`` are what the user can do instead, if it said so."""
+class CommandRefusedError(ControlError):
+    """The task refused a command. ``remedies`` are what the user can do instead, if it said so."""
 
-    def __init__(self, message: str, ways_out: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, remedies: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
-        self.ways_out = ways_out
+        self.remedies = remedies
 
 
 @dataclass(frozen=True, slots=True)

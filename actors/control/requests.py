@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from actors.control.client import ask, ask_all, end
-from actors.control.protocol import STOP, ControlError, RefusedError, Reply, Request
+from actors.control.protocol import STOP, CommandRefusedError, ControlError, Reply, Request
 from actors.control.task_records import TaskRecord, records, was_killed
 from replicator.status import StatusFormatError, TaskState, TaskStatus
 
@@ -23,8 +23,8 @@ async def command(name: str, command: str, arguments: Mapping[str, Any] | None =
 
 def _accepted(name: str, command: str, reply: Reply) -> Reply:
     if not reply.ok:
-        ways_out = tuple(map(str, reply.body.get("ways_out", ())))
-        raise RefusedError(f"task {name} refused {command!r}: {reply.error}", ways_out)
+        remedies = tuple(map(str, reply.body.get("remedies", ())))
+        raise CommandRefusedError(f"task {name} refused {command!r}: {reply.error}", remedies)
     return reply
 
 

@@ -10,10 +10,10 @@ from actors.control.client import NotRunningError, RunsElsewhereError
 from actors.control.task_records import find_record, was_killed
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.saved_state import SavedCopy, SavedState, read_saved
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.saved_state import SavedCopy, SavedState, read_saved
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import error_text
 from replicator.status import CopyStatus, SourceStatus, TargetStatus, TaskStatus
 
@@ -75,7 +75,7 @@ def _newest(saved: SavedState) -> datetime:
 
 def _copy(copy: SavedCopy) -> CopyStatus:
     return CopyStatus(
-        state="copying" if not copy.done else "postponed" if copy.postponed else "finished",
+        state="copying" if not copy.done else "deferred" if copy.deferred else "finished",
         tables=copy.tables,
         tables_done=copy.tables_done,
         rows=copy.rows,

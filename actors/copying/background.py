@@ -18,12 +18,12 @@ from actors.copying.source_copies import SourceCopies, SourceCopy
 from actors.copying.start import CopyStart
 from actors.copying.workers import ChunkWorkers
 from actors.faults import TransientError
-from replicator.downstream.chunks import CopyStore
-from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_plan import Rival
-from replicator.pipeline.living_job import lend, lendable
-from replicator.schema.structure import Table
+from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.workers.worker_pool import free_slots, reserve_slots
+from replicator.schema.structure.structure import Table
 
 LOOK_SECONDS = 5.0
 """Between two looks which targets are there whole."""
@@ -45,9 +45,9 @@ class BackgroundCopy:
     ends, it is as after a crash, and goes on from the chunks that are there. `run` it once, ask it
     by `take_up` when nothing runs any more, and `close` it in the end.
 
-    ``targets``, with their structures, are those of the members; ``rivals`` by target the shards
-    that may have a key of theirs. So many jobs as ``jobs_at_once`` run at the same time, fewer
-    where Spark has no slots for them beside the batches.
+    ``targets``, with their structures, are those of the members; ``key_conflicts`` by target the
+    shards that may have a key of theirs. So many jobs as ``jobs_at_once`` run at the same time,
+    fewer where Spark has no slots for them beside the batches.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class BackgroundCopy:
         sources: SourceCopies,
         starts: Mapping[str, CopyStart],
         targets: Mapping[TableName, tuple[int, Table]],
-        rivals: Mapping[TableName, Sequence[Rival]],
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
         jobs: CopyJobs,
         limit: RateLimit,
         store: CopyStore,
@@ -70,7 +70,7 @@ class BackgroundCopy:
         self._sources = sources
         self._starts = starts
         self._structures = targets
-        self._rivals = rivals
+        self._key_conflicts = key_conflicts
         self._jobs = jobs
         self._limit = limit
         self._store = store
@@ -83,18 +83,18 @@ class BackgroundCopy:
     async def run(self, stop: anyio.Event) -> None:
         """Copy until all chunks are there, or until ``stop``; those under way are finished first.
 
-        Raises FatalError, TransientError, OutOfStepError or DatabaseUnavailableError.
+        Raises FatalError, TransientError, FencedError or DatabaseUnavailableError.
         """
-        lent = await anyio.to_thread.run_sync(lendable, self._spark)
+        lent = await anyio.to_thread.run_sync(free_slots, self._spark)
         slots = anyio.Semaphore(min(lent or 1, self._jobs_at_once))
         workers = ChunkWorkers(self._jobs, slots, self._limit, stop)
         held = sorted(map(str, self.targets))
         log.info("copy.in-background", targets=held)
-        lend(self._spark, lent)
+        reserve_slots(self._spark, lent)
         try:
             for source, start in self._starts.items():
                 self._copies[source] = await self._sources.opened(
-                    source, start, start.members, self._structures, self._rivals
+                    source, start, start.members, self._structures, self._key_conflicts
                 )
             self._progress.counted = True
             async with anyio.create_task_group() as beside:
@@ -107,7 +107,7 @@ class BackgroundCopy:
             if not stop.is_set():
                 self._done.set()
         finally:
-            lend(self._spark, 0)
+            reserve_slots(self._spark, 0)
             self._progress.end()
 
     async def due(self) -> None:
@@ -180,7 +180,11 @@ class BackgroundCopy:
 
     def _sharing(self, targets: Iterable[TableName]) -> set[str]:
         """The sources that have shards of any of these targets."""
-        return {rival.source for target in targets for rival in self._rivals.get(target, ())}
+        return {
+            key_conflict.source
+            for target in targets
+            for key_conflict in self._key_conflicts.get(target, ())
+        }
 
     async def _complete(self) -> set[TableName]:
         """The targets whose members all are there whole, or can't be copied as they were.
@@ -191,6 +195,6 @@ class BackgroundCopy:
             return set()
         complete = {t for t in self.targets if not self._sharing([t]) & self._silent}
         for source, copy in self._copies.items():
-            there = await self._store.whole(source) | copy.plans.postponed.keys()
+            there = await self._store.whole(source) | copy.plans.deferred.keys()
             complete -= {member.target for member in copy.members if member.name not in there}
         return complete

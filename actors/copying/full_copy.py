@@ -11,19 +11,14 @@ import structlog
 from pyspark import SparkContext
 
 from actors.copying.background import BackgroundCopy
+from actors.copying.deferred_copies import deferred_copy
 from actors.copying.held_back import told_of
 from actors.copying.jobs import CopyJobs
-from actors.copying.postponed import postponed_copy
+from actors.copying.key_conflicts import key_conflicts_of
 from actors.copying.progress import CopyProgress
 from actors.copying.rate_limit import RateLimit
-from actors.copying.rivals import rivals_of
 from actors.copying.source_copies import SourceCopies, SourceCopy
-from actors.copying.start import (
-    CopyMember,
-    CopyStart,
-    begin_copy,
-    begun_copy,
-)
+from actors.copying.start import CopyMember, CopyStart, begin_copy, begun_copy
 from actors.copying.targets import make_targets
 from actors.copying.workers import ChunkWorkers
 from actors.counts import CopyCounts
@@ -31,26 +26,26 @@ from actors.faults import FatalError, Parts
 from actors.reading.purge_watch import BinlogNeed, PurgeWatch
 from actors.task_setup import SourceSetup, address_of, beside
 from config.models import Task
-from replicator.binlog.position import BinlogPosition
-from replicator.downstream.chunk_records import CHUNK_TABLE
-from replicator.downstream.chunks import CopyStore
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.noted_keys import NOTED_KEY_TABLE
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_chunk import CopySettings
-from replicator.pipeline.copy_plan import Rival
-from replicator.pipeline.copy_writing import OnDuplicate
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.copy.copy_chunk import CopySettings
+from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_writing import OnDuplicate
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 
 
 class FullCopy:
     """Copies the rows of the sources' members chunk by chunk, and resumes where it stopped.
 
-    Members of ``blocked`` targets are left out; where the binlogs are followed, they are postponed
+    Members of ``blocked`` targets are left out; where the binlogs are followed, they are deferred
     in the end. The copy is not finished without those of blocked sources. ``applied``: by source,
-    targets that have everything up to a place, as far as that is known (`postponed_copy`).
+    targets that have everything up to a place, as far as that is known (`deferred_copy`).
     """
 
     def __init__(
@@ -72,7 +67,7 @@ class FullCopy:
         """All targets of the copy; known once it has begun with all sources."""
         self.look_at: dict[str, int] = {}
         """By source, the places up to which it must be applied before it is worth to look again
-        whether shards that were postponed can be copied."""
+        whether shards that were deferred can be copied."""
         self.look_at_targets: dict[str, frozenset[TableName]] = {}
         """By source, the targets of such shards of which it is enough that they themselves have
         everything up to that place."""
@@ -103,7 +98,7 @@ class FullCopy:
             followed=frozenset(),
             load_data=load_data,
             patience=patience,
-            noted_table=meta.table(NOTED_KEY_TABLE),
+            noted_table=meta.table(TRACKED_KEY_TABLE),
             show_values=task.show_row_values,
         )
         self._sources = self._source_copies(setups)
@@ -124,7 +119,7 @@ class FullCopy:
 
         ``started`` is set when it is saved what the copy begins with at all sources: from then on,
         shards may change. Chunks that are being copied are finished first. What others need not
-        wait for is left to `background`. Raises FatalError, TransientError, OutOfStepError or
+        wait for is left to `background`. Raises FatalError, TransientError, FencedError or
         DatabaseUnavailableError.
         """
         try:
@@ -146,8 +141,10 @@ class FullCopy:
             self.left = bool(again)
         members: dict[str, Sequence[CopyMember]] = {s: start.members for s, start in starts.items()}
         positions = {s: start.position.binlog for s, start in starts.items() if start.position}
-        rivals = await rivals_of(self._setups, self._meta, members, everyone=bool(again))
-        self.targets = frozenset(rivals)
+        key_conflicts = await key_conflicts_of(
+            self._setups, self._meta, members, everyone=bool(again)
+        )
+        self.targets = frozenset(key_conflicts)
         copied, all_known = await self._copied()
         begun |= copied if all_known else self.targets
         self._log.info("copy.started", sources=sorted(members))
@@ -156,9 +153,9 @@ class FullCopy:
             self._task, self._setups, self._registry, members, begun, copied
         )
         servers = {s: start.server for s, start in starts.items() if start.server}
-        jobs = self._jobs(rivals, targets, frozenset(positions), servers)
+        jobs = self._jobs(key_conflicts, targets, frozenset(positions), servers)
         if self._follow and again >= starts.keys():
-            self.background = self._background(starts, targets, rivals, jobs)
+            self.background = self._background(starts, targets, key_conflicts, jobs)
             return True
         workers = ChunkWorkers(jobs, self._slots, self._limit, stop)
         async with anyio.create_task_group() as background:
@@ -166,7 +163,7 @@ class FullCopy:
                 background.start_soon(self._watch(positions).run)
             copies = {
                 s: await self._sources.opened(
-                    s, starts[s], m, targets, rivals if s in again else None
+                    s, starts[s], m, targets, key_conflicts if s in again else None
                 )
                 for s, m in members.items()
             }
@@ -189,17 +186,17 @@ class FullCopy:
         self,
         starts: Mapping[str, CopyStart],
         targets: Mapping[TableName, tuple[int, Table]],
-        rivals: Mapping[TableName, Sequence[Rival]],
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
         jobs: CopyJobs,
     ) -> BackgroundCopy:
-        self.progress.postponed = told_of(self._waiting, self._held)
+        self.progress.deferred = told_of(self._waiting, self._held)
         self.progress.held = tuple(sorted(map(str, targets)))
         return BackgroundCopy(
             self._spark,
             self._source_copies(beside(self._setups)),
             starts,
             targets,
-            rivals,
+            key_conflicts,
             jobs,
             self._limit,
             self._store,
@@ -216,10 +213,10 @@ class FullCopy:
             known = known_copies.get(source)
             if known is not None and known.done:
                 applied = self._applied.get(source, {})
-                later = await postponed_copy(setup, self._meta, self._store, self._blocked, applied)
+                later = await deferred_copy(setup, self._meta, self._store, self._blocked, applied)
                 if later is not None:
                     self._held[source] = later.held
-                    self._postpone(source, later.waiting, later.look_at, later.targets)
+                    self._defer(source, later.waiting, later.look_at, later.targets)
                 if later is not None and later.start.members:
                     starts[source] = later.start
                     again.add(source)
@@ -231,7 +228,7 @@ class FullCopy:
             starts[source] = await self._begin(setup, fresh=known is None)
         return starts, again
 
-    def _postpone(
+    def _defer(
         self,
         source: str,
         waiting: Sequence[TableName],
@@ -245,7 +242,7 @@ class FullCopy:
 
     def _jobs(
         self,
-        rivals: Mapping[TableName, Sequence[Rival]],
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
         targets: Mapping[TableName, tuple[int, Table]],
         followed: frozenset[str],
         servers: Mapping[str, ServerIdentity],
@@ -255,7 +252,7 @@ class FullCopy:
             replace(self._settings, followed=followed, servers=servers),
             self._meta,
             {name: table for name, (_, table) in targets.items()},
-            rivals,
+            key_conflicts,
             self.progress,
         )
 
@@ -320,6 +317,6 @@ class FullCopy:
                 if end.place is not None:
                     waiting = [*self._waiting.get(source, ()), *end.late]
                     late = frozenset(m.target for m in copy.members if m.name in end.late)
-                    self._postpone(source, waiting, end.place, late)
+                    self._defer(source, waiting, end.place, late)
         finally:
             copy.close()

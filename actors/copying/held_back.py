@@ -1,7 +1,7 @@
-"""Shards of blocked targets when all others of their source are copied: they are postponed.
+"""Shards of blocked targets when all others of their source are copied: they are deferred.
 
 A part of them may be on the target by then, chunk by chunk. What they do meanwhile is held like
-everything else of a blocked target; when it goes on, they are copied like other postponed ones.
+everything else of a blocked target; when it goes on, they are copied like other deferred ones.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember
 from actors.faults import FatalError
-from replicator.downstream.chunks import ChunkRecord, ReadSpan
+from replicator.downstream.meta.chunks import ChunkRecord, ReadSpan
 from replicator.mysql.names import TableName
-from replicator.schema.copy_state import CopyState
+from replicator.schema.registry.copy_state import CopyState
 
 
 async def held_back(
@@ -34,7 +34,7 @@ async def held_back(
         if whole and not await _was_misread(member, plans, spans):
             continue
         copied = any(record.done for record in own)
-        found[member.name] = CopyState.POSTPONED if copied else CopyState.LEFT_OUT
+        found[member.name] = CopyState.DEFERRED if copied else CopyState.LEFT_OUT
     return found
 
 

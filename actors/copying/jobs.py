@@ -15,14 +15,14 @@ from pyspark import SparkContext
 from actors.copying.progress import CopyProgress
 from actors.faults import COPY_ANEW, FatalError, of_source, of_target
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
-from replicator.downstream.meta import MetaStore
+from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
-from replicator.pipeline.copy_plan import CopyChunk, Rival, TableCopy
-from replicator.pipeline.copy_rivals import find_holders
-from replicator.pipeline.snapshot import copy_chunks
-from replicator.schema.structure import Table
+from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome, CopySettings
+from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.copy.copy_plan import CopyChunk, KeyConflict, TableCopy
+from replicator.pipeline.copy.key_conflicts import find_holders
+from replicator.schema.structure.structure import Table
 
 _MEMORY = "tidb_mem_quota_query"
 _LIMITS: dict[int, str] = {
@@ -47,8 +47,8 @@ class Replanner(Protocol):
 class CopyJobs:
     """Copies chunks; skips those that their records say an earlier job has committed.
 
-    ``targets`` are the structures of the targets; ``rivals`` are the shards of each, used to name
-    the shard that already holds a key.
+    ``targets`` are the structures of the targets; ``key_conflicts`` are the shards of each, used
+    to name the shard that already holds a key.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class CopyJobs:
         settings: CopySettings,
         meta: MetaStore,
         targets: dict[TableName, Table],
-        rivals: Mapping[TableName, Sequence[Rival]],
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
         progress: CopyProgress,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._meta = meta
         self._targets = targets
-        self._rivals = rivals
+        self._key_conflicts = key_conflicts
         self._progress = progress
         self._log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ class CopyJobs:
 
         Chunks of a shard that has changed are planned anew by ``replanned``. Raises FatalError for
         a chunk that can't be copied as it is, TransientError when Spark keeps failing,
-        OutOfStepError where the target does not hold what it should, and what ``replanned`` raises.
+        FencedError where the target does not hold what it should, and what ``replanned`` raises.
         """
         left = list(chunks)
         attempts = JobAttempts()
@@ -170,7 +170,7 @@ class CopyJobs:
                 f" {_from(holders)}{self._row(failed)}",
                 where=where,
                 scope=of_target(target),
-                ways_out=(
+                remedies=(
                     f"change or delete the row in {copy}, then `replicator resume`",
                     "if that row is to stay: change or delete the other, in its shard and on the"
                     f" target {target} (what is copied is not copied again), then `replicator"
@@ -187,7 +187,7 @@ class CopyJobs:
                 "copy.no-room",
                 f"{copy} has a row whose key can't be mapped: {failed.message}",
                 where=where,
-                ways_out=(
+                remedies=(
                     f"give the row another key in {copy}, or delete it, then `replicator resume`",
                     "tell the shards apart by an extracted column in the target's key instead"
                     " (extract-table and the like of the route, no column mapping), make"
@@ -202,7 +202,7 @@ class CopyJobs:
             + self._row(failed),
             where=where,
             scope=of_target(target),
-            ways_out=_ways_out_of_refusal(failed),
+            remedies=_remedies_of_refusal(failed),
         )
 
     def _row(self, failed: ChunkOutcome) -> str:
@@ -212,9 +212,14 @@ class CopyJobs:
         """The other shards that hold the key now; none where a source can't be queried."""
         copy = failed.chunk.copy
         others = [
-            (rival.source, self._settings.sources[rival.source], rival.table, rival.rules)
-            for rival in self._rivals.get(target, ())
-            if (rival.source, rival.table) != (copy.source, copy.member)
+            (
+                key_conflict.source,
+                self._settings.sources[key_conflict.source],
+                key_conflict.table,
+                key_conflict.rules,
+            )
+            for key_conflict in self._key_conflicts.get(target, ())
+            if (key_conflict.source, key_conflict.table) != (copy.source, copy.member)
         ]
         try:
             return await anyio.to_thread.run_sync(
@@ -231,7 +236,7 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
         f"source {source}: {message}",
         where=f"source {source}",
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             f"point source {source} at the former server again, then `replicator resume`: the copy"
             " goes on where it was",
             f"to go on with another server: {COPY_ANEW}",
@@ -239,10 +244,10 @@ def other_server_in_copy(source: str, message: str) -> FatalError:
     )
 
 
-def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
+def _remedies_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
     if failed.code in LOGIN_REFUSED:
         return (
-            "`replicator check` tells which server lets the account in no more, and the way out;"
+            "`replicator check` tells which server lets the account in no more, and the remedy;"
             " then `replicator resume`",
             "if it logs in everywhere from this host: let the accounts come from the hosts of"
             " Spark's executors, too, and look at their clocks; then `replicator resume`",
@@ -253,14 +258,14 @@ def _ways_out_of_refusal(failed: ChunkOutcome) -> tuple[str, ...]:
             "mend what the server says (the target's columns must take every value of the"
             " shards'), then `replicator resume`",
         )
-    ways_out = [f"set the target's {limit} to more, then `replicator resume`"]
+    remedies = [f"set the target's {limit} to more, then `replicator resume`"]
     if failed.code != ErrorCode.TIDB_ENTRY_TOO_LARGE:
-        ways_out.append(
+        remedies.append(
             "or copy anew in smaller chunks, which a table without a key can't be cut into: set"
             " chunk-filesize or rows of its `mydumpers` to less, `replicator stop`, `replicator"
             " remove TASK.yaml`, empty all targets, `replicator run TASK.yaml`"
         )
-    return tuple(ways_out)
+    return tuple(remedies)
 
 
 def _key(copy: TableCopy) -> str:

@@ -9,21 +9,21 @@ from typing import Any
 
 from pymysql.err import MySQLError
 
-from actors.copying.patient_stream import PatientStream
-from actors.copying.shard_plans import PostponedError, ShardPlans
+from actors.copying.retrying_stream import RetryingStream
+from actors.copying.shard_plans import DeferredError, ShardPlans
 from actors.copying.start import CopyMember
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
-from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import error_code
-from replicator.mysql.name_case import folds_names
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_chunk import CHANGED
-from replicator.pipeline.copy_plan import Bound, CopyChunk, TableCopy, boundary_query
-from replicator.pipeline.source_stream import SourceStream
-from replicator.rows.fields import escape
+from replicator.mysql.server.name_case import folds_names
+from replicator.pipeline.copy.copy_chunk import CHANGED
+from replicator.pipeline.copy.copy_plan import Bound, CopyChunk, TableCopy, boundary_query
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.rows.values.fields import escape
 
 CHUNK_ROWS = 200_000
 """Rows of a chunk, unless the task file says otherwise."""
@@ -81,7 +81,7 @@ class CopyPlanner:
         setup: SourceSetup,
         members: Sequence[CopyMember],
         plans: ShardPlans,
-        stream: PatientStream,
+        stream: RetryingStream,
         store: CopyStore,
         records: list[ChunkRecord],
         sizes: Mapping[TableName, TableSize],
@@ -136,7 +136,7 @@ class CopyPlanner:
                 later = await self._plans.repartitioned(self._members[chunk.copy.member])
                 return None if later else chunk
             copy = await self._plans.replanned(self._members[chunk.copy.member], chunk.copy)
-        except PostponedError:
+        except DeferredError:
             return None
         except MySQLError as error:
             raise refusal(source.address, error, source=source.source) from error
@@ -150,14 +150,14 @@ class CopyPlanner:
             if (c.copy.member, c.number) not in known
         ]
         await self._store.plan(self._setup.source, fresh)
-        reach(CrashPoint.CHUNKS_PLANNED)
+        reach(Failpoint.CHUNKS_PLANNED)
         return ChunkGroup(tuple(chunks), rows)
 
     async def _chunks(self, member: CopyMember) -> AsyncIterator[tuple[CopyChunk, int]]:
         try:
             async for found in self._planned_chunks(member):
                 yield found
-        except PostponedError:
+        except DeferredError:
             # It is copied later, all of it.
             pass
 

@@ -13,10 +13,10 @@ import structlog
 from pyspark import SparkContext
 
 from actors.counts import CopyCounts
-from replicator.downstream.chunks import ChunkRecord, CopiedTables
-from replicator.pipeline.chunk_progress import ProgressReader
-from replicator.pipeline.cluster import is_local
-from replicator.pipeline.spark_folder import newest_folder
+from replicator.downstream.meta.chunks import ChunkRecord, CopiedTables
+from replicator.pipeline.copy.chunk_progress import ProgressReader
+from replicator.pipeline.spark.cluster import is_local
+from replicator.pipeline.spark.spark_folder import newest_folder
 from replicator.status import CopyState, CopyStatus
 
 REPORT_SECONDS = 10.0
@@ -40,7 +40,7 @@ class CopyProgress:
     ``rows_before``, the rows copied by earlier starts; what is shown has on top of them what the
     jobs under way have sent, where these run on this host. ``waiting`` says what the copy
     waits for, if it does; where it is ``finished``, the shards that are copied later, which are
-    ``postponed`` before. ``held`` are the targets that wait for it while all others are followed.
+    ``deferred`` before. ``held`` are the targets that wait for it while all others are followed.
     ``counts`` are those of the task. Nothing is ``counted`` before it is known what earlier starts
     have copied.
     """
@@ -54,7 +54,7 @@ class CopyProgress:
     size: int = 0
     chunks: int = 0
     waiting: str = ""
-    postponed: str = ""
+    deferred: str = ""
     held: tuple[str, ...] = ()
     counted: bool = False
     finished: bool = False
@@ -123,7 +123,7 @@ class CopyProgress:
     def _state(self) -> CopyState:
         if not self.finished:
             return "copying"
-        return "postponed" if self.waiting else "finished"
+        return "deferred" if self.waiting else "finished"
 
     def status(self) -> CopyStatus | None:
         """The same for `status`; while nothing is counted, how far the last run was."""
@@ -147,7 +147,7 @@ class CopyProgress:
             seconds_left=None if left is None else round(left, 1),
             replaced=self.counts.replaced,
             ignored=self.counts.ignored,
-            waiting=self.waiting or self.postponed,
+            waiting=self.waiting or self.deferred,
             held=self.held,
             percent=self._percent(rows),
         )
@@ -199,10 +199,10 @@ class CopyProgress:
         self.ended = self.ended or time.monotonic()
         self.counts.before = self.status()
 
-    def finish(self, postponed: str = "") -> None:
-        """Note that everything is copied, but for shards that are ``postponed``."""
+    def finish(self, deferred: str = "") -> None:
+        """Note that everything is copied, but for shards that are ``deferred``."""
         self.finished = self.counted = True
-        self.waiting = postponed
+        self.waiting = deferred
         self.expected = self.rows
         self.ended = time.monotonic()
 

@@ -9,29 +9,29 @@ import anyio
 import structlog
 from pymysql.err import MySQLError
 
-from actors.copying.patient_stream import PatientStream
-from actors.copying.postponed import shard_changed
+from actors.copying.deferred_copies import shard_changed
+from actors.copying.retrying_stream import RetryingStream
 from actors.copying.start import CopyMember
 from actors.copying.statements import CopyStatements
 from actors.faults import FatalError, of_target
 from actors.member_columns import columns_of
 from actors.refusals import unfit_filter
 from actors.task_setup import SourceSetup
-from replicator.downstream.chunks import ReadSpan
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.chunks import ReadSpan
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import NO_SUCH_TABLE, error_code
 from replicator.mysql.names import Member, TableName, folded
-from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
-from replicator.pipeline.copy_plan import Rival, TableCopy, keyed_by_target, plan_copy
-from replicator.pipeline.filter_columns import filter_column
-from replicator.pipeline.planning import PlanError
-from replicator.pipeline.row_filter import rules_for
-from replicator.routing.expression_filter import ResolvedRules
-from replicator.routing.expression_types import ExpressionError
-from replicator.schema.copy_state import CopyState
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import Table
-from replicator.schema.traced_columns import TableChange, Traced, traced
+from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
+from replicator.pipeline.copy.copy_plan import KeyConflict, TableCopy, keyed_by_target, plan_copy
+from replicator.pipeline.plans.filter_columns import filter_column
+from replicator.pipeline.plans.planning import PlanError
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.routing.expression.expression_filter import ResolvedRules
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.effects.traced_columns import TableChange, Traced, traced
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 
 LOOKS, LOOK_PAUSE = 10, 1.0
 """How often a table that is missing is looked for (a tool exchanges it in two statements), and the
@@ -40,16 +40,16 @@ pause in between in seconds."""
 log = structlog.get_logger()
 
 
-class PostponedError(Exception):
+class DeferredError(Exception):
     """A shard can't be read as it was when its copy began: it is copied later, as it is then."""
 
 
 class ShardPlans:
     """Plans the copy of a source's members.
 
-    ``statements``: None where the binlog is not followed. ``rivals``: by target, the other shards
-    to look in for a key which the target has already, for members that are copied once more;
-    ``postponed`` those that can't be read as they were, and why.
+    ``statements``: None where the binlog is not followed. ``key_conflicts``: by target, the other
+    shards to look in for a key which the target has already, for members that are copied once more;
+    ``deferred`` those that can't be read as they were, and why.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class ShardPlans:
         setup: SourceSetup,
         targets: Mapping[TableName, tuple[int, Table]],
         statements: CopyStatements | None,
-        stream: PatientStream,
-        rivals: Mapping[TableName, Sequence[Rival]],
+        stream: RetryingStream,
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]],
     ) -> None:
-        self.postponed: dict[TableName, str] = {}
-        self._rivals = rivals
+        self.deferred: dict[TableName, str] = {}
+        self._key_conflicts = key_conflicts
         self._setup = setup
         self._targets = targets
         self._statements = statements
@@ -85,9 +85,9 @@ class ShardPlans:
             await self._statements.read(self._upstream)
 
     def newest(self, copy: TableCopy) -> TableCopy:
-        """The plan made last for the same shard. Raises PostponedError."""
-        if copy.member in self.postponed:
-            raise PostponedError
+        """The plan made last for the same shard. Raises DeferredError."""
+        if copy.member in self.deferred:
+            raise DeferredError
         return self._made.get(copy.member, copy)
 
     async def replanned(self, member: CopyMember, stale: TableCopy) -> TableCopy:
@@ -98,15 +98,15 @@ class ShardPlans:
     async def plan(self, member: CopyMember) -> TableCopy:
         """How a member is read now.
 
-        Raises PostponedError or FatalError where rows can't be read as they were,
+        Raises DeferredError or FatalError where rows can't be read as they were,
         DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
-            if member.name in self.postponed:
-                raise PostponedError
+            if member.name in self.deferred:
+                raise DeferredError
             try:
                 copy = await self._plan(member)
-                copy = replace(copy, rivals=self._rivals_of(member))
+                copy = replace(copy, key_conflicts=self._key_conflicts_of(member))
             except ExpressionError as error:
                 where = f"{self._setup.source}: {member.name}"
                 raise unfit_filter(error, where, member.target) from error
@@ -116,7 +116,7 @@ class ShardPlans:
                     str(error),
                     where=f"{self._setup.source}: {member.name}, target {member.target}",
                     scope=of_target(member.target),
-                    ways_out=(
+                    remedies=(
                         "make the target's structure fit the shard's (the message says what"
                         " differs), then `replicator resume`",
                     ),
@@ -125,30 +125,30 @@ class ShardPlans:
                 if self._statements is None or not error.told:
                     own = str(Member(self._setup.source, member.name))
                     raise shard_changed(own, member.target, str(error)) from error
-                self._postpone(member, str(error))
-                raise PostponedError from error
+                self._defer(member, str(error))
+                raise DeferredError from error
         self._made[member.name] = copy
         return copy
 
     async def repartitioned(self, member: CopyMember) -> bool:
-        """Whether a member is postponed since it has got other partitions than its target.
+        """Whether a member is deferred since it has got other partitions than its target.
 
         Rows of it then are in partitions that the target has not got yet. Raises FatalError,
         DatabaseUnavailableError, TransientError or the server's error.
         """
         async with self._lock:
-            if self._statements is None or member.name in self.postponed:
-                return member.name in self.postponed
+            if self._statements is None or member.name in self.deferred:
+                return member.name in self.deferred
             await self._statements.read(self._upstream)
             if not self._trace(member).repartitioned:
                 return False
-            self._postpone(member, "it has rows in partitions that its target is to get later")
+            self._defer(member, "it has rows in partitions that its target is to get later")
             return True
 
-    def _postpone(self, member: CopyMember, reason: str) -> None:
-        self.postponed[member.name] = reason
+    def _defer(self, member: CopyMember, reason: str) -> None:
+        self.deferred[member.name] = reason
         log.info(
-            "copy.postponed",
+            "copy.deferred",
             source=self._setup.source,
             member=str(member.name),
             target=str(member.target),
@@ -156,18 +156,18 @@ class ShardPlans:
         )
 
     def state_of(self, member: CopyMember) -> CopyState:
-        """What a postponed member is to be noted as."""
+        """What a deferred member is to be noted as."""
         _, target = self._targets[member.target]
         rules = self._columns(Member(self._setup.source, member.name))
         keyed = keyed_by_target(member.structure, target, rules)
-        return CopyState.POSTPONED if keyed else CopyState.LEFT_OUT
+        return CopyState.DEFERRED if keyed else CopyState.LEFT_OUT
 
-    def _rivals_of(self, member: CopyMember) -> tuple[Rival, ...] | None:
-        rivals = self._rivals.get(member.target)
-        if rivals is None:
+    def _key_conflicts_of(self, member: CopyMember) -> tuple[KeyConflict, ...] | None:
+        key_conflicts = self._key_conflicts.get(member.target)
+        if key_conflicts is None:
             return None
         own = (self._setup.source, member.name)
-        return tuple(r for r in rivals if (r.source, r.table) != own)
+        return tuple(r for r in key_conflicts if (r.source, r.table) != own)
 
     def _tell_filter(self, member: CopyMember, passing: ResolvedRules | None) -> None:
         if passing and passing.copied and (member.name, "copy.filtered") not in self._told:
@@ -196,7 +196,7 @@ class ShardPlans:
         traces = {m.name: traced(m.structure, self._changes(m)) for m in members}
         found = []
         for span in spans:
-            if span.member not in by_name or span.member in self.postponed:
+            if span.member not in by_name or span.member in self.deferred:
                 continue
             trace = traces[span.member]
             columns, table = (

@@ -8,28 +8,28 @@ from dataclasses import dataclass
 import structlog
 
 from actors.copying.held_back import held_back
-from actors.copying.patient_stream import PatientStream
 from actors.copying.planner import CHUNK_ROWS, ChunkLimits, CopyPlanner, TableSize, read_sizes
 from actors.copying.progress import CopyProgress
+from actors.copying.retrying_stream import RetryingStream
 from actors.copying.shard_plans import ShardPlans
 from actors.copying.start import CopyMember, CopyStart, visible_binlog_end
 from actors.copying.statements import CopyStatements
 from actors.copying.workers import ChunkWorkers
 from actors.task_setup import SourceSetup
 from config.models import Task
-from replicator.binlog.position import BinlogPosition
-from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.online_ddl import GhostHistory
-from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.online_ddl import OnlineDdlStore
-from replicator.mysql.binlog_end import BinlogEnd
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
-from replicator.mysql.identify import server_identity
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_plan import Rival
-from replicator.pipeline.copy_writing import OnDuplicate
-from replicator.schema.structure import Table
+from replicator.mysql.server.binlog_end import BinlogEnd
+from replicator.mysql.server.identify import server_identity
+from replicator.pipeline.copy.copy_plan import KeyConflict
+from replicator.pipeline.copy.copy_writing import OnDuplicate
+from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 class SourceCopy:
     """What copies one source. ``stream`` is the connection that planning looks at it by.
 
-    ``held``: its members of blocked targets. ``again``: the members had been postponed.
+    ``held``: its members of blocked targets. ``again``: the members had been deferred.
     """
 
     members: Sequence[CopyMember]
@@ -46,7 +46,7 @@ class SourceCopy:
     again: bool
     planner: CopyPlanner
     plans: ShardPlans
-    stream: PatientStream
+    stream: RetryingStream
 
     def close(self) -> None:
         """Give its connections up."""
@@ -67,7 +67,7 @@ class SourceEnd:
 class SourceCopies:
     """Makes the copies of sources, and does with each of them what there is to do.
 
-    Members of ``blocked`` targets are left out; where the binlogs are followed, they are postponed
+    Members of ``blocked`` targets are left out; where the binlogs are followed, they are deferred
     in the end.
     """
 
@@ -95,11 +95,11 @@ class SourceCopies:
         start: CopyStart,
         members: Sequence[CopyMember],
         targets: Mapping[TableName, tuple[int, Table]],
-        rivals: Mapping[TableName, Sequence[Rival]] | None,
+        key_conflicts: Mapping[TableName, Sequence[KeyConflict]] | None,
     ) -> SourceCopy:
         """The copy of a source's members, of all that its start has; close it in the end.
 
-        ``rivals``: of members that had been postponed, the shards of each target. Raises
+        ``key_conflicts``: of members that had been deferred, the shards of each target. Raises
         FatalError, TransientError, DatabaseUnavailableError or the server's error.
         """
         setup, every = self._setups[source], start.members
@@ -118,18 +118,20 @@ class SourceCopies:
         if start.position and start.server and self._follow:
             ghosts = GhostHistory(await OnlineDdlStore(self._meta).load(source))
             statements = CopyStatements(setup, start.server, start.position, ghosts)
-        stream = PatientStream(source, setup.address, start.server, self._progress)
+        stream = RetryingStream(source, setup.address, start.server, self._progress)
         strict = self._on_duplicate[source] is OnDuplicate.ERROR
-        plans = ShardPlans(setup, targets, statements, stream, (rivals if strict else None) or {})
+        plans = ShardPlans(
+            setup, targets, statements, stream, (key_conflicts if strict else None) or {}
+        )
         followed = start.position is not None
-        if rivals is not None:
+        if key_conflicts is not None:
             # What is there whole is followed at once: so the small ones first.
             members = sorted(members, key=lambda m: sizes.get(m.name, TableSize(0, 0)).rows)
         planner = CopyPlanner(
             setup, members, plans, stream, self._store, records, sizes, limits, followed=followed
         )
         held = [member for member in every if member.target in self._blocked]
-        return SourceCopy(members, held, rivals is not None, planner, plans, stream)
+        return SourceCopy(members, held, key_conflicts is not None, planner, plans, stream)
 
     def _count_former(self, members: Sequence[CopyMember], records: Sequence[ChunkRecord]) -> None:
         progress = self._progress
@@ -177,12 +179,12 @@ class SourceCopies:
     ) -> SourceEnd:
         """Note that all chunks of the members are on the target, and where the binlog is by then.
 
-        Raises as `opened`, and OutOfStepError.
+        Raises as `opened`, and FencedError.
         """
-        reach(CrashPoint.COPY_COMPLETE)
+        reach(Failpoint.COPY_COMPLETE)
         end = await self.end(source)
         place = (end.file, end.offset) if end else None
-        late = [member for member in members if member.name in copy.plans.postponed]
+        late = [member for member in members if member.name in copy.plans.deferred]
         before = await self._store.chunks(source)
         spans = await self._store.read_spans(source)
         held = await held_back(copy.held, copy.plans, before, spans)
@@ -195,7 +197,7 @@ class SourceCopies:
         names = {member.name for member in late}
         again = names | held.keys()
         self._progress.take_back(r for r in before if r.done and r.member in again)
-        reach(CrashPoint.COPY_FINISHED)
+        reach(Failpoint.COPY_FINISHED)
         until = f"{end.file}:{end.offset}" if end else ""
         log.info("copy.source-finished", source=source, end=until)
         key = BinlogPosition(end.file, end.offset).key if end is not None else None

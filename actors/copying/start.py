@@ -8,28 +8,28 @@ import anyio.to_thread
 from pymysql.err import MySQLError
 
 from actors.faults import FatalError
-from actors.reading.first_landmark import landmark_before
+from actors.reading.first_anchor import anchor_before
 from actors.reading.ghosts_at_start import record_ghosts
 from actors.reading.source_faults import refuse_other_server
 from actors.refusals import refusal
 from actors.saved_position import saved_position
 from actors.task_setup import SourceSetup
-from replicator.binlog.position import SourcePosition
-from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.chunks import CopyStore
-from replicator.downstream.meta import Checkpoint, MetaStore
-from replicator.downstream.online_ddl import OnlineDdlStore
-from replicator.mysql.binlog_end import BinlogEnd, binlog_end
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.binlog.positions.position import SourcePosition
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.errors import MISSING_PRIVILEGE, error_code
-from replicator.mysql.identify import server_identity
-from replicator.mysql.identity import ServerIdentity
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.source_stream import SnapshotPlace, SourceStream
-from replicator.schema.inspection import list_tables, read_table
-from replicator.schema.provenance import Held, Provenance
-from replicator.schema.registry import MemberRecord
-from replicator.schema.structure import Table
+from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
+from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.copy.source_stream import SnapshotPlace, SourceStream
+from replicator.schema.registry.provenance import Held, Provenance
+from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.structure.inspection import list_tables, read_table
+from replicator.schema.structure.structure import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ async def begin_copy(
             await store.begin(setup.source)
             checkpoint = await _fresh(setup, upstream, server, follow=follow)
             await meta.save([checkpoint], members=frozenset({setup.source}))
-            reach(CrashPoint.COPY_BEGUN)
+            reach(Failpoint.COPY_BEGUN)
         else:
             refuse_other_server(
                 setup.source, setup.address, checkpoint.server, server, by_gtid=False
@@ -175,7 +175,7 @@ async def _fresh(
             f"source {setup.source} writes no binlog, so what changes during the copy and after"
             " it can't be followed",
             where=f"source {setup.source}",
-            ways_out=(
+            remedies=(
                 "turn the binlog on (log_bin, binlog_format=ROW), then `replicator resume`",
                 "copy once with `task-mode: full`, while nobody writes to the shards",
             ),
@@ -187,7 +187,7 @@ async def _fresh(
         offset=end.offset,
         gtid=end.gtid,
         server=server,
-        landmark=await landmark_before(setup, server, end.file) if follow else None,
+        anchor=await anchor_before(setup, server, end.file) if follow else None,
         members=tuple(members),
         low_watermarks=(),
     )

@@ -11,9 +11,9 @@ from actors.reading.source_faults import source_fault
 from actors.reading.statements_between import statements_between
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Statement
-from replicator.ddl.online_ddl import (
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.online.online_ddl import (
     Beside,
     GhostAct,
     GhostEntry,
@@ -21,14 +21,14 @@ from replicator.ddl.online_ddl import (
     OnlineDdlError,
     read_online,
 )
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
-from replicator.mysql.binlog_end import binlog_end
-from replicator.mysql.connection import Connection
-from replicator.mysql.identity import ServerIdentity
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.online_tables import OnlineUse
-from replicator.schema.traced_columns import TableChange
+from replicator.schema.effects.traced_columns import TableChange
 
 _Numbered = tuple[tuple[int, int], TableChange]
 
@@ -88,11 +88,11 @@ class CopyStatements:
             self._changes.update(changes)
             self._next = SourcePosition(end)
 
-    def _numbered(self, statement: Statement, recognised: Recognised) -> Iterator[_Numbered]:
-        for number, change in enumerate(self._found(statement, recognised)):
+    def _numbered(self, statement: Statement, parsed: ParsedStatement) -> Iterator[_Numbered]:
+        for number, change in enumerate(self._found(statement, parsed)):
             yield (statement.transaction, number), change
 
-    def _found(self, statement: Statement, recognised: Recognised) -> Iterator[TableChange]:
+    def _found(self, statement: Statement, parsed: ParsedStatement) -> Iterator[TableChange]:
         at = statement.transaction
         event = GhostEntry(
             TableName("", ""),
@@ -103,11 +103,11 @@ class CopyStatements:
             context=statement.context,
         )
         try:
-            step = read_online(recognised, event, self._beside, self._history)
+            step = read_online(parsed, event, self._beside, self._history)
         except OnlineDdlError as error:
-            for _, new in recognised.renames:
+            for _, new in parsed.renames:
                 table = TableName(new.schema, new.table)
-                yield TableChange(recognised, table, at, trouble=f"{error}: {statement.sql[:300]}")
+                yield TableChange(parsed, table, at, trouble=f"{error}: {statement.sql[:300]}")
             return
         for entry in step.entries:
             self._history.add(entry)
@@ -117,15 +117,15 @@ class CopyStatements:
             yield TableChange(_recognised(entry), beside.real, at)
         if step.replayed is not None:
             return
-        if recognised.kind is StatementKind.DROP_DATABASE:
-            assert recognised.schema is not None
-            yield TableChange(recognised, TableName(recognised.schema.name, ""), at)
-        elif recognised.renames:
-            old, _ = recognised.renames[0]
-            yield TableChange(recognised, TableName(old.schema, old.table), at)
+        if parsed.kind is StatementKind.DROP_DATABASE:
+            assert parsed.schema is not None
+            yield TableChange(parsed, TableName(parsed.schema.name, ""), at)
+        elif parsed.renames:
+            old, _ = parsed.renames[0]
+            yield TableChange(parsed, TableName(old.schema, old.table), at)
         else:
-            for named in recognised.named(TableRole.SUBJECT):
-                yield TableChange(recognised, TableName(named.schema, named.table), at)
+            for named in parsed.named(TableRole.SUBJECT):
+                yield TableChange(parsed, TableName(named.schema, named.table), at)
 
     def _beside(self, table: TableName) -> Beside | None:
         found = self._setup.router.online(table.schema, table.table)
@@ -134,8 +134,8 @@ class CopyStatements:
         return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
 
 
-def _recognised(entry: GhostEntry) -> Recognised:
-    return recognise(
+def _recognised(entry: GhostEntry) -> ParsedStatement:
+    return classify(
         entry.sql,
         default_schema=entry.schema,
         ansi_quotes=entry.context.ansi_quotes,

@@ -15,13 +15,13 @@ from actors.refusals import refusal, refuse_engine
 from actors.target_clash import refuse_clash
 from actors.task_setup import SourceSetup, address_of
 from config.models import Task
-from replicator.downstream.creation import TargetNotCreatedError, create_target, read_pattern
-from replicator.mysql.connection import Connection
+from replicator.downstream.ddl.creation import TargetNotCreatedError, create_target, read_pattern
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.column_rules import EXTRACTED_TYPE, wide_enough
-from replicator.schema.inspection import read_table, read_target
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.column_rules import EXTRACTED_TYPE, wide_enough
+from replicator.schema.structure.inspection import read_table, read_target
+from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ def _lost(name: TableName) -> FatalError:
         f"the target table {name} does not exist any more: rows that were copied to it are gone",
         where=f"target {name}",
         scope=of_target(name),
-        ways_out=(
+        remedies=(
             "bring it back with its rows, from where it was renamed to or from a backup, then"
             " `replicator resume`",
             COPY_ANEW,
@@ -93,7 +93,7 @@ def _tell_of_rows(name: TableName, table: Table) -> None:
         " there would be known again: what was copied before would be there twice",
         where=f"target {name}",
         scope=of_target(name),
-        ways_out=(
+        remedies=(
             f"rows of the shards, from an earlier copy: TRUNCATE TABLE {name.quoted}, then"
             " `replicator resume`",
             "rows that belong there beside those of the shards: move them to another table until"
@@ -114,7 +114,7 @@ def _refuse_extracted(name: TableName, setup: SourceSetup, like: TableName) -> N
             f" from the shards' names: {', '.join(columns)}. Whether they belong into its key, the"
             " shards do not tell",
             where=f"target {name}, like {member}",
-            ways_out=(
+            remedies=(
                 f"create {name} by hand, with the columns of the shards and these, in a text type"
                 f" such as {EXTRACTED_TYPE}; `replicator check` shows a statement that does, then"
                 " `replicator resume`",
@@ -148,7 +148,7 @@ async def _make(
             error.message,
             where=f"target {name}, like {setup.source}: {member.name}",
             scope=of_target(name),
-            ways_out=error.ways_out,
+            remedies=error.remedies,
         ) from error
     log.info(
         "target.created",

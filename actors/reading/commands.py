@@ -12,9 +12,9 @@ import anyio
 import typer
 
 from actors.control.arguments import AsJson, TaskName, name_of
-from replicator.shown_text import shown_json
+from replicator.printable_text import shown_json
 from replicator.terminal.consoles import out, show, tell
-from replicator.terminal.ways_out import command_line
+from replicator.terminal.remedies import command_line
 
 Statements = Annotated[
     list[str], typer.Argument(metavar="STATEMENT…", help="DDL, written like the shard's own.")

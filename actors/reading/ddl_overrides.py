@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import StatementKind
-from replicator.downstream.ddl_overrides import DdlOverride
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import StatementKind
+from replicator.downstream.meta.ddl_overrides import DdlOverride
 
 
 class DdlOverrides:
@@ -28,6 +28,6 @@ class DdlOverrides:
         own = self._overrides.get((source, statement.position.key))
         group = self._overrides.get((source, statement.transaction))
         if own is None and group is not None:
-            kind = recognise(statement.sql, default_schema=statement.schema).kind
+            kind = classify(statement.sql, default_schema=statement.schema).kind
             return group if kind is not StatementKind.DML else None
         return own

@@ -21,28 +21,28 @@ from actors.reading.statements_between import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Statement
-from replicator.ddl.changed_tables import changed_tables, concerns
-from replicator.ddl.online_ddl import Beside, GhostAct, GhostEntry, GhostHistory
-from replicator.ddl.past_exchange import exchanged_ghost
-from replicator.ddl.statement import Recognised, StatementKind
-from replicator.downstream.online_ddl import OnlineDdlStore
-from replicator.mysql.binlog_end import BinlogEnd, binlog_end
-from replicator.mysql.connection import Connection
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.changed_tables import changed_tables, concerns
+from replicator.ddl.online.online_ddl import Beside, GhostAct, GhostEntry, GhostHistory
+from replicator.ddl.online.past_exchange import exchanged_ghost
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
+from replicator.mysql.server.binlog_end import BinlogEnd, binlog_end
+from replicator.mysql.server.identity import ServerIdentity
 from replicator.routing.online_tables import OnlineUse
-from replicator.schema.derived_change import NotDerivableError, derived_alter, rebuilding
-from replicator.schema.inspection import list_tables, read_table
-from replicator.schema.structure import Table
+from replicator.schema.effects.derived_change import NotDerivableError, derived_alter, rebuilding
+from replicator.schema.structure.inspection import list_tables, read_table
+from replicator.schema.structure.structure import Table
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundGhosts:
     """Tables that tools made beside replicated ones, each behind its real table.
 
     ``ghosts`` are those whose beginning is not known, ``end`` is a place in the binlog behind their
@@ -95,8 +95,10 @@ async def record_ghosts(
             await _record(setup.source, store, former, real, taken, at)
 
 
-async def _tables(setup: SourceSetup, history: GhostHistory, place: int, *, first: bool) -> _Found:
-    found = _Found()
+async def _tables(
+    setup: SourceSetup, history: GhostHistory, place: int, *, first: bool
+) -> _FoundGhosts:
+    found = _FoundGhosts()
     upstream = Connection(setup.address)
     try:
         for name in await list_tables(upstream):
@@ -142,6 +144,6 @@ async def _record(
         await store.put(source, entry)
 
 
-def _statements(_: Statement, recognised: Recognised) -> Iterator[Recognised]:
-    if recognised.kind is not StatementKind.DML:
-        yield recognised
+def _statements(_: Statement, parsed: ParsedStatement) -> Iterator[ParsedStatement]:
+    if parsed.kind is not StatementKind.DML:
+        yield parsed

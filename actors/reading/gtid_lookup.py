@@ -9,14 +9,14 @@ from typing import TypeVar
 import anyio.to_thread
 
 from actors.task_setup import SourceSetup, source_address
-from replicator.binlog.connection import BinlogConnection
+from replicator.binlog.connection.dump_connection import BinlogConnection
 from replicator.binlog.errors import StreamLostError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.gtid_places import Connect
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.mysql.binlog_end import binlog_end
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.stream.gtid_positions import Connect
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import ServerIdentity
 
 _HEARTBEAT, _READ_TIMEOUT = 0.5, 60.0
 """Seconds, as `BinlogConnection` takes them: a server may leave out much before the first event."""

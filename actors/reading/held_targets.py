@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from actors.faults import Parts
 from actors.reading.statement_reader import Step
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import Statement
-from replicator.ddl.statement import TableRole
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.statement import TableRole
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Place
 
 Route = Callable[[TableName], TableName | None]

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import structlog
 
 from actors.reading.table_gaps import TableGaps
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import Statement
-from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.online_ddl import (
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.online.online_ddl import (
     Beside,
     GhostAct,
     GhostEntry,
@@ -20,15 +19,16 @@ from replicator.ddl.online_ddl import (
     gaps_of,
     read_online,
 )
-from replicator.ddl.retarget import retarget
-from replicator.ddl.statement import Recognised
-from replicator.downstream.online_ddl import OnlineDdlStore
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.retarget import retarget
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
 from replicator.routing.online_tables import OnlineUse
 from replicator.routing.router import Router
-from replicator.schema.ddl_effects import DdlError
+from replicator.schema.effects.ddl_effects import DdlError
 
-Recogniser = Callable[[Statement, str], Recognised]
+Recogniser = Callable[[Statement, str], ParsedStatement]
 """Recognises a text as if it were that of a statement of the source."""
 
 
@@ -40,8 +40,8 @@ class Replay:
     """
 
     statement: Statement
-    recognised: Recognised
-    made: Recognised | None = None
+    parsed: ParsedStatement
+    made: ParsedStatement | None = None
 
 
 class OnlineDdl:
@@ -70,7 +70,7 @@ class OnlineDdl:
         return self._gaps.readings
 
     async def look_ahead(
-        self, recognised: Recognised, statement: Statement, behind: SourcePosition
+        self, parsed: ParsedStatement, statement: Statement, behind: SourcePosition
     ) -> None:
         """Find out, for `take`, whether a table that is dropped makes room for its ghost.
 
@@ -78,7 +78,7 @@ class OnlineDdl:
         DatabaseUnavailableError or FatalError.
         """
         at = statement.transaction
-        for gap in gaps_of(recognised, at, self._beside, self._history):
+        for gap in gaps_of(parsed, at, self._beside, self._history):
             if self._history.is_awaited(gap.ghost, at):
                 continue
             if await self._gaps.is_filled(gap, at, behind):
@@ -90,7 +90,7 @@ class OnlineDdl:
                 )
 
     def take(
-        self, recognised: Recognised, statement: Statement, recognise: Recogniser
+        self, parsed: ParsedStatement, statement: Statement, classify: Recogniser
     ) -> list[Replay] | None:
         """The statements to process in place of one that exchanges a ghost and its table.
 
@@ -106,7 +106,7 @@ class OnlineDdl:
             statement.context,
         )
         try:
-            step = read_online(recognised, event, self._beside, self._history)
+            step = read_online(parsed, event, self._beside, self._history)
         except OnlineDdlError as error:
             raise DdlError(str(error)) from error
         self._unsaved += [entry for entry in step.entries if self._history.add(entry)]
@@ -122,22 +122,20 @@ class OnlineDdl:
                 statement=statement.sql[:500],
                 replayed=[entry.sql[:500] for entry in step.replayed],
             )
-        found = [self._replay(entry, statement, recognise) for entry in step.replayed]
+        found = [self._replay(entry, statement, classify) for entry in step.replayed]
         if step.made is not None:
-            found[0] = replace(
-                found[0], made=self._replay(step.made, statement, recognise).recognised
-            )
+            found[0] = replace(found[0], made=self._replay(step.made, statement, classify).parsed)
         return found
 
     def known(
-        self, recognised: Recognised, statement: Statement, recognise: Recogniser
+        self, parsed: ParsedStatement, statement: Statement, classify: Recogniser
     ) -> list[Replay]:
         """As `take`, for a statement that the operator has decided about.
 
         Empty where it is not an exchange, or what its ghost went through is not known.
         """
         try:
-            return self.take(recognised, statement, recognise) or []
+            return self.take(parsed, statement, classify) or []
         except DdlError:
             return []
 
@@ -150,10 +148,10 @@ class OnlineDdl:
         """Save what was learned since the last call."""
         while self._unsaved:
             assert self._store is not None
-            reach(CrashPoint.GHOST_READ)
+            reach(Failpoint.GHOST_READ)
             await self._store.put(self._source, self._unsaved[0])
             del self._unsaved[0]
-            reach(CrashPoint.GHOST_RECORDED)
+            reach(Failpoint.GHOST_RECORDED)
 
     def tell_left_out(self, table: TableName) -> None:
         """Say once that the rows of a ghost or trash table are left out, if it is one."""
@@ -168,7 +166,7 @@ class OnlineDdl:
             return None
         return Beside(TableName(table.schema, found.real), found.use is OnlineUse.TRASH)
 
-    def _replay(self, entry: GhostEntry, exchange: Statement, recognise: Recogniser) -> Replay:
+    def _replay(self, entry: GhostEntry, exchange: Statement, classify: Recogniser) -> Replay:
         """A ghost's statement, told for its real table and with the place of the exchange."""
         beside = self._beside(entry.table)
         assert beside is not None
@@ -182,5 +180,5 @@ class OnlineDdl:
         if entry.timestamp:
             # What was derived at the start has none: it runs as the exchange did.
             own = replace(own, timestamp=entry.timestamp, context=entry.context)
-        told = replace(own, sql=retarget(recognise(own, own.sql), renamed))
-        return Replay(told, recognise(told, told.sql))
+        told = replace(own, sql=retarget(classify(own, own.sql), renamed))
+        return Replay(told, classify(told, told.sql))

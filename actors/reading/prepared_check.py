@@ -15,11 +15,11 @@ import anyio.to_thread
 import structlog
 
 from actors.faults import FatalError, of_source
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.prepared_at_source import PreparedAtSource
-from replicator.binlog.segment import Segment
-from replicator.binlog.stream import BinlogStream
-from replicator.binlog.xa import Xid, are_alike
+from replicator.binlog.connection.prepared_at_source import PreparedAtSource
+from replicator.binlog.events.xa_events import Xid, are_alike
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.stream.binlog_stream import BinlogStream
 
 LOOK_SECONDS = 60.0
 """Between two looks, while all are there."""
@@ -95,7 +95,7 @@ def lost_transactions(source: str, gone: dict[BinlogPosition, Xid], segment: Seg
         " (sql_log_bin=0), or in a crash of the source, or their outcome was lost on its way",
         where=f"source {source}, after {segment.end}",
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             "where a transaction was committed there, bring its rows over by hand: the shard has"
             " them, and the target does not",
             "then tell the binlog its end: prepare one with the same name at the source and roll it"

@@ -9,11 +9,11 @@ import structlog
 
 from actors.reading.source_faults import source_fault
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.prepared_search import PreparedSearch
-from replicator.binlog.stream import BinlogStream
-from replicator.binlog.xa import UnknownTransactionError
+from replicator.binlog.events.xa_events import UnknownTransactionError
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.binlog.stream.prepared_search import PreparedSearch
 
 
 class PreparedBefore:
@@ -54,4 +54,4 @@ class PreparedBefore:
             self._log.warning("source.prepared-purged", places=[str(at) for at in places])
 
     def _look_in(self, file: str) -> None:
-        self._log.info("source.looking-back", file=file)
+        self._log.info("source.xa-search", file=file)

@@ -14,11 +14,15 @@ from pymysql.err import MySQLError
 
 from actors.faults import COPY_ANEW, FatalError, of_source
 from actors.reading.idle_streams import IdleStream, IdleStreams
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.retention import BinlogFile, Distance, distance
-from replicator.mysql.answers import understood
-from replicator.mysql.binlog_end import binlog_end
-from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.binlog.positions.retention import BinlogFile, Distance, distance
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
+from replicator.mysql.server.binlog_end import binlog_end
 
 WATCH_SECONDS = 10.0
 """Seconds between two looks at the binlog files of the sources."""
@@ -159,7 +163,7 @@ class PurgeWatch:
         if source not in self._gone:
             self._gone.add(source)
             self._log.error(
-                fault.event, error=fault.message, where=fault.where, ways_out=fault.ways_out
+                fault.event, error=fault.message, where=fault.where, remedies=fault.remedies
             )
 
 
@@ -172,7 +176,7 @@ def _purged(source: str, need: BinlogNeed, files: list[BinlogFile]) -> FatalErro
         f" {need.waits_for}, and what came since then can't be read again{held}",
         where=f"source {source}, after {need.position}",
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             f"restore the binlog files from {need.position.file} on at the source, or point the"
             " source at a replica that has them, then `replicator resume`",
             COPY_ANEW,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.ddl.computed_columns import formulas
-from replicator.ddl.statement import Recognised, StatementKind
+from replicator.ddl.analysis.generated_columns import formulas
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
 from replicator.mysql.names import TableName, folded, quote
-from replicator.pipeline.computed_columns import OWN_VALUE
-from replicator.routing.member_columns import ColumnRules, MemberColumns
+from replicator.pipeline.plans.computed_columns import OWN_VALUE
+from replicator.routing.columns.member_columns import ColumnRules, MemberColumns
 from replicator.routing.routes import RouteError
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind
-from replicator.schema.touched_parts import column_part, touched_parts
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind
+from replicator.schema.effects.touched_parts import column_part, touched_parts
 
 _RENAMES = (EffectKind.RENAME, EffectKind.MOVE_IN)
 
@@ -65,7 +65,7 @@ def _refuse_change(effect: Effect, member: TableName, rules: MemberColumns) -> N
         )
 
 
-def _refuse_formulas(statement: Recognised, member: TableName, rules: MemberColumns) -> None:
+def _refuse_formulas(statement: ParsedStatement, member: TableName, rules: MemberColumns) -> None:
     """Raise DdlError for a column that the target would compute from mapped values."""
     mapped = rules.mapped
     if mapped is None:

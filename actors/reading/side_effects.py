@@ -1,8 +1,8 @@
 """Proof that a statement which changes a table of no interest changes nothing else.
 
 Where a session logs statements, the binlog does not show what they write by triggers, stored
-functions and views (`replicator.ddl.side_effects`). The source tells what there is now; the
-statements from there back to the one in question, that it was so then.
+functions and views (`replicator.ddl.analysis.side_effects`). The source tells what there is now;
+the statements from there back to the one in question, that it was so then.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from actors.reading.statements_between import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Statement
-from replicator.ddl.side_effects import may_change_side_effects, mentioned, stored_functions
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
-from replicator.mysql.binlog_end import binlog_end
-from replicator.mysql.connection import Connection
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.side_effects import (
+    may_change_side_effects,
+    mentioned,
+    stored_functions,
+)
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName, quote
-from replicator.schema.inspection import SYSTEM_SCHEMAS
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.structure.inspection import SYSTEM_SCHEMAS
 
 _TRIGGER_PRIVILEGES = (
     "SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'"
@@ -64,14 +68,14 @@ class SideEffects:
         self._connection = Connection(setup.address)
         self.readings = 0
         self._read_to = 0
-        self._changes: list[tuple[int, Recognised]] = []
+        self._changes: list[tuple[int, ParsedStatement]] = []
 
     def close(self) -> None:
         """Drop the connection."""
         self._connection.close()
 
     async def doubt(
-        self, statement: Statement, recognised: Recognised, behind: SourcePosition
+        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
     ) -> str:
         """Why a statement may have written more than its table; empty where it has not.
 
@@ -79,7 +83,7 @@ class SideEffects:
         StreamLostError, DatabaseUnavailableError or FatalError.
         """
         try:
-            return await self._doubt(statement, recognised, behind)
+            return await self._doubt(statement, parsed, behind)
         except StreamLostError:
             raise
         except BinlogError as error:
@@ -90,14 +94,14 @@ class SideEffects:
             raise refusal(self._setup.address, error, source=self._setup.source) from error
 
     async def _doubt(
-        self, statement: Statement, recognised: Recognised, behind: SourcePosition
+        self, statement: Statement, parsed: ParsedStatement, behind: SourcePosition
     ) -> str:
-        functions = stored_functions(recognised)
+        functions = stored_functions(parsed)
         if functions:
             return f"it may call stored functions: {', '.join(functions)}"
-        (reference,) = recognised.named(TableRole.SUBJECT)
+        (reference,) = parsed.named(TableRole.SUBJECT)
         name = TableName(reference.schema, reference.table)
-        found = await self._present(name, recognised)
+        found = await self._present(name, parsed)
         if found:
             return found
         for at, change in await self._since(statement, behind):
@@ -109,7 +113,7 @@ class SideEffects:
                 )
         return ""
 
-    async def _present(self, name: TableName, recognised: Recognised) -> str:
+    async def _present(self, name: TableName, parsed: ParsedStatement) -> str:
         """What the source has now that the statement may have written by."""
         fetch, parts = self._connection.fetch, (name.schema, name.table)
         if not await fetch(_TRIGGER_PRIVILEGES, (name.schema, *parts)):
@@ -125,16 +129,16 @@ class SideEffects:
         triggers = await fetch(_TRIGGERS, parts)
         if triggers:
             return f"{name} has triggers: {', '.join(str(row[0]) for row in triggers)}"
-        if any(token.keyword in ("FROM", "JOIN") for token in recognised.tokens):
+        if any(token.keyword in ("FROM", "JOIN") for token in parsed.tokens):
             views = {str(row[0]).lower() for row in await fetch(_VIEWS, SYSTEM_SCHEMAS)}
-            read = mentioned(recognised, views)
+            read = mentioned(parsed, views)
             if read:
                 return f"it may read views, which may call stored functions: {', '.join(read)}"
         return ""
 
     async def _since(
         self, statement: Statement, behind: SourcePosition
-    ) -> list[tuple[int, Recognised]]:
+    ) -> list[tuple[int, ParsedStatement]]:
         """What has changed such things up to now, from the statement on or from before it."""
         end = await binlog_end(self._connection)
         if end is None:
@@ -149,6 +153,8 @@ class SideEffects:
         return self._changes
 
 
-def _changing(statement: Statement, recognised: Recognised) -> Iterable[tuple[int, Recognised]]:
-    if recognised.kind is not StatementKind.DML:
-        yield statement.transaction, recognised
+def _changing(
+    statement: Statement, parsed: ParsedStatement
+) -> Iterable[tuple[int, ParsedStatement]]:
+    if parsed.kind is not StatementKind.DML:
+        yield statement.transaction, parsed

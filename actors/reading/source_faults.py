@@ -1,4 +1,4 @@
-"""The faults of a source whose binlog can't be followed, each with its ways out."""
+"""The faults of a source whose binlog can't be followed, each with its remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicator.binlog.errors import (
     OtherServerError,
     PurgedError,
 )
-from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.server.identity import ServerIdentity
 
 _PLACE = (
     "`meta:` of source {source} (binlog-name, binlog-pos) behind it (SHOW BINLOG EVENTS tells the"
@@ -37,7 +37,7 @@ def source_fault(
             str(error),
             where=where,
             scope=of_source(source),
-            ways_out=(
+            remedies=(
                 "where another server answers under the source's address: point the address at the"
                 " former one, then `replicator resume`",
                 f"where the binlog was begun anew, what was written in between is not known:"
@@ -50,7 +50,7 @@ def source_fault(
             str(error),
             where=where,
             scope=of_source(source),
-            ways_out=(
+            remedies=(
                 "restore the purged binlog files on the source, or point the source at a replica"
                 " that has them, then `replicator resume`",
                 COPY_ANEW,
@@ -62,7 +62,7 @@ def source_fault(
             str(error),
             where=where,
             scope=of_source(source),
-            ways_out=(
+            remedies=(
                 "at the source, give the account what the task file says (its former password) or"
                 " what the message names, then `replicator resume`: it goes on from where it was",
                 "if the task file is to change (a new password, user or certificate): change it,"
@@ -74,7 +74,7 @@ def source_fault(
         str(error),
         where=where,
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             "mend the cause at the source, then `replicator resume`",
             "if it lies in the binlog itself: bring over by hand what the event did, and start"
             " behind it:"
@@ -96,7 +96,7 @@ def other_server(source: str, message: str, where: str, *, by_gtid: bool) -> Fat
         message,
         where=where,
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             f"point source {source} at the former server again, then `replicator resume`",
             *(() if by_gtid else go_on),
             f"to go on with any other server: {COPY_ANEW}",
@@ -113,7 +113,7 @@ def other_names(source: str, message: str, where: str) -> FatalError:
         " and in the new one behind it, so their tables could be mistaken",
         where=where,
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             f"set lower_case_table_names of source {source} back, then `replicator resume`",
             "to keep the new value: with the former one let the task come to the end of the binlog"
             " and `replicator stop`; then change it, and start behind the change with"

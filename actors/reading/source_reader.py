@@ -1,4 +1,7 @@
-"""The source reader: follows one binlog and distributes its segments to the groups."""
+"""The source reader: follows one binlog and distributes its segments to the groups.
+
+How far the reader of a source is.
+"""
 
 from __future__ import annotations
 
@@ -24,32 +27,62 @@ from actors.reading.idle_streams import IdleStream
 from actors.reading.online_ddl import OnlineDdl
 from actors.reading.prepared_check import PreparedCheck
 from actors.reading.prepared_transactions import PreparedBefore
-from actors.reading.reader_progress import ReaderProgress
 from actors.reading.side_effects import SideEffects
 from actors.reading.statement_reader import NOTHING, StatementReader, Step
 from actors.reading.stream_errors import StreamErrors
 from actors.reading.uncopied_members import UncopiedMemberError
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.connection.dump_connection import SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.events import row_event_types
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import RouteSlot, Segment, Statement
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
-from replicator.binlog.xa import UnknownTransactionError
-from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.statement_gtids import StatementGtidStore
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.events.event_header import row_event_types
+from replicator.binlog.events.xa_events import UnknownTransactionError
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import RouteSlot, Segment, Statement
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.event_filter import NO_FILTER, EventFilter
-from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules
 from replicator.routing.router import Router
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.sequences import has_columns_of_sequence
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.sequences import has_columns_of_sequence
 from replicator.watermark import Place
+
+
+@dataclass(slots=True)
+class ReaderProgress:
+    """How far a reader is, for `status`. ``reports``: how often the source said that it is all."""
+
+    state: str = "starting"
+    position: SourcePosition | None = None
+    timestamp: int = 0
+    behind: bool = True
+    reports: int = 0
+    error: str = ""
+    all_read_at: float = 0.0
+
+    def lag(self) -> float | None:
+        """Seconds between the newest event read and now, by both clocks; None before the first.
+
+        0 once the source has reported that there is no more. When it is not read any longer, from
+        then on, as the source may go on.
+        """
+        if not self.behind:
+            return 0.0
+        newest = max(self.timestamp, self.all_read_at)
+        return max(0.0, time.time() - newest) if newest else None
+
+    def leave(self, state: str, error: str = "") -> None:
+        """Note that the source is not read for now."""
+        if not self.behind:
+            self.all_read_at = time.time()
+        self.state, self.behind, self.error = state, True, error
+
 
 RETRY_WAIT = (0.1, 15.0)
 """Seconds before the first and, at most, before any later attempt to reconnect."""
@@ -249,7 +282,7 @@ class SourceReader(Actor[Never]):
                 raise self._translated(error) from error
             if segment is None:
                 return
-            reach(CrashPoint.SEGMENT_READ)
+            reach(Failpoint.SEGMENT_READ)
             readings = self._readings
             doubt = await self._doubt(segment)
             await self._deal(segment, doubt)
@@ -283,8 +316,8 @@ class SourceReader(Actor[Never]):
         statement = segment.statement
         if statement is None or statement == self._unfinished:
             return ""
-        recognised = self._statements.recognised(statement, statement.sql)
-        await self._statements.online.look_ahead(recognised, statement, segment.end)
+        parsed = self._statements.parsed(statement, statement.sql)
+        await self._statements.online.look_ahead(parsed, statement, segment.end)
         writer = self._statements.unseen_writer(statement)
         if writer is None:
             return ""

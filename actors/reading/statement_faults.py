@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from actors.faults import COPY_ANEW, DdlEvent, FatalError, Parts, start_behind
 from actors.reading.statement_filter import ForbiddenStatementError
-from replicator.binlog.segment import Segment, Statement
-from replicator.schema.ddl_effects import DdlError
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.binlog.segments.segment import Segment, Statement
+from replicator.schema.effects.ddl_effects import DdlError
+from replicator.schema.effects.overridden_effects import OverrideAction
 
 
 def forbidden(
@@ -18,7 +18,7 @@ def forbidden(
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, at {statement.position}",
         scope=scope,
-        ways_out=(
+        remedies=(
             "let it pass: change the filter in the task file, `replicator stop`, then run the task"
             " again",
         ),
@@ -49,7 +49,7 @@ def unsupported(
         f"{error}: {statement.sql[:500]}",
         where=f"source {source}, {where}",
         scope=scope,
-        ways_out=(
+        remedies=(
             "do by hand on the target what the statement does there, and start behind it:"
             f" {start_behind(start)}",
             COPY_ANEW,

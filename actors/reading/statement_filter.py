@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import structlog
 
-from replicator.ddl.event_kinds import event_kinds
-from replicator.ddl.statement import Recognised, TableRole
+from replicator.ddl.parser.event_kinds import event_kinds
+from replicator.ddl.parser.statement import ParsedStatement, TableRole
 from replicator.mysql.names import TableName
-from replicator.routing.event_filter import EventFilter, FilterAction, Verdict
-from replicator.schema.ddl_effects import Effect, EffectKind, Route
+from replicator.routing.event_filter import EventFilter, FilterAction, FilterVerdict
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, Route
 
 
 class ForbiddenStatementError(Exception):
@@ -24,14 +24,16 @@ class StatementFilter:
         self._filter = event_filter
         self._log = structlog.get_logger().bind(source=source)
 
-    def apply(self, statement: Recognised, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    def apply(self, statement: ParsedStatement, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         """The effects of a statement, those that are filtered with nothing to execute.
 
         What the statement did to its member stays. Raises ForbiddenStatementError.
         """
         return tuple(self._filtered(statement, effect) for effect in effects)
 
-    def answered(self, statement: Recognised, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    def answered(
+        self, statement: ParsedStatement, effects: tuple[Effect, ...]
+    ) -> tuple[Effect, ...]:
         """The effects of a statement that the operator skips.
 
         What a rule leaves out is no change of the target's then, either, so no shard waits for it.
@@ -44,7 +46,7 @@ class StatementFilter:
             for effect in effects
         )
 
-    def leaves_out(self, statement: Recognised, schema: str, route: Route) -> bool:
+    def leaves_out(self, statement: ParsedStatement, schema: str, route: Route) -> bool:
         """Whether a statement that can't be carried over is to be ignored.
 
         ``schema`` is the one in effect. One whose tables are not known is filtered by that.
@@ -59,7 +61,7 @@ class StatementFilter:
             self._tell(statement, table, verdict)
         return True
 
-    def _filtered(self, statement: Recognised, effect: Effect) -> Effect:
+    def _filtered(self, statement: ParsedStatement, effect: Effect) -> Effect:
         verdict = self._verdict(statement, effect.table)
         if verdict.action is FilterAction.DO:
             return effect
@@ -71,12 +73,12 @@ class StatementFilter:
         self._tell(statement, effect.table, verdict)
         return replace(effect, instead=(), filtered=True)
 
-    def _verdict(self, statement: Recognised, table: TableName) -> Verdict:
+    def _verdict(self, statement: ParsedStatement, table: TableName) -> FilterVerdict:
         return self._filter.statement(
             table.schema, table.table, event_kinds(statement), statement.sql
         )
 
-    def _tell(self, statement: Recognised, table: TableName, verdict: Verdict) -> None:
+    def _tell(self, statement: ParsedStatement, table: TableName, verdict: FilterVerdict) -> None:
         self._log.info(
             "ddl.filtered",
             table=str(table),

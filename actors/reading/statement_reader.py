@@ -15,27 +15,33 @@ from actors.reading.statement_faults import forbidden, unsupported
 from actors.reading.statement_filter import ForbiddenStatementError, StatementFilter
 from actors.reading.uncopied_members import uncopied_members
 from actors.target_clash import refuse_clash
-from replicator.binlog.segment import Segment, Statement
-from replicator.binlog.server import ServerInfo
-from replicator.ddl.cascades import acts_on_rows
-from replicator.ddl.default_collations import DefaultCollations
-from replicator.ddl.recognise import recognise
-from replicator.ddl.single_changes import change_and_rename
-from replicator.ddl.statement import Recognised, StatementKind, TableRole
-from replicator.downstream.ddl_overrides import DdlOverride
+from replicator.binlog.connection.source_server import ServerInfo
+from replicator.binlog.segments.segment import Segment, Statement
+from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.ddl.rewrite.single_changes import change_and_rename
+from replicator.downstream.meta.ddl_overrides import DdlOverride
+from replicator.mysql.context.session_defaults import SessionDefaults
 from replicator.mysql.names import Member, TableName, folded
-from replicator.mysql.session_defaults import SessionDefaults
+from replicator.routing.columns.member_columns import ColumnRules
 from replicator.routing.event_filter import EventFilter
-from replicator.routing.member_columns import ColumnRules
 from replicator.routing.router import Router
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind, effects_of, one_by_one
-from replicator.schema.overridden_effects import (
+from replicator.schema.effects.ddl_effects import (
+    DdlError,
+    Effect,
+    EffectKind,
+    effects_of,
+    one_by_one,
+)
+from replicator.schema.effects.overridden_effects import (
     OverrideAction,
     overridden_effects,
     overridden_exchange,
 )
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.sequences import Sequences
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.sequences import Sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +146,21 @@ class StatementReader:
             return True
         return self._registry.is_told(Member(self._source, name))
 
-    def unseen_writer(self, statement: Statement) -> Recognised | None:
+    def unseen_writer(self, statement: Statement) -> ParsedStatement | None:
         """The statement where it changes rows of a table that is not replicated, as far as is said.
 
         None for any other, and where the operator has decided about it.
         """
-        recognised = self.recognised(statement, statement.sql)
-        named = recognised.named(TableRole.SUBJECT)
-        if recognised.kind is not StatementKind.DML or not named:
+        parsed = self.parsed(statement, statement.sql)
+        named = parsed.named(TableRole.SUBJECT)
+        if parsed.kind is not StatementKind.DML or not named:
             return None
         routed = any(self.target(TableName(table.schema, table.table)) for table in named)
         if routed or self._overrides.find(self._source, statement) is not None:
             return None
         default = self.known_as(TableName(statement.schema, "")).schema
-        ignored = self._filter.leaves_out(recognised, default, self.target)
-        return None if ignored else recognised
+        ignored = self._filter.leaves_out(parsed, default, self.target)
+        return None if ignored else parsed
 
     def steps(self, segment: Segment, statement: Statement, doubt: str = "") -> list[Step]:
         """The statement that ends a segment, or the ones that override it.
@@ -170,21 +176,21 @@ class StatementReader:
             raise unsupported(self._source, segment, statement, error, of_source(self._source))
         if self._defaults is not None:
             statement = replace(statement, context=self._defaults.complete(statement.context))
-        recognised = self._written_out(statement, self.recognised(statement, statement.sql))
-        recognised = self.sequences.without(recognised)
-        if recognised.kind is StatementKind.SEQUENCE:
-            self._tell(TableName(table.schema, table.table) for table in recognised.tables)
+        parsed = self._written_out(statement, self.parsed(statement, statement.sql))
+        parsed = self.sequences.without(parsed)
+        if parsed.kind is StatementKind.SEQUENCE:
+            self._tell(TableName(table.schema, table.table) for table in parsed.tables)
         override = self._overrides.find(self._source, statement)
         try:
             if override is None:
-                found = self._own(statement, recognised)
+                found = self._own(statement, parsed)
             else:
-                found = self._overridden(statement, recognised, override)
+                found = self._overridden(statement, parsed, override)
         except DdlError as error:
-            scope = self._scope(recognised)
+            scope = self._scope(parsed)
             raise unsupported(self._source, segment, statement, error, scope) from error
         except ForbiddenStatementError as error:
-            scope = self._scope(recognised)
+            scope = self._scope(parsed)
             raise forbidden(self._source, statement, error, scope) from error
         for _, effects in found:
             for effect in effects:
@@ -207,16 +213,16 @@ class StatementReader:
         ] or [Step(statement)]
 
     def _own(
-        self, statement: Statement, recognised: Recognised
+        self, statement: Statement, parsed: ParsedStatement
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
         """The statement with its effects, or those that it stands for."""
-        replayed = self.online.take(recognised, statement, self.recognised)
+        replayed = self.online.take(parsed, statement, self.parsed)
         if replayed is None:
-            found = [(statement, self._effects(recognised, statement.schema))]
+            found = [(statement, self._effects(parsed, statement.schema))]
         else:
             found = []
             for one in replayed:
-                written_out = self._written_out(one.statement, one.recognised)
+                written_out = self._written_out(one.statement, one.parsed)
                 effects = self._effects(written_out, one.statement.schema)
                 _refuse_absent(effects, self.members)
                 found.append((one.statement, tuple(replace(e, made=one.made) for e in effects)))
@@ -225,21 +231,20 @@ class StatementReader:
         return found
 
     def _overridden(
-        self, statement: Statement, recognised: Recognised, override: DdlOverride
+        self, statement: Statement, parsed: ParsedStatement, override: DdlOverride
     ) -> list[tuple[Statement, tuple[Effect, ...]]]:
-        subject = recognised.tables[0].schema if recognised.tables else statement.schema
+        subject = parsed.tables[0].schema if parsed.tables else statement.schema
         session = replace(statement, schema=subject, error=0)
         given = [
-            self._written_out(session, self.recognised(session, text))
-            for text in override.statements
+            self._written_out(session, self.parsed(session, text)) for text in override.statements
         ]
         # An exchange is to its shard what the ghost went through, whatever the target gets.
-        replayed = self.online.known(recognised, statement, self.recognised)
-        own = [self._written_out(one.statement, one.recognised) for one in replayed]
+        replayed = self.online.known(parsed, statement, self.parsed)
+        own = [self._written_out(one.statement, one.parsed) for one in replayed]
         action, route = override.action, self.target
         # The shard has its new name also where nothing is executed on the target.
-        separate = change_and_rename(recognised) if action is OverrideAction.SKIP else ()
-        parts = [self._written_out(session, self.recognised(session, t)) for t in separate]
+        separate = change_and_rename(parsed) if action is OverrideAction.SKIP else ()
+        parts = [self._written_out(session, self.parsed(session, t)) for t in separate]
         found = [
             (one.statement, tuple(replace(effect, made=one.made) for effect in effects))
             for one, effects in zip(
@@ -247,11 +252,11 @@ class StatementReader:
             )
         ] or [
             (statement, effects)
-            for part in parts or [recognised]
+            for part in parts or [parsed]
             for effects in overridden_effects(action, part, given, route, self.members)
         ]
         if action is OverrideAction.SKIP:
-            found = [(one, self._filter.answered(recognised, effects)) for one, effects in found]
+            found = [(one, self._filter.answered(parsed, effects)) for one, effects in found]
         self._log.warning(
             "ddl.override",
             position=str(statement.position),
@@ -261,31 +266,31 @@ class StatementReader:
         )
         return found
 
-    def _effects(self, recognised: Recognised, schema: str) -> tuple[Effect, ...]:
+    def _effects(self, parsed: ParsedStatement, schema: str) -> tuple[Effect, ...]:
         """What the filters let pass. Raises DdlError, ForbiddenStatementError."""
         try:
-            effects = effects_of(recognised, self.target, self.members)
+            effects = effects_of(parsed, self.target, self.members)
         except DdlError:
             default = self.known_as(TableName(schema, "")).schema
-            if self._filter.leaves_out(recognised, default, self.target):
+            if self._filter.leaves_out(parsed, default, self.target):
                 return ()
             raise
-        kept = self._filter.apply(recognised, effects)
-        self._refuse_cascades(recognised, kept)
+        kept = self._filter.apply(parsed, effects)
+        self._refuse_cascades(parsed, kept)
         refuse_ruled(kept, self._columns)
         return kept
 
-    def _refuse_cascades(self, recognised: Recognised, effects: tuple[Effect, ...]) -> None:
+    def _refuse_cascades(self, parsed: ParsedStatement, effects: tuple[Effect, ...]) -> None:
         changed = [e.table for e in effects if e.kind in _DEFINING]
         logged = self._defaults is not None and self._defaults.logs_cascades
-        if changed and not (logged or self._accepts_cascades) and acts_on_rows(recognised.tokens):
+        if changed and not (logged or self._accepts_cascades) and acts_on_rows(parsed.tokens):
             raise DdlError(
                 f"{changed[0]} gets a foreign key that deletes or changes its rows along with those"
                 " of the parent (ON DELETE, ON UPDATE), which this server does not write to its"
                 " binlog. Where the application changes the rows of the child itself, before those"
                 " of the parent, ignore-checking-items: [foreign_keys] lets the statement pass"
             )
-        words = {token.keyword for token in recognised.tokens}
+        words = {token.keyword for token in parsed.tokens}
         tied = [name for name in changed if self.target(name) in self._tied]
         if tied and not logged and words & {"FOREIGN", "REFERENCES", "CONSTRAINT"}:
             raise DdlError(
@@ -296,24 +301,24 @@ class StatementReader:
                 " keys back before its rows change"
             )
 
-    def _written_out(self, statement: Statement, recognised: Recognised) -> Recognised:
+    def _written_out(self, statement: Statement, parsed: ParsedStatement) -> ParsedStatement:
         """The same with the collation that it took from its server or database, if any."""
         context = statement.context
         sql = self._collations.written_out(
-            recognised, context.server_collation, context.charset_collations
+            parsed, context.server_collation, context.charset_collations
         )
-        return recognised if sql is None else self.recognised(statement, sql)
+        return parsed if sql is None else self.parsed(statement, sql)
 
-    def recognised(self, statement: Statement, sql: str) -> Recognised:
+    def parsed(self, statement: Statement, sql: str) -> ParsedStatement:
         """Recognise a text under the SQL mode of a statement's session."""
-        recognised = recognise(
+        parsed = classify(
             sql,
             default_schema=statement.schema,
             ansi_quotes=statement.context.ansi_quotes,
             no_backslash_escapes=statement.context.no_backslash_escapes,
             folds_names=self._folds_names,
         )
-        return replace(recognised, error=statement.error)
+        return replace(parsed, error=statement.error)
 
     def _refuse_uncopied(self, effect: Effect, statement: Statement) -> None:
         """Raise FatalError where a table that was never copied is changed, or renamed."""
@@ -345,13 +350,13 @@ class StatementReader:
 
     def scope_of(self, statement: Statement) -> Parts:
         """What a statement concerns, as a fault of it would block it."""
-        return self._scope(self.recognised(statement, statement.sql))
+        return self._scope(self.parsed(statement, statement.sql))
 
-    def _scope(self, recognised: Recognised) -> Parts:
+    def _scope(self, parsed: ParsedStatement) -> Parts:
         """What a statement concerns: the targets of its tables, where that is certain."""
-        named = (self.target(TableName(table.schema, table.table)) for table in recognised.tables)
+        named = (self.target(TableName(table.schema, table.table)) for table in parsed.tables)
         targets = [target for target in named if target is not None]
-        if recognised.kind in _ANY_TABLE or not targets:
+        if parsed.kind in _ANY_TABLE or not targets:
             return of_source(self._source)
         return of_target(*targets)
 

@@ -7,24 +7,19 @@ from typing import TypeVar
 
 import anyio.to_thread
 
-from actors.task_setup import (
-    SEGMENT_MAX_BYTES,
-    SEGMENT_TARGET_BYTES,
-    SourceSetup,
-    source_address,
-)
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.prepared import PreparedPlaces
-from replicator.binlog.segment import Statement
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised
-from replicator.mysql.identity import ServerIdentity
+from actors.task_setup import SEGMENT_MAX_BYTES, SEGMENT_TARGET_BYTES, SourceSetup, source_address
+from replicator.binlog.parser.prepared_transactions import PreparedPlaces
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.mysql.server.identity import ServerIdentity
 
 Found = TypeVar("Found")
-Pick = Callable[[Statement, Recognised], Iterable[Found]]
+Pick = Callable[[Statement, ParsedStatement], Iterable[Found]]
 
 
 async def statements_between(
@@ -63,13 +58,13 @@ def _read(stream: BinlogStream, end: BinlogPosition, pick: Pick[Found]) -> list[
         segment = stream.read_segment()
         statement = segment.statement
         if statement is not None:
-            recognised = recognise(
+            parsed = classify(
                 statement.sql,
                 default_schema=statement.schema,
                 ansi_quotes=statement.context.ansi_quotes,
                 no_backslash_escapes=statement.context.no_backslash_escapes,
                 folds_names=server.folds_names,
             )
-            found += pick(statement, recognised)
+            found += pick(statement, parsed)
         if segment.caught_up or (segment.complete and segment.end.binlog.key >= end.key):
             return found

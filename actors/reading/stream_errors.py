@@ -8,8 +8,8 @@ from actors.faults import FatalError
 from actors.reading.source_faults import source_fault
 from actors.reading.uncopied_members import UncopiedMemberError, uncopied_rows
 from replicator.binlog.errors import BinlogError, DamagedStreamError, StreamLostError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
 from replicator.mysql.names import TableName
 from replicator.watermark import Place
 

@@ -10,20 +10,20 @@ from pymysql.err import MySQLError
 from actors.reading.statements_between import statements_between
 from actors.refusals import refusal
 from actors.task_setup import SourceSetup
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Statement
-from replicator.ddl.online_ddl import Gap, is_filled
-from replicator.ddl.statement import Recognised, StatementKind
-from replicator.mysql.binlog_end import binlog_end
-from replicator.mysql.connection import Connection
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.online.online_ddl import Gap, is_filled
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import ServerIdentity
 
 PATIENCE_SECONDS = 5.0
 """How long the statement behind is waited for. The tool makes it at once; nothing hangs on the wait
 but that an operator is not asked."""
 LOOK_SECONDS = 0.2
 
-_Placed = tuple[int, Recognised]
+_Placed = tuple[int, ParsedStatement]
 
 
 class TableGaps:
@@ -73,6 +73,6 @@ class TableGaps:
             await anyio.sleep(LOOK_SECONDS)
 
 
-def _statements(statement: Statement, recognised: Recognised) -> Iterator[_Placed]:
-    if recognised.kind is not StatementKind.DML:
-        yield statement.transaction, recognised
+def _statements(statement: Statement, parsed: ParsedStatement) -> Iterator[_Placed]:
+    if parsed.kind is not StatementKind.DML:
+        yield statement.transaction, parsed

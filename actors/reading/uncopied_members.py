@@ -48,7 +48,7 @@ def uncopied_members(
         " the target, and would be missing",
         where=where,
         scope=of_source(source),
-        ways_out=(
+        remedies=(
             f"to have it copied: let the account see it ({schemas} `replicator check` tells what"
             " it can't see); then `replicator stop`, `replicator remove` TASK.yaml, empty the"
             " targets, `replicator run`",

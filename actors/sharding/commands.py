@@ -23,7 +23,7 @@ class UnlockAction(StrEnum):
 
 
 def show_ddl_locks(task: TaskName, as_json: AsJson = False) -> None:
-    """Show the schema changes that wait for shards, what they wait for, and the ways out."""
+    """Show the schema changes that wait for shards, what they wait for, and the remedies."""
     from actors.control.requests import status_of
     from replicator.terminal.locks import locks_json, render_locks
 

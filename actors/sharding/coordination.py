@@ -13,7 +13,7 @@ from actors.sharding.group import GroupActor
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
 from actors.writing.segment_tracker import SourceState
 from replicator.mysql.names import TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.lock import LockView, UnlockError
 from replicator.watermark import Place, Watermark
 

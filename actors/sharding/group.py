@@ -9,10 +9,10 @@ import structlog
 
 from actors.actor import Actor
 from actors.mailbox import Mailbox
-from actors.messages import Drain, GroupMessage, Part, TargetRows, WriterMessage
-from replicator.binlog.row_events import RowEvents
-from replicator.schema.copy_state import CopyState
-from replicator.schema.registry import SchemaRegistry
+from actors.messages import Drain, GroupMessage, TargetRows, TargetSegment, WriterMessage
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 GROUP_CAPACITY = 2
@@ -52,7 +52,7 @@ class GroupActor(Actor[GroupMessage]):
         """The target version that the group's rows belong to."""
         raise NotImplementedError
 
-    async def decide(self, message: TargetRows) -> Part:
+    async def decide(self, message: TargetRows) -> TargetSegment:
         """What is to be done for the target in one segment."""
         raise NotImplementedError
 

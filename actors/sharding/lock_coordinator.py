@@ -19,12 +19,12 @@ from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.sharding.target_versions import TargetVersions
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
-from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.moment import fills_in_moment
-from replicator.downstream.decisions import DecisionStore
-from replicator.mysql.connection import Connection
+from replicator.ddl.analysis.time_dependent_defaults import fixes_the_time
+from replicator.downstream.meta.decisions import DecisionStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Conflict, GroupState, MemberState
 from replicator.sharding.lock import LockView, Resolution, TargetLock, UnlockError
 from replicator.watermark import Place, boundary
@@ -223,10 +223,10 @@ class LockCoordinator(Actor[LockMessage]):
         name = self._registry.target_name(target)
         for group in self._groups_of(target).values():
             group.cutover_segment()
-        reach(CrashPoint.LOCK_AGREED)
+        reach(Failpoint.LOCK_AGREED)
         before = await self._tools.versions.end(name, resolution.version - 1)
         await self._store.decide(record_of(name, resolution, before))
-        reach(CrashPoint.LOCK_DECIDED)
+        reach(Failpoint.LOCK_DECIDED)
         self._log.info(
             "lock.decided",
             target=str(name),
@@ -236,9 +236,9 @@ class LockCoordinator(Actor[LockMessage]):
             unlocked=resolution.resolved.unlocked,
             skipped=resolution.resolved.skipped,
         )
-        if fills_in_moment(resolution.item.text) and not resolution.resolved.skipped:
+        if fixes_the_time(resolution.item.text) and not resolution.resolved.skipped:
             self._log.warning(
-                "ddl.moment",
+                "ddl.time-dependent",
                 target=str(name),
                 version=resolution.version,
                 statement=resolution.item.statements[0][:2000],

@@ -12,32 +12,35 @@ from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import ColumnsOf
-from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.group import GroupActor
 from actors.sharding.lock_messages import GroupChanged, LockMessage
 from actors.sharding.target_versions import TargetVersions, UnknownVersionError
-from actors.writing.own_values import other_values_fault, own_values_fault
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import Statement
-from replicator.compiled import Truths
-from replicator.crashpoints import CrashPoint, reach
-from replicator.ddl.normalise import normalise
-from replicator.ddl.own_values import own_values
-from replicator.mysql.connection import Connection
+from actors.writing.nondeterministic_defaults import (
+    nondeterministic_defaults_fault,
+    other_values_fault,
+)
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.failpoints import Failpoint, reach
+from replicator.kernels.compiled import Truths
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.column_rules import as_shards_have_it
-from replicator.schema.column_values import other_values
-from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.inspection import read_table
-from replicator.schema.overridden_effects import OverrideAction
-from replicator.schema.provenance import GONE, Held
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table, differences
-from replicator.schema.touched_parts import column_part, former_values, touched_parts
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import other_values
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.touched_parts import column_part, former_values, touched_parts
+from replicator.schema.registry.provenance import GONE, Held
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table, differences
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, HistoryError, Item, Recorded, Template
+from replicator.sharding.items import HistoryError, Item, Recorded, RowDecision, Template
 from replicator.sharding.lock import TargetLock
 from replicator.watermark import Place, Watermark
 
@@ -102,7 +105,7 @@ class PessimisticGroup(GroupActor):
             self._cutover_segment = (self.group.base, self.segment)
         return self._cutover_segment[1]
 
-    async def decide(self, message: TargetRows) -> Part:
+    async def decide(self, message: TargetRows) -> TargetSegment:
         """Apply, hold or skip the rows of a segment; record its DDL, or add and remove members."""
         self.segment = message.segment
         base, version = self.group.base, self.version
@@ -115,7 +118,7 @@ class PessimisticGroup(GroupActor):
         changed = bool(message.effects) or base != self.group.base
         if changed:
             self._tools.coordinator.tell(GroupChanged(self.target))
-        return Part(
+        return TargetSegment(
             source=self.source,
             epoch=message.epoch,
             segment=message.segment,
@@ -155,7 +158,7 @@ class PessimisticGroup(GroupActor):
         }
         # At the end: it passes a cutover that lies at the last row, and all of them are before it.
         decisions[last] = self.group.row(names[last], rows.last, counts[last])
-        applied = [decisions.get(member) is Decision.APPLY for member, _ in rows.kinds]
+        applied = [decisions.get(member) is RowDecision.APPLY for member, _ in rows.kinds]
         return np.array(applied, np.bool_)[rows.kind]
 
     def _add_unknown(self, member: int, rows: RowEvents) -> None:
@@ -193,7 +196,7 @@ class PessimisticGroup(GroupActor):
                     f" target {effect.target}: rows that it holds would move between targets",
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    ways_out=(MOVED_ROWS, *ways),
+                    remedies=(MOVED_ROWS, *ways),
                     ddl_event=self._event(statement, OverrideAction.SKIP),
                 )
             case EffectKind.DROP | EffectKind.MOVE_OUT if name in group.members:
@@ -229,7 +232,7 @@ class PessimisticGroup(GroupActor):
                     str(error),
                     where=where,
                     scope=of_target(self.registry.target_name(self.target)),
-                    ways_out=ways,
+                    remedies=ways,
                     ddl_event=self._event(statement, OverrideAction.SKIP),
                 ) from error
             # The operator skipped it: it counts as the statement that the other shards ran instead.
@@ -241,7 +244,7 @@ class PessimisticGroup(GroupActor):
             change = MemberChange(before, after.certain)
             await self._refuse_other_values(effect, statement, change, recorded, item)
         if not recorded.awaited and recorded.version > self.group.known:
-            reach(CrashPoint.ITEM_RECORDED)
+            reach(Failpoint.ITEM_RECORDED)
         self.log.info(
             "lock.item",
             member=str(name),
@@ -264,9 +267,11 @@ class PessimisticGroup(GroupActor):
         if change.after is None or not touched.added | touched.dropped | touched.renamed:
             return
         member = Member(self.source, item.member)
-        function = own_values(effect.statement) if recorded.awaited else ""
+        function = nondeterministic_defaults(effect.statement) if recorded.awaited else ""
         if function:
-            raise own_values_fault(member, effect.target, function, effect.sql, statement)
+            raise nondeterministic_defaults_fault(
+                member, effect.target, function, effect.sql, statement
+            )
         if recorded.awaited:
             there = await self._target_at(recorded.version)
             now = min(self.group.base, self._lock.version)
@@ -351,7 +356,7 @@ class PessimisticGroup(GroupActor):
             f" {effect.target}: {'; '.join(found)}",
             where=where,
             scope=of_target(self.registry.target_name(self.target)),
-            ways_out=(
+            remedies=(
                 "if another shard's DDL, which is still to be read, brings this structure:"
                 " `replicator resume`",
                 "if it is to be like the others: DROP it and CREATE it like them at the source,"
@@ -425,7 +430,7 @@ class PessimisticGroup(GroupActor):
                 " shards cannot do the same at one moment",
                 where=where,
                 scope=of_target(self.registry.target_name(self.target)),
-                ways_out=ways,
+                remedies=ways,
                 ddl_event=self._event(statement, OverrideAction.REPLACE),
             )
         old, new = effect.table, effect.renamed_to
@@ -450,7 +455,7 @@ class PessimisticGroup(GroupActor):
         return DdlEvent(self.source, statement.position, names)
 
     def _details(self, statement: Statement) -> tuple[str, tuple[str, ...]]:
-        """The place of a statement that cannot be processed, and the ways out."""
+        """The place of a statement that cannot be processed, and the remedies."""
         where = f"source {self.source}, target {self.registry.target_name(self.target)}"
         return f"{where}, statement: {statement.sql[:2000]}", (COPY_ANEW,)
 

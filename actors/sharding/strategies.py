@@ -13,11 +13,11 @@ from actors.sharding.lock_coordinator import LockCoordinator
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.ddl_runner import DdlRunner
-from replicator.downstream.decisions import DecisionStore
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.decisions import DecisionStore
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 
 
 @dataclass(frozen=True, slots=True)

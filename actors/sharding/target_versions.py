@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.lock_state import LockHistory, ShardStatement
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.schema.inspection import read_table
-from replicator.schema.registry import dump_structure, load_structure
-from replicator.schema.structure import Table
+from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from replicator.sharding.lock import TargetLock
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from actors.faults import COPY_ANEW, MOVED_ROWS, DdlEvent, FatalError, of_target
 from actors.mailbox import Mailbox
-from actors.messages import DdlItem, GroupSaved, Part, TargetRows, WriterMessage
+from actors.messages import DdlItem, GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.group import GroupActor
-from replicator.binlog.segment import Statement
+from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
-from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.overridden_effects import OverrideAction
-from replicator.schema.provenance import GONE
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.registry.provenance import GONE
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 
@@ -48,7 +48,7 @@ class UncoordinatedGroup(GroupActor):
         """How many statements of this source were executed on the target."""
         return self._version
 
-    async def decide(self, message: TargetRows) -> Part:
+    async def decide(self, message: TargetRows) -> TargetSegment:
         """Forward the rows of a segment, and its DDL as a barrier after them."""
         rows = self.after_low_watermark(message.rows) if message.rows else None
         version = self.version
@@ -65,7 +65,7 @@ class UncoordinatedGroup(GroupActor):
             # Executes nothing: the history of the target follows its members by name.
             effect = replace(renames[0], instead=())
             ddl = DdlItem(self.source, self.target, self.version, effect, message.statement)
-        return Part(
+        return TargetSegment(
             source=self.source,
             epoch=message.epoch,
             segment=message.segment,
@@ -140,7 +140,7 @@ class UncoordinatedGroup(GroupActor):
             f" {effect.target}: {statement.sql[:500]}",
             where=f"source {self.source}, {effect.table}, target {effect.target}",
             scope=of_target(effect.target),
-            ways_out=(MOVED_ROWS, COPY_ANEW),
+            remedies=(MOVED_ROWS, COPY_ANEW),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.SKIP.value,)),
         )
 
@@ -184,7 +184,7 @@ class UncoordinatedGroup(GroupActor):
             f" {statement.sql[:500]}",
             where=f"source {self.source}, target {effect.target}",
             scope=of_target(effect.target),
-            ways_out=(COPY_ANEW,),
+            remedies=(COPY_ANEW,),
             ddl_event=DdlEvent(self.source, statement.position, (OverrideAction.REPLACE.value,)),
         )
 

@@ -19,15 +19,15 @@ from rich.text import Text
 
 from actors.control.arguments import AsJson, OnChangedRules, TaskFile, TaskName, name_of
 from actors.control.exit_codes import FAILED, exit_code, innermost
-from replicator.shown_text import shown_json
+from replicator.printable_text import shown_json
 from replicator.terminal.consoles import err, out, show, tell
-from replicator.terminal.ways_out import command_line
+from replicator.terminal.remedies import command_line
 
 if TYPE_CHECKING:
     from config import Task
-    from replicator.checks import CheckResult
-    from replicator.checks.estimates import TargetEstimate
-    from replicator.pipeline.direct_launch import StartedJava
+    from replicator.checks.result import CheckResult
+    from replicator.checks.source.estimates import TargetEstimate
+    from replicator.pipeline.spark.direct_launch import StartedJava
 
 
 class LogLevel(StrEnum):
@@ -151,7 +151,7 @@ def remove(
 ) -> None:
     """Forget a task that does not run: drop its meta tables, and leave its targets as they are."""
     from actors.control.task_records import forget_record
-    from actors.task.removal import remains_of, remove_task
+    from actors.task.operator.removal import remains_of, remove_task
     from config import load_task
     from replicator.terminal.remains import render_remains, render_removed
 
@@ -189,7 +189,7 @@ def _keep_to_memory(task: Task) -> None:
         largest_event,
         set_largest_event,
     )
-    from replicator.pipeline.java_options import driver_memory
+    from replicator.pipeline.spark.java import driver_memory
 
     set_largest_event(task.limits.largest_event)
     structlog.get_logger().info(
@@ -203,7 +203,7 @@ def _keep_to_memory(task: Task) -> None:
 
 def _keep_from_children(task: Task) -> None:
     """Forget the variables with passwords: the JVM and its workers would get them."""
-    from replicator.pipeline.shown_words import blot_out
+    from replicator.pipeline.spark.process_title import blot_out
 
     blot_out(task.variables)
     for name in task.variables:
@@ -220,11 +220,11 @@ def _run(
     try:
         java = _begin_java(task)
         # While Java starts: all this takes as long.
-        from replicator.compiled import are_kept
+        from replicator.kernels.compiled import are_kept
 
         if not are_kept():
             log.info("loops.compiling", reason="the first start of this version on this host")
-        from actors.task.spark import TaskSpark
+        from actors.task.resources.spark import TaskSpark
 
         spark = TaskSpark(task, java)
         spark.begin()
@@ -236,9 +236,9 @@ def _run(
             task, spark, err, exit_on_error=exit_on_error, on_changed_rules=on_changed_rules
         )
     except Exception as error:
-        from actors.task.prechecks import PrecheckError
-        from actors.task.programs import MissingProgramError
-        from actors.task.start_failures import ways_out_of
+        from actors.task.startup.prechecks import PrecheckError
+        from actors.task.startup.programs import MissingProgramError
+        from actors.task.startup.start_failures import remedies_of
         from replicator.terminal.checks import render_checks
 
         cause = innermost(error)
@@ -253,17 +253,17 @@ def _run(
                     check=result.name,
                     where=result.where,
                     finding=result.finding,
-                    ways_out=result.ways_out,
+                    remedies=result.remedies,
                 )
-        ways_out = ways_out_of(cause, task.name, task_file)
-        log.error("task.failed", error=str(cause), ways_out=ways_out, exc_info=code is None)
+        remedies = remedies_of(cause, task.name, task_file)
+        log.error("task.failed", error=str(cause), remedies=remedies, exc_info=code is None)
         return FAILED if code is None else code
 
 
 def _begin_java(task: Task) -> StartedJava | None:
     """Start the Java of a local Spark before anything else. Raises MissingProgramError."""
-    from actors.task.programs import check_java
-    from replicator.pipeline.direct_launch import begin_java
+    from actors.task.startup.programs import check_java
+    from replicator.pipeline.spark.direct_launch import begin_java
 
     check_java()
     return begin_java(task.spark.master, task.spark.conf)
@@ -353,10 +353,10 @@ def _sample_size(keys: str) -> int | None:
 async def _check(
     task: Task, keys: str, size: int | None
 ) -> tuple[list[CheckResult], list[TargetEstimate]]:
-    from actors.task.check_scope import task_to_check
-    from replicator.checks import run_checks
-    from replicator.checks.estimates import estimate_targets
-    from replicator.checks.items import ALL, CONNECTION
+    from actors.task.startup.check_scope import task_to_check
+    from replicator.checks.check_items import ALL, CONNECTION
+    from replicator.checks.run.all_checks import run_checks
+    from replicator.checks.source.estimates import estimate_targets
 
     found = await task_to_check(task)
     results = await run_checks(found, frozenset(task.ignore_checking_items))
@@ -365,7 +365,7 @@ async def _check(
     # A task that has run before would know of the values that its shards share.
     if away or keys == "none" or (keys == "sample" and found.resuming):
         return results, estimates
-    from actors.task.key_check import KeyCheck, KeyLook
+    from actors.task.startup.key_check import KeyCheck, KeyLook
 
     look = KeyLook(exact=keys == "exact")
     if size is not None:

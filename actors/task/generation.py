@@ -19,30 +19,30 @@ from actors.copying.full_copy import FullCopy
 from actors.counts import TaskCounts
 from actors.faults import Parts
 from actors.messages import Flush
-from actors.task.away_sources import AwaySources
-from actors.task.changed_rules import accept_rules
-from actors.task.copy_overlap import hand_over
-from actors.task.failover import follow_moved_sources
-from actors.task.leftovers import refuse_leftovers
-from actors.task.moved_rows import MovedRows
-from actors.task.postponed import AppliedTargets, copy_due
-from actors.task.recopy import copy_emptied, empty_targets
-from actors.task.resources import Resources, resources_of
-from actors.task.source_start import SourceStart, load_start, load_stopped
-from actors.task.ties_at_start import ties_at_start
-from actors.task.wiring import TARGET_PATIENCE, RunningTask, wire
+from actors.task.deferred_copies import AppliedTargets, copy_due
+from actors.task.failover.failover import follow_moved_sources
+from actors.task.moved_rows.moved_rows import MovedRows
+from actors.task.resources.leftovers import refuse_leftovers
+from actors.task.resources.resources import Resources, resources_of
+from actors.task.resources.unavailable_sources import UnavailableSources
+from actors.task.startup.changed_rules import accept_rules
+from actors.task.startup.copy_overlap import hand_over
+from actors.task.startup.recopy import copy_emptied, empty_targets
+from actors.task.startup.source_start import SourceStart, load_start, load_stopped
+from actors.task.startup.ties_at_start import ties_at_start
+from actors.task.wiring.wiring import TARGET_PATIENCE, RunningTask, wire
 from actors.task_setup import address_of
 from actors.writing.batched_writer import BatchedWriter
 from config.models import Task
-from replicator.downstream.lease import Lease
-from replicator.downstream.load_data import probe_load_data
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.rows.load_data import probe_load_data
+from replicator.downstream.rows.write_session import Session
 from replicator.downstream.scratch_names import drop_scratch_tables
-from replicator.downstream.session import Session
-from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 from replicator.mysql.names import TableName
-from replicator.schema.learned_structures import LearnedStructures
+from replicator.schema.scratch.learned_structures import LearnedStructures
 
 STOP_PATIENCE = 120.0
 """Seconds that a running batch may take to end when the task stops or pauses."""
@@ -69,7 +69,7 @@ class Generation:
         counts: TaskCounts,
         lease: Lease,
         blocked: Parts,
-        away: AwaySources,
+        away: UnavailableSources,
         learned: LearnedStructures,
         on_changed_rules: OnChangedRules = OnChangedRules.STOP,
     ) -> None:
@@ -116,7 +116,7 @@ class Generation:
         """Start from the saved state and work until ``stop``; then finish, save and return.
 
         ``started`` is set once all actors are started, or the full copy has begun. A task that
-        only copies is ``finished`` then. Raises FatalError, TransientError, OutOfStepError or
+        only copies is ``finished`` then. Raises FatalError, TransientError, FencedError or
         DatabaseUnavailableError, as an exception group where an actor raised it.
         """
         while await self._once(stop, started):
@@ -124,7 +124,7 @@ class Generation:
 
     async def _once(self, stop: anyio.Event, started: anyio.Event) -> bool:
         """Work until ``stop``; True where something is to be done that is done at a start: rows are
-        to be looked up, shards to be copied that were postponed, or to be followed that are copied,
+        to be looked up, shards to be copied that were deferred, or to be followed that are copied,
         a source to be waited for."""
         task = self._task
         await self._look_at_sources()
@@ -278,9 +278,9 @@ class Generation:
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         due = partial(moved.due, running)
-                        ends.start_soon(self._until, due, ends.cancel_scope, "moved.begins-anew")
+                        ends.start_soon(self._until, due, ends.cancel_scope, "moved.restarting")
                         due = partial(copy_due, running, look_at, targets, self._applied)
-                        ends.start_soon(self._until, due, ends.cancel_scope, "copy.looks-again")
+                        ends.start_soon(self._until, due, ends.cancel_scope, "copy.rechecked")
                         if background is not None:
                             ends.start_soon(self._until, background.due, ends.cancel_scope)
                     # The others are followed until the chunks under way are finished.

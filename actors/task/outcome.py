@@ -8,18 +8,12 @@ from datetime import datetime, timedelta
 
 from pymysql.err import MySQLError
 
-from actors.faults import (
-    FatalError,
-    LostCommitsError,
-    Parts,
-    SourceMovedError,
-    TransientError,
-)
+from actors.faults import FatalError, LostCommitsError, Parts, SourceMovedError, TransientError
 from actors.refusals import refusal
-from actors.task.lease_keeper import lease_lost
-from replicator.downstream.fence import OutOfStepError
-from replicator.downstream.lease import LeaseLostError
-from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
+from actors.task.resources.lease_keeper import lease_lost
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.lease import LeaseLostError
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 from replicator.status import Fault, TaskState, now
 
 
@@ -107,7 +101,7 @@ def _translated(error: BaseException, target: DatabaseAddress) -> BaseException:
             return lease_lost(error)
         case FatalError(moved=True, message=message):
             return SourceMovedError(message)
-        case OutOfStepError(mismatch=mismatch):
+        case FencedError(mismatch=mismatch):
             return LostCommitsError(mismatch)
     return error
 
@@ -127,10 +121,10 @@ def restart_fault(before: Fault | None, error: Exception, wait: float) -> Fault:
     """
     goes_on = before is not None and before.event == "task.restart"
     following = now() + timedelta(seconds=wait)
-    ways_out = (
+    remedies = (
         "mend or wait: the task goes on by itself as soon as it can;"
         f" next attempt at {following:%H:%M:%S} UTC",
     )
     since = before.since if before is not None and goes_on else now()
     where = f"server {server}" if (server := getattr(error, "server", "")) else ""
-    return Fault("task.restart", str(error), where, ways_out, since)
+    return Fault("task.restart", str(error), where, remedies, since)

@@ -53,7 +53,7 @@ def _unexpected(text: str, where: str) -> FatalError:
         f"the same unexpected error again, with nothing done in between: {text}. Nothing was"
         " written of the rows concerned",
         where=where,
-        ways_out=(
+        remedies=(
             "report it, with the traceback of `batch.spark-failed` or `copy.spark-failed` in the"
             " log, the tables' structures and the first events behind the saved positions",
             "`replicator resume` tries again, as after a mended installation",
@@ -68,7 +68,7 @@ def _spark_failing(error: SparkFailedError, where: str) -> FatalError:
         f"Spark failed {SPARK_LOSSES} runs of the task in a row, with nothing done in any of them;"
         f" the last time: {error}",
         where=where,
-        ways_out=(
+        remedies=(
             "look at the machine's memory (the kernel's log names processes that it ended for"
             " lack of it): give more, or less to a job with `writer: {batch-bytes: …}`; then"
             " `replicator resume`",

@@ -1,4 +1,7 @@
-"""The status of a task, put together from what its actors know of themselves."""
+"""The status of a task, put together from what its actors know of themselves.
+
+How far a source is behind: the age of the oldest row of it that is not on the target.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,35 @@ from datetime import datetime
 import anyio
 
 from actors.counts import SourceCounts, TargetCounts, TaskCounts
-from actors.task.blocked_parts import BlockedParts
-from actors.task.blocked_report import blocked_statuses
 from actors.task.generation import Generation
-from actors.task.lock_report import binlog_distance, lock_statuses
-from actors.task.source_lag import lag_of
-from actors.task.wiring import RunningTask
+from actors.task.operator.blocked_parts import BlockedParts
+from actors.task.operator.blocked_report import blocked_statuses
+from actors.task.operator.lock_report import binlog_distance, lock_statuses
+from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
-from replicator.status import (
-    Fault,
-    SourceStatus,
-    TargetStatus,
-    TaskState,
-    TaskStatus,
-    WriterStatus,
-)
+from replicator.status import Fault, SourceStatus, TargetStatus, TaskState, TaskStatus, WriterStatus
+
+
+def lag_of(running: RunningTask, source: str, counts: SourceCounts) -> float | None:
+    """Seconds, by both clocks; None while nothing was read.
+
+    Counted are rows that are queued, held by a lock, or of a blocked target; of a source that is
+    not read for now all since it was.
+    """
+    if source not in running.units:
+        return max(0.0, time.time() - counts.read_until) if counts.read_until else None
+    reader = running.units[source].reader
+    lag = reader.progress.lag()
+    waiting = [
+        running.writer.tracker(source).oldest,
+        reader.held.oldest_row,
+        *(lock.holding.get(source, 0) for lock in running.coordination.open_locks()),
+    ]
+    oldest = min(filter(None, waiting), default=0)
+    if not oldest:
+        return lag
+    return max(lag or 0.0, time.time() - oldest)
+
 
 WINDOW = 5.0
 """Seconds that a rate is an average of."""

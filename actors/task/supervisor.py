@@ -1,4 +1,7 @@
-"""The supervisor: the life of a task, from `replicator run` to its exit code."""
+"""The supervisor: the life of a task, from `replicator run` to its exit code.
+
+The signals that end a task in order.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,11 @@ from actors.control.protocol import Reply, Request
 from actors.control.server import ControlServer
 from actors.counts import TaskCounts
 from actors.faults import FatalError, LostCommitsError, TransientError
-from actors.task import operator_commands
-from actors.task.away_sources import AwaySources
-from actors.task.blocked_parts import Block, BlockedParts, block_of
-from actors.task.ending_signals import ending_signals
-from actors.task.fault_answers import FaultAnswers
 from actors.task.generation import Generation
-from actors.task.giving_up import done_unless
-from actors.task.lease_keeper import LeaseKeeper, lease_lost
-from actors.task.leftovers import forget_saved, refuse_removed
+from actors.task.lock_backoff import LockBackoff
+from actors.task.operator import operator_commands
+from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
+from actors.task.operator.fault_answers import FaultAnswers
 from actors.task.outcome import (
     Failed,
     Outcome,
@@ -36,20 +35,34 @@ from actors.task.outcome import (
     restart_fault,
     weightiest,
 )
-from actors.task.prechecks import Prechecks
 from actors.task.recurrence import Recurrence, rows_copied, saved_positions
-from actors.task.set_aside import SetAside
-from actors.task.spark import TaskSpark
+from actors.task.resources.cancellation import done_unless
+from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
+from actors.task.resources.leftovers import forget_saved, refuse_removed
+from actors.task.resources.spark import TaskSpark
+from actors.task.resources.unavailable_sources import UnavailableSources
+from actors.task.startup.prechecks import Prechecks
 from actors.task.status_report import RateMeter, task_status
-from actors.task.wiring import RunningTask
+from actors.task.wiring.wiring import RunningTask
 from actors.task_setup import address_of
 from config.models import Task
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease, LeaseLostError
-from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease, LeaseLostError
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
-from replicator.schema.learned_structures import LearnedStructures
+from replicator.schema.scratch.learned_structures import LearnedStructures
 from replicator.status import TaskState, TaskStatus, now
+
+
+def ending_signals() -> Iterator[signal.Signals]:
+    """SIGTERM, SIGINT and SIGHUP; this one only if it is not ignored.
+
+    `nohup` has it ignored, to let the task outlive its terminal.
+    """
+    yield from (signal.SIGTERM, signal.SIGINT)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        yield signal.SIGHUP
+
 
 RESTART_WAIT = (0.5, 30.0)
 """Seconds before the first and, at most, before any later restart after a transient failure."""
@@ -82,8 +95,10 @@ class TaskSupervisor:
         self._wished = anyio.Event()
         self._parts = BlockedParts(task.name)
         self._sources = [instance.source_id for instance in task.mysql_instances]
-        self._set_aside = SetAside(self._parts, self._is_altering)
-        self._away = AwaySources({s: address_of(task.source(s).connection) for s in self._sources})
+        self._set_aside = LockBackoff(self._parts, self._is_altering)
+        self._away = UnavailableSources(
+            {s: address_of(task.source(s).connection) for s in self._sources}
+        )
         self._prechecks = Prechecks(task, self._away)
         self._whole: Block | None = None
         self._nothing_left = False
@@ -163,8 +178,8 @@ class TaskSupervisor:
         """Live until stopped; the exit code: 0 when stopped in order, 1 after a fatal error.
 
         Raises actors.control.server.AlreadyRunningError or
-        replicator.downstream.lease.LeaseHeldError when another process runs the task, and
-        actors.task.prechecks.PrecheckError.
+        replicator.downstream.meta.lease.LeaseHeldError when another process runs the task, and
+        actors.task.startup.prechecks.PrecheckError.
         """
         async with anyio.create_task_group() as tasks:
             await tasks.start(ControlServer(self._task.name, self._answer).run)
@@ -377,7 +392,7 @@ class TaskSupervisor:
         fault = block.fault
         assert fault is not None
         tell = self._log.warning if error.passing else self._log.error
-        tell(error.event, error=fault.message, where=fault.where, ways_out=fault.ways_out)
+        tell(error.event, error=fault.message, where=fault.where, remedies=fault.remedies)
         # A part that is blocked has no faults: if it has, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
         if added and error.passing and error.scope is not None:

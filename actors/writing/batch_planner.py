@@ -9,32 +9,32 @@ import numpy as np
 
 from actors.faults import COPY_ANEW, FatalError, UnreadRows, of_target
 from actors.member_columns import ColumnsOf
-from actors.messages import Part
+from actors.messages import TargetSegment
 from actors.refusals import refuse_engine
 from actors.writing.change_histories import ChangeHistories
-from actors.writing.former_columns import FormerColumns
 from actors.writing.job_runner import shown_place
+from actors.writing.recreated_columns import RecreatedColumns
 from actors.writing.row_filters import RowFilters
 from actors.writing.segment_tracker import PendingSegment
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.table_map import TableMap
-from replicator.ddl.recognise import recognise
-from replicator.ddl.retarget import retarget
-from replicator.downstream.meta import MetaStore
+from replicator.binlog.events.table_map import TableMap
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.retarget import retarget
+from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.names import TableName
-from replicator.pipeline.alike_plans import AlikePlans
-from replicator.pipeline.batch import Batch
-from replicator.pipeline.guesses import told_by_event
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.plan_list import PlanCollector
-from replicator.pipeline.planning import MisfitError, PlanError, UnfitTargetError
-from replicator.pipeline.raw_events import RawEvents, joined, of_part
-from replicator.schema.column_rules import as_shards_have_it
-from replicator.schema.inspection import read_targets
-from replicator.schema.provenance import Held
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
+from replicator.pipeline.apply.batch import Batch
+from replicator.pipeline.apply.raw_events import RawEvents, joined, of_part
+from replicator.pipeline.plans.inferred_structures import told_by_event
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_cache import PlanCache
+from replicator.pipeline.plans.plan_list import PlanCollector
+from replicator.pipeline.plans.planning import MisfitError, PlanError, UnfitTargetError
+from replicator.schema.registry.provenance import Held
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.inspection import read_targets
+from replicator.schema.structure.structure import Table
 
 
 class BatchPlanner:
@@ -57,9 +57,9 @@ class BatchPlanner:
         self._meta = meta
         self._columns = columns
         self._filters = filters
-        self._former = FormerColumns(histories)
+        self._former = RecreatedColumns(histories)
         self._tables: dict[int, Table] = {}
-        self._alike = AlikePlans()
+        self._alike = PlanCache()
         self._plans: dict[tuple[int, int | None], tuple[TableMap, TablePlan]] = {}
 
     def forget(self, target: int) -> None:
@@ -83,9 +83,9 @@ class BatchPlanner:
                 found.append(self._events(plans, source, part, part.rows))
         return Batch(plans.collected(), tuple(sources), joined(found))
 
-    async def _know_targets(self, parts: Iterable[Part]) -> None:
+    async def _know_targets(self, parts: Iterable[TargetSegment]) -> None:
         """Read the structures of targets that rows come for the first time."""
-        new: dict[int, Part] = {}
+        new: dict[int, TargetSegment] = {}
         for part in parts:
             if part.target not in self._tables:
                 new.setdefault(part.target, part)
@@ -104,7 +104,9 @@ class BatchPlanner:
             await self._former.load(target, name)
             self._tables[target] = table
 
-    def _events(self, plans: PlanCollector, source: int, part: Part, rows: RowEvents) -> RawEvents:
+    def _events(
+        self, plans: PlanCollector, source: int, part: TargetSegment, rows: RowEvents
+    ) -> RawEvents:
         numbers = np.zeros(len(rows.kinds), np.int64)
         for kind, first in rows.firsts.items():
             member, table_map = rows.kinds[kind]
@@ -116,13 +118,13 @@ class BatchPlanner:
             numbers[kind] = plans.number(plan, self._registry.member(member))
         return of_part(rows, numbers, source, part.version)
 
-    def _place(self, part: Part, rows: RowEvents, index: int, member: int) -> str:
+    def _place(self, part: TargetSegment, rows: RowEvents, index: int, member: int) -> str:
         one = rows.between(index, index + 1)
         raw = of_part(one, np.zeros(len(rows.kinds), np.int64), 0, part.version)
         place = raw.place(0, part.source, str(self._registry.member(member)))
         return shown_place(place, self.read_to(part.source))
 
-    def _plan(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
+    def _plan(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:
         # A segment ends at a statement, so a member's structure is the same for all its rows; but
         # where the operator has told another one for what stands behind an unseen change.
         key = (member, self._registry.since(member, at))
@@ -132,7 +134,7 @@ class BatchPlanner:
             known = self._plans[key] = table_map, self._make(part, member, at, table_map)
         return known[1]
 
-    def _make(self, part: Part, member: int, at: int, table_map: TableMap) -> TablePlan:
+    def _make(self, part: TargetSegment, member: int, at: int, table_map: TableMap) -> TablePlan:
         target = self._tables[part.target]
         held = self._registry.held(member, at)
         name = self._registry.member(member)
@@ -173,7 +175,7 @@ class BatchPlanner:
             str(failure),
             where=f"{unread.member}, target {target.schema}.{target.name}",
             scope=of_target(self._registry.target_name(part.target)),
-            ways_out=(
+            remedies=(
                 COPY_ANEW
                 if misfit
                 else "make the target's structure fit the shard's (the message says what differs),"
@@ -182,7 +184,7 @@ class BatchPlanner:
             unread=unread if misfit else None,
         ) from failure
 
-    def _unknown(self, part: Part, unread: UnreadRows, held: Held) -> FatalError:
+    def _unknown(self, part: TargetSegment, unread: UnreadRows, held: Held) -> FatalError:
         name = unread.member
         doubt = held.doubt or "it was dropped or renamed before these rows"
         return FatalError(
@@ -193,14 +195,14 @@ class BatchPlanner:
             " other columns, or as other values",
             where=f"{name}, target {self._registry.target_name(part.target)}",
             scope=of_target(self._registry.target_name(part.target)),
-            ways_out=(
+            remedies=(
                 f"{COPY_ANEW}. With binlog_row_metadata=FULL at the source, rows that are written"
                 " from then on tell their structure themselves",
             ),
             unread=unread,
         )
 
-    def _missing(self, part: Part, name: TableName) -> FatalError:
+    def _missing(self, part: TargetSegment, name: TableName) -> FatalError:
         assert part.rows is not None
         at = part.rows.first.transaction
         members = self._registry.members_of(part.target)
@@ -210,7 +212,7 @@ class BatchPlanner:
             f"the target table {name} does not exist",
             where=f"source {part.source}, target {name}",
             scope=of_target(name),
-            ways_out=(f"create it, then `replicator resume`: {_create(name, known)}",),
+            remedies=(f"create it, then `replicator resume`: {_create(name, known)}",),
         )
 
 
@@ -218,5 +220,5 @@ def _create(name: TableName, known: Sequence[Table]) -> str:
     """The statement that makes a target like the first of its shards whose structure is known."""
     if not known:
         return f"{name.quoted}, as in the shards"
-    statement = recognise(known[0].create_sql, default_schema=name.schema)
+    statement = classify(known[0].create_sql, default_schema=name.schema)
     return retarget(statement, lambda *_: (name.schema, name.table))

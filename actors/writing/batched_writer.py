@@ -22,9 +22,9 @@ from actors.messages import (
     Flush,
     Forget,
     GroupSaved,
-    Part,
     Passed,
     SegmentEnd,
+    TargetSegment,
     WriterMessage,
 )
 from actors.writing.batch_planner import BatchPlanner
@@ -33,13 +33,13 @@ from actors.writing.ddl_runner import DdlRunner
 from actors.writing.job_runner import DUPLICATE_ROWS, JobRunner
 from actors.writing.left_out_rows import LeftOutRows
 from actors.writing.segment_tracker import PendingSegment, SegmentTracker, SourceState
-from replicator.binlog.position import SourcePosition
-from replicator.crashpoints import CrashPoint, reach
-from replicator.downstream.meta import Checkpoint, MetaStore
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.position import SourcePosition
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.failpoints import Failpoint, reach
 from replicator.mysql.names import TableName
-from replicator.pipeline.batch import Batch
-from replicator.schema.registry import SchemaRegistry
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.apply.batch import Batch
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Watermark
 
 QUEUE_FACTOR = 2
@@ -50,7 +50,7 @@ QUEUE_FACTOR = 2
 class WriterSettings:
     """``batch_bytes``: size of a batch; ``checkpoint_interval`` in seconds.
 
-    ``tied``: the targets that foreign keys tie, as in `replicator.checks.tied_tables.Ties`.
+    ``tied``: the targets that foreign keys tie, as in `replicator.checks.schema.tied_tables.Ties`.
     """
 
     batch_bytes: int
@@ -150,11 +150,11 @@ class BatchedWriter(Actor[WriterMessage]):
         return not busy or self.queued_bytes < QUEUE_FACTOR * self.settings.batch_bytes
 
     def _receive(self, message: WriterMessage) -> None:
-        if isinstance(message, Part | SegmentEnd):
+        if isinstance(message, TargetSegment | SegmentEnd):
             tracker = self._trackers[message.source]
             if message.epoch != tracker.epoch:
                 return
-            if isinstance(message, Part):
+            if isinstance(message, TargetSegment):
                 tracker.add_part(message)
             else:
                 tracker.add_end(message)
@@ -198,7 +198,7 @@ class BatchedWriter(Actor[WriterMessage]):
             self._batch_targets = {target for segment in running for target in segment.parts}
             batch = await self.planner.batch(running)
             await self._expect(batch, running)
-            reach(CrashPoint.BATCH_SUBMITTED)
+            reach(Failpoint.BATCH_SUBMITTED)
             jobs.start_soon(self._run_batch, batch)
         elif taken:
             # Segments without rows are finished at once; what follows them may start now.
@@ -244,7 +244,7 @@ class BatchedWriter(Actor[WriterMessage]):
                 raise
             self.mailbox.tell(BatchCut(error.message))
             return
-        reach(CrashPoint.BATCH_APPLIED)
+        reach(Failpoint.BATCH_APPLIED)
         self.mailbox.tell(BatchDone(result, time.monotonic() - started))
 
     async def _run_ddl(self, item: DdlItem) -> None:
@@ -282,7 +282,7 @@ class BatchedWriter(Actor[WriterMessage]):
         """
         self._log.info("batch.extended", reason=message.reason)
         for tracker, segments in self._running:
-            tracker.put_back(segments)
+            tracker.repair(segments)
         self._running = []
         self._batch_targets = set()
 
@@ -347,7 +347,7 @@ class BatchedWriter(Actor[WriterMessage]):
     async def save(self) -> None:
         """Save the checkpoint of every source, with its groups where they have changed.
 
-        Raises OutOfStepError where the target has lost what it relies on.
+        Raises FencedError where the target has lost what it relies on.
         """
         states = {source: tracker.resume for source, tracker in self._trackers.items()}
         changed = [s for s, state in states.items() if state.groups is not self._saved.get(s)]
@@ -393,7 +393,7 @@ class BatchedWriter(Actor[WriterMessage]):
             offset=position.binlog.offset,
             gtid=position.gtid,
             server=self._servers[source],
-            landmark=position.landmark,
+            anchor=position.anchor,
             prepared=tuple(map(str, position.prepared)),
             members=members,
             groups=states,

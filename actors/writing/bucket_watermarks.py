@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from replicator.downstream.watermarks import BucketKey, BucketMarks
+from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
 from replicator.mysql.names import TableName
 from replicator.watermark import NOTHING_APPLIED, Watermark
 

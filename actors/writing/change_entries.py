@@ -8,26 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from replicator.ddl.normalise import normalise
-from replicator.ddl.statement import TableReference
+from replicator.ddl.parser.statement import TableReference
+from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.names import Member, TableName
-from replicator.schema.carried_change import MemberChange, lacking
-from replicator.schema.ddl_effects import Effect, EffectKind
-from replicator.schema.structure import Table
-from replicator.schema.touched_parts import (
+from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.touched_parts import (
     Touched,
     columns_of,
     fitting_parts,
     foreign_parts,
     touched_parts,
 )
+from replicator.schema.structure.structure import Table
 from replicator.sharding.change_history import (
-    Change,
     ChangeHistory,
     Comparison,
     Entry,
+    HistoryChange,
     Reading,
-    Verdict,
+    StatementVerdict,
 )
 
 
@@ -84,7 +84,7 @@ def joined_entry(member: Member, structure: Table | None, scene: Scene) -> Entry
 
 def altered_entry(
     member: Member, effect: Effect, change: MemberChange, scene: Scene
-) -> tuple[Entry[Member], Verdict | None]:
+) -> tuple[Entry[Member], StatementVerdict | None]:
     """The entry of an ALTER, and how it was read where the operator has not said what to run.
 
     Where that is UNCLEAR there is no entry to be saved.
@@ -108,7 +108,7 @@ def altered_entry(
         return replace(entry, changed=True), None
     verdict = scene.history.read(
         member,
-        Change(text, parts, touched.taken, frozenset(touched.added)),
+        HistoryChange(text, parts, touched.taken, frozenset(touched.added)),
         _compared(change, scene, scene.present, touched),
     )
     if verdict.reading is Reading.NEW:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import TypeAdapter
 
 from actors.writing.change_entries import Scene, joined_entry
-from replicator.downstream.ddl_history import DdlHistoryStore
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.ddl_history import DdlHistoryStore
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.inspection import read_table
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.inspection import read_table
 from replicator.sharding.change_history import ChangeHistory, Entry
 
 _ENTRY = TypeAdapter(Entry[Member])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from actors.faults import DdlEvent, FatalError, of_target
-from replicator.binlog.segment import Statement
-from replicator.ddl.computed_columns import computed_columns
-from replicator.ddl.recognise import recognise
-from replicator.downstream.ddl_execution import DdlExecution
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.parser.classify import classify
+from replicator.downstream.ddl.ddl_execution import DdlExecution
 from replicator.mysql.names import Member
-from replicator.schema.overridden_effects import OverrideAction
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 
 
 def refuse_computed(
@@ -24,13 +24,13 @@ def refuse_computed(
     if ddl.instead is not None:
         # The operator answers for what is executed.
         return
-    recognised = recognise(
+    parsed = classify(
         ddl.sql,
         default_schema=ddl.target.schema,
         ansi_quotes=ddl.context.ansi_quotes,
         no_backslash_escapes=ddl.context.no_backslash_escapes,
     )
-    names = computed_columns(recognised)
+    names = computed_columns(parsed)
     number = registry.number(ddl.member) if names else None
     if number is None:
         return
@@ -56,7 +56,7 @@ def _fault(ddl: DdlExecution, statement: Statement, column: str, storing: Member
         f"  statement: {ddl.sql[:2000]}",
         where=f"{ddl.member}, target {ddl.target}",
         scope=of_target(ddl.target),
-        ways_out=(
+        remedies=(
             "`replicator binlog skip`: the target's column stays a plain one, and takes the values"
             " that this shard computes and those that others store",
             "where each value that is stored is the one that would be computed: `replicator binlog"

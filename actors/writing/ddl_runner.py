@@ -12,31 +12,31 @@ from actors.lock_state import ShardStatement
 from actors.member_columns import ColumnsOf
 from actors.messages import DdlItem
 from actors.schema_tracker import SchemaTracker
-from actors.writing.brought_changes import BroughtChanges
 from actors.writing.change_histories import ChangeHistories
 from actors.writing.computed_columns import refuse_computed
+from actors.writing.duplicate_ddl import DuplicateDdl
 from actors.writing.locked_targets import Others, locked_fault
-from actors.writing.own_values import own_values_fault
-from replicator.binlog.segment import Statement
-from replicator.ddl.moment import converts_times, fills_in_moment
-from replicator.ddl.normalise import normalise
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl_refusals import (
+from actors.writing.nondeterministic_defaults import nondeterministic_defaults_fault
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.analysis.time_dependent_defaults import converts_times, fixes_the_time
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_refusals import (
     DdlRefusedError,
     HalfExecutedError,
-    OwnValuesError,
+    NondeterministicDefaultError,
     RenumberingError,
     TargetLockedError,
 )
-from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.mysql.context.statement_context import SYSTEM, StatementContext
 from replicator.mysql.errors import MISSING_PRIVILEGE
 from replicator.mysql.names import Member, TableName
 from replicator.mysql.row_values import without_values
-from replicator.mysql.statement_context import SYSTEM, StatementContext
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.ddl_effects import EffectKind
-from replicator.schema.overridden_effects import OverrideAction
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Item
 
 RETRY_WAIT = (0.2, 15.0)
@@ -69,7 +69,7 @@ class DdlRunner:
         self._show_values = show_values
         self.under_way: set[TableName] = set()
         """The targets of which a statement is being executed."""
-        self._brought = BroughtChanges(registry, executor, histories, columns)
+        self._brought = DuplicateDdl(registry, executor, histories, columns)
         self._log = structlog.get_logger()
 
     async def run(self, item: DdlItem) -> None:
@@ -154,9 +154,9 @@ class DdlRunner:
 
     def _report_moment(self, item: DdlItem) -> None:
         effect = item.effect
-        if fills_in_moment(normalise(effect.statement)) and not effect.skipped:
+        if fixes_the_time(normalise(effect.statement)) and not effect.skipped:
             self._log.warning(
-                "ddl.moment",
+                "ddl.time-dependent",
                 target=str(effect.target),
                 version=item.version,
                 statement=effect.sql[:2000],
@@ -176,7 +176,7 @@ class DdlRunner:
             f"  statement: {statement.sql[:2000]}",
             where=f"{ddl.member}, target {ddl.target}",
             scope=of_target(ddl.target),
-            ways_out=(
+            remedies=(
                 "give the zone in the task file, such as `timezone: Europe/Berlin`, which the"
                 " target's time zone tables must have; then `replicator stop` and `replicator run`:"
                 " `resume` does not read the task file again",
@@ -209,7 +209,7 @@ class DdlRunner:
                 f" they have in their shards\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                ways_out=(
+                remedies=(
                     "do the same by hand on the target without AUTO_INCREMENT (a new column: one"
                     " that may be NULL), and give the target's rows the numbers that they had in"
                     " their shards behind the statement; then `replicator binlog skip`",
@@ -229,7 +229,7 @@ class DdlRunner:
                 f"  not executed: {'; '.join(error.left)[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                ways_out=(
+                remedies=(
                     f"{_mended(error)}, then `replicator resume`: it goes on with what was not"
                     " executed",
                     "`replicator binlog replace` by what the target is to get instead of that, or"
@@ -237,8 +237,8 @@ class DdlRunner:
                 ),
                 ddl_event=_event(ddl, statement),
             ) from error
-        except OwnValuesError as error:
-            raise own_values_fault(
+        except NondeterministicDefaultError as error:
+            raise nondeterministic_defaults_fault(
                 ddl.member, ddl.target, error.function, text, statement
             ) from error
         except DdlRefusedError as error:
@@ -247,7 +247,7 @@ class DdlRunner:
                 f"the target refused a statement: {self._shown(error)}\n  statement: {text[:2000]}",
                 where=f"{ddl.member}, target {ddl.target}",
                 scope=of_target(ddl.target),
-                ways_out=(
+                remedies=(
                     f"{_mended(error)}, then `replicator resume`: the statement is tried again"
                     " (of several, all of them)",
                 ),

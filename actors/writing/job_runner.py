@@ -13,19 +13,25 @@ from actors.faults import COPY_ANEW, FatalError, of_target
 from actors.refusals import refused_in_executor
 from actors.spark_jobs import NO_EXECUTORS, SPARK_FAILED, JobAttempts, submit
 from actors.writing.locked_targets import Others, locked_fault
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.downstream.meta import MetaStore
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.downstream.meta.checkpoint import MetaStore
 from replicator.mysql.errors import LOGIN_REFUSED, MISSING_PRIVILEGE
 from replicator.mysql.names import TableName
-from replicator.pipeline.apply import apply_batch
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, Outcome, TargetOutcome
-from replicator.pipeline.raw_events import RowPlace
-from replicator.schema.registry import SchemaRegistry
+from replicator.pipeline.apply.apply import apply_batch
+from replicator.pipeline.apply.batch import (
+    ApplySettings,
+    Batch,
+    BatchResult,
+    TargetOutcome,
+    WriteOutcome,
+)
+from replicator.pipeline.apply.raw_events import RowPlace
+from replicator.schema.registry.registry import SchemaRegistry
 
-DUPLICATE_ROWS = f"rows.{Outcome.DUPLICATE.value}"
+DUPLICATE_ROWS = f"rows.{WriteOutcome.DUPLICATE.value}"
 """The event of the fault that two rows have the same key."""
 
-_PASSING = (Outcome.UNREACHABLE, Outcome.LOCKED)
+_PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
 """What another attempt may get over."""
 
 
@@ -68,7 +74,7 @@ class JobRunner:
         """Apply a batch, waiting for an unreachable target.
 
         Raises FatalError for a batch that cannot be applied as it is, TransientError when Spark
-        keeps failing, OutOfStepError where the target does not hold what it should.
+        keeps failing, FencedError where the target does not hold what it should.
         """
         attempts = JobAttempts()
         refused = False
@@ -108,7 +114,7 @@ class JobRunner:
 
     def _trouble(self, failed: TargetOutcome) -> str:
         """What keeps a batch from its target, and which target that is."""
-        if failed.outcome is Outcome.UNREACHABLE:
+        if failed.outcome is WriteOutcome.UNREACHABLE:
             return f"target {self._settings.address}: {failed.message}"
         return failed.message
 
@@ -117,7 +123,7 @@ class JobRunner:
 
         The first time it may have been rows of ours, which another task has committed since.
         """
-        locked = [failed for failed in result.failures if failed.outcome is Outcome.LOCKED]
+        locked = [failed for failed in result.failures if failed.outcome is WriteOutcome.LOCKED]
         stay = {failed.target: failed.message for failed in locked if failed.target in before}
         names = {self._registry.target_name(target) for target in stay}
         if names and self._others(names):
@@ -156,23 +162,23 @@ class JobRunner:
                 " that it takes the row; then `replicator resume`",
             )
         ways = {
-            Outcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
-            Outcome.UNDECODABLE: (
+            WriteOutcome.DUPLICATE: _ways_for_duplicate(self.held_by(target)),
+            WriteOutcome.UNDECODABLE: (
                 "mend the cause at the source, so that later rows can be read; the event stays as"
                 f" it is, and rows before it may not be on the target yet, so {COPY_ANEW}",
             ),
-            Outcome.NO_ROOM: (
+            WriteOutcome.NO_ROOM: (
                 "tell the shards apart by an extracted column in the target's key instead"
                 " (extract-table and the like of the route, no column mapping), make the target"
                 f" anew with it, and {COPY_ANEW}",
                 "if the row should not have such a value: delete or renumber it in the shard, then"
                 f" with the mapping as it is {COPY_ANEW}",
             ),
-            Outcome.CASCADE_IN_SAFE_MODE: (
+            WriteOutcome.CASCADE_IN_SAFE_MODE: (
                 "let nothing delete rows of tables that others refer to, nor change their keys,"
                 f" while the task copies, leave safe-mode: true out of the syncer, and {COPY_ANEW}",
             ),
-            Outcome.UNFILTERED: (
+            WriteOutcome.UNFILTERED: (
                 "write the expression in the task file so that it has a value for such a row, too"
                 " (IF, IFNULL, or conditions before it); `replicator stop`, then `replicator run"
                 " TASK.yaml --on-changed-rules keep`",
@@ -183,7 +189,7 @@ class JobRunner:
             failed.message,
             where=self._where(failed, target),
             scope=of_target(target),
-            ways_out=ways.get(failed.outcome, refused),
+            remedies=ways.get(failed.outcome, refused),
         )
 
 

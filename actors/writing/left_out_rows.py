@@ -10,8 +10,8 @@ import structlog
 
 from actors.counts import TaskCounts
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.batch import LeftOut
-from replicator.schema.registry import SchemaRegistry
+from replicator.pipeline.apply.batch import LeftOut
+from replicator.schema.registry.registry import SchemaRegistry
 
 PACE = 60.0
 """Seconds between two records about the same shard and target."""

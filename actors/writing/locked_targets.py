@@ -20,7 +20,7 @@ def locked_fault(targets: Collection[TableName], message: str, where: str) -> Fa
         " The other targets do not wait for that",
         where=where,
         scope=of_target(*names),
-        ways_out=(
+        remedies=(
             "wait: it is tried again by itself, after some seconds at first and some minutes in the"
             " end; `replicator resume` does it at once",
             "end what has the lock: SHOW FULL PROCESSLIST, information_schema.INNODB_TRX (TiDB:"

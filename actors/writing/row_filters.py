@@ -6,15 +6,15 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from actors.refusals import unfit_filter
-from replicator.binlog.table_map import TableMap
-from replicator.ddl.collations import charset_of
+from replicator.binlog.events.table_map import TableMap
+from replicator.ddl.rewrite.collations import charset_of
 from replicator.mysql.names import Member
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import with_filter
-from replicator.pipeline.row_filter import rules_for
-from replicator.routing.expression_filter import NO_EXPRESSIONS, ExpressionFilters
-from replicator.routing.expression_types import ExpressionError
-from replicator.schema.structure import Table
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.planning import with_filter
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.routing.expression.expression_filter import NO_EXPRESSIONS, ExpressionFilters
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.structure.structure import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from actors.messages import DdlItem, GroupSaved, Part, SegmentEnd
-from replicator.binlog.position import SourcePosition
+from actors.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
+from replicator.binlog.positions.position import SourcePosition
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, Reached, Watermark, boundary
 
@@ -37,7 +37,7 @@ class PendingSegment:
 
     number: int
     end: SegmentEnd | None = None
-    parts: dict[int, Part] = field(default_factory=dict)
+    parts: dict[int, TargetSegment] = field(default_factory=dict)
     state: SegmentState = SegmentState.ARRIVING
     barriers: set[int] = field(default_factory=set)
 
@@ -56,7 +56,7 @@ class PendingSegment:
         """The boundary that all of its rows stand before, or that it was cut behind."""
         assert self.end is not None
         position = self.end.end
-        mark = position.landmark
+        mark = position.anchor
         return Reached(position.binlog.key, position.gtid, mark.dump() if mark else "")
 
     @property
@@ -170,7 +170,7 @@ class SegmentTracker:
     def idle(self) -> bool:
         """Whether nothing can be done with what has arrived.
 
-        It may wait for the rest of a transaction (`put_back`), which never arrives if the reader
+        It may wait for the rest of a transaction (`repair`), which never arrives if the reader
         has stopped.
         """
         if not self._whole_transaction:
@@ -184,7 +184,7 @@ class SegmentTracker:
         segment.end = end
         self.queued_bytes += end.bytes
 
-    def add_part(self, part: Part) -> None:
+    def add_part(self, part: TargetSegment) -> None:
         """Note a part of a segment."""
         segment = self._segment(part.segment)
         assert part.target not in segment.parts, (
@@ -198,7 +198,7 @@ class SegmentTracker:
         """Segments for the next batch, of ``room`` bytes or the first one if that is larger.
 
         Stops before a segment that touches a ``blocked`` target (its DDL is being executed) and
-        after a segment with a barrier or a renamed member. After `put_back`: none before the
+        after a segment with a barrier or a renamed member. After `repair`: none before the
         transaction is whole.
         """
         taken: list[PendingSegment] = []
@@ -243,7 +243,7 @@ class SegmentTracker:
         self._closed = True
         self._whole_transaction = False
 
-    def put_back(self, segments: Sequence[PendingSegment]) -> None:
+    def repair(self, segments: Sequence[PendingSegment]) -> None:
         """Return the segments of a batch that could not be applied.
 
         They are taken again together with the rest of the transaction that the last one is cut

@@ -10,7 +10,7 @@ from benchmarks.catching_up import catch_up
 from benchmarks.estate import Estate
 from benchmarks.row import Context, Line, Measure, Measured, Row
 from benchmarks.servers import source_server, target_server
-from benchmarks.workloads.hot_keys import counters, fill_counters, make_room, write_updates
+from benchmarks.workloads.hot_keys import counters, fill_counters, release_slots, write_updates
 
 LINES = (
     Line(
@@ -29,7 +29,7 @@ def _prepare(context: Context) -> Iterator[Measure]:
     with source_server() as source, target_server() as target:
         estate = Estate((counters(shards=2),), (source,))
         backlog = write_updates(estate, keys, context.sizes.updates)
-        make_room(target)
+        release_slots(target)
 
         def measure() -> Measured:
             for shard in estate.create_shards_at(target).shards():

@@ -27,7 +27,7 @@ def fill_counters(server: DatabaseServer, table: str, shard: int, keys: int) -> 
     )
 
 
-def make_room(server: DatabaseServer) -> None:
+def release_slots(server: DatabaseServer) -> None:
     """The database that `fill_counters` and the procedures need, which is not replicated."""
     server.execute(f"CREATE DATABASE IF NOT EXISTS {_PROCEDURES}")
 
@@ -39,7 +39,7 @@ def write_updates(estate: Estate, keys: int, updates: int) -> Backlog:
     """
     estate.create_shards()
     (server,) = estate.servers
-    make_room(server)
+    release_slots(server)
     shards = estate.shards()
     each = keys // len(shards)
     for shard in shards:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import quote
 
 _LITERAL_NAMES = "SHOW GLOBAL VARIABLES LIKE 'partial_revokes'"

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 
 import pymysql.err
 
-from replicator.checks.items import CONNECTION
-from replicator.checks.result import CheckResult, Place
-from replicator.mysql.connection import Connection, DatabaseAddress, DatabaseUnavailableError
+from replicator.checks.check_items import CONNECTION
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
+from replicator.mysql.connection.tls import tls_error
 from replicator.mysql.errors import (
     ACCESS_DENIED,
     ACCOUNT_LOCKED,
@@ -17,7 +22,6 @@ from replicator.mysql.errors import (
     PASSWORD_EXPIRED,
     ErrorCode,
 )
-from replicator.mysql.tls import tls_error
 
 _OWN_LIMIT = frozenset({ErrorCode.ER_TOO_MANY_USER_CONNECTIONS, ErrorCode.ER_USER_LIMIT_REACHED})
 _SESSION_SETTING = frozenset(
@@ -46,7 +50,7 @@ WITHHELD_WAY_OUT = (
 )
 
 
-async def check_login(place: Place, connection: Connection) -> CheckResult:
+async def check_login(place: CheckedPart, connection: Connection) -> CheckResult:
     """Connect, log in and run the first statement."""
     address = connection.address
     try:
@@ -58,7 +62,7 @@ async def check_login(place: Place, connection: Connection) -> CheckResult:
 
 
 def explain(address: DatabaseAddress, error: BaseException) -> tuple[str, str]:
-    """What a failure to log in means, and the way out of it."""
+    """What a failure to log in means, and the remedy of it."""
     causes = list(_causes(error))
     return (
         _of_tls(address, causes) or _of_server(address, causes) or _of_network(address, causes)

@@ -1,13 +1,13 @@
-"""Names that a server does not tell apart by their case (`replicator.mysql.name_case`)."""
+"""Names that a server does not tell apart by their case (`replicator.mysql.server.name_case`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicator.checks.result import CheckResult, Place
-from replicator.checks.task import SourceToCheck
+from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
-from replicator.schema.target_names import TargetNames
+from replicator.schema.structure.target_names import TargetNames
 
 _ITEM = "lower_case_table_names"
 
@@ -17,7 +17,7 @@ def check_source_names(source: SourceToCheck, *, folds: bool) -> list[CheckResul
     if not (folds and source.routes.case_sensitive):
         return []
     return [
-        Place(source.source_id).warning(
+        CheckedPart(source.source_id).warning(
             _ITEM,
             "names of tables have no case at this server (lower_case_table_names), and are taken in"
             " lower case: under case-sensitive, a pattern with a capital letter in routes or the"
@@ -31,7 +31,7 @@ def check_target_names(targets: Iterable[TableName], *, folds: bool) -> list[Che
     """Whether two targets are one table to their server."""
     names = TargetNames(folds=folds)
     return [
-        Place("target").failed(
+        CheckedPart("target").failed(
             _ITEM,
             f"{name} and {other} are two targets of the task and one to the server"
             " (lower_case_table_names): their schema changes and rows would be counted apart and"

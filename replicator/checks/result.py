@@ -12,8 +12,8 @@ State = Literal["passed", "warning", "failed"]
 class CheckResult:
     """What a check found.
 
-    ``name`` is one of `replicator.checks.items.CHECKS`, ``where`` a source id, ``target`` or
-    ``task``. ``ways_out`` is what an operator can paste or do, one text for each way; a failed
+    ``name`` is one of `replicator.checks.check_items.CHECKS`, ``where`` a source id, ``target`` or
+    ``task``. ``remedies`` is what an operator can paste or do, one text for each way; a failed
     result always has one, a passed one none.
     """
 
@@ -21,11 +21,11 @@ class CheckResult:
     where: str
     state: State
     finding: str
-    ways_out: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckedPart:
     """Makes the results of one source, of the target or of the task."""
 
     where: str
@@ -34,10 +34,10 @@ class Place:
         """Nothing to do."""
         return CheckResult(name, self.where, "passed", finding)
 
-    def warning(self, name: str, finding: str, *ways_out: str) -> CheckResult:
+    def warning(self, name: str, finding: str, *remedies: str) -> CheckResult:
         """The task can run; the operator should know."""
-        return CheckResult(name, self.where, "warning", finding, ways_out)
+        return CheckResult(name, self.where, "warning", finding, remedies)
 
-    def failed(self, name: str, finding: str, *ways_out: str) -> CheckResult:
+    def failed(self, name: str, finding: str, *remedies: str) -> CheckResult:
         """The task cannot run, or would lose or falsify rows."""
-        return CheckResult(name, self.where, "failed", finding, ways_out)
+        return CheckResult(name, self.where, "failed", finding, remedies)

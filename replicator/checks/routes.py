@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replicator.checks.account import Account
-from replicator.checks.result import CheckResult, Place
-from replicator.checks.task import SourceToCheck
+from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.result import CheckedPart, CheckResult
 from replicator.mysql.names import TableName
-from replicator.routing import RouteError, unused_routes
+from replicator.routing.routes import RouteError
+from replicator.routing.unused_routes import unused_routes
 from replicator.routing.wildcards import is_plain
 
 SHOWN = 10
@@ -36,7 +37,7 @@ def check_routes(
 
     ``tables`` are those that ``account`` sees.
     """
-    place = Place(source.source_id)
+    place = CheckedPart(source.source_id)
     try:
         pairs = routed_tables(source, tables)
         idle = unused_routes(source.routes, [(t.schema, t.table) for t in tables])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 
 
 async def global_variables(connection: Connection, names: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.tables import (
     ENTITIES,
     META_SCHEMA,

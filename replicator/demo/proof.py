@@ -30,7 +30,7 @@ Home = tuple[DatabaseServer, str]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class MergeProof:
     """What came out for one entity; the fingerprints are SHA-256 over all sorted row digests."""
 
     entity: Entity
@@ -70,7 +70,7 @@ class _Digests:
         return self._hash.hexdigest()
 
 
-def prove(estate: Estate, entity: Entity) -> Verdict:
+def prove(estate: Estate, entity: Entity) -> MergeProof:
     """Compare all shards of an entity with its target. Nothing may be written meanwhile."""
     shards: list[Home] = [
         (server, table)
@@ -92,7 +92,7 @@ def prove(estate: Estate, entity: Entity) -> Verdict:
         "shards": shards,
         "target": [(estate.target, entity.target_table)],
     }
-    return Verdict(
+    return MergeProof(
         entity,
         len(shards),
         in_shards.count,

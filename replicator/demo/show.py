@@ -16,13 +16,13 @@ from typing import NoReturn
 from rich.console import Console, Group
 from rich.text import Text
 
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.estate import Estate, running_estate
 from replicator.demo.process import DemoError, ReplicatorProcess
-from replicator.demo.proof import Verdict, prove
+from replicator.demo.proof import MergeProof, prove
 from replicator.demo.tables import ENTITIES, TARGET_SCHEMA
 from replicator.demo.task_file import TASK_NAME, write_task_file
-from replicator.demo.view import Moment, Screen, introduction, verdict_table
+from replicator.demo.view import DemoScreen, Moment, introduction, verdict_table
 from replicator.demo.workload import Workload
 from replicator.sandbox.errors import SandboxError
 from replicator.status import TaskStatus
@@ -95,7 +95,7 @@ def _write_and_prove(stage: _Stage, run_seconds: int) -> int:
     workload = Workload(stage.estate, seed=int(time.time()))
     begin = time.monotonic()
     lags: list[float] = []
-    with Screen(stage.console) as screen:
+    with DemoScreen(stage.console) as screen:
 
         def look(doing: str) -> TaskStatus | None:
             moment = _look(stage, workload, doing, time.monotonic() - begin)
@@ -177,7 +177,7 @@ def _reached(position: str, end: BinlogPosition) -> bool:
     return bool(file) and BinlogPosition(file, int(offset)).key >= end.key
 
 
-def _result(verdicts: list[Verdict], facts: str) -> Framed:
+def _result(verdicts: list[MergeProof], facts: str) -> Framed:
     equal = all(verdict.equal for verdict in verdicts)
     text = Text(facts + "\n\n")
     if equal:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo.estate import Estate
 from replicator.demo.tables import ENTITIES, META_SCHEMA, TARGET_SCHEMA
 from replicator.sandbox.server import DatabaseServer

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from replicator.demo.proof import Verdict
+from replicator.demo.proof import MergeProof
 from replicator.demo.tables import ENTITIES, SCHEMAS, SOURCES, Entity
 from replicator.status import TaskStatus
 from replicator.terminal.figures import number, seconds
@@ -60,7 +60,7 @@ class Moment:
         return round(sum(target.rows_per_second for target in self.status.targets))
 
 
-class Screen:
+class DemoScreen:
     """Shows one moment after the other."""
 
     def __init__(self, console: Console) -> None:
@@ -144,7 +144,7 @@ def plain_line(moment: Moment) -> Text:
     )
 
 
-def verdict_table(verdicts: list[Verdict]) -> Table:
+def verdict_table(verdicts: list[MergeProof]) -> Table:
     """The proof, entity by entity."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for column in ("table", "shards", "rows in shards", "rows in target"):

@@ -3,7 +3,7 @@
 A run of a task draws a token when it begins and puts it into every row that a writer locks before
 it writes. Whoever finds another token there, or less than this run has left, must not write: either
 another run has taken the task over, or the target has lost its last commits. Which of the two it
-is, `replicator.downstream.lease` tells. Plain data, so that it travels to executors.
+is, `replicator.downstream.meta.lease` tells. Plain data, so that it travels to executors.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Mismatch:
         return f"{self.what}{where}{part}: {self.expected} was left there, {self.found} is found"
 
 
-class OutOfStepError(Exception):
+class FencedError(Exception):
     """The target does not hold what this run has left there; nothing was written."""
 
     def __init__(self, mismatch: Mismatch) -> None:
         super().__init__(str(mismatch))
         self.mismatch = mismatch
 
-    def __reduce__(self) -> tuple[type[OutOfStepError], tuple[Mismatch]]:
-        return OutOfStepError, (self.mismatch,)
+    def __reduce__(self) -> tuple[type[FencedError], tuple[Mismatch]]:
+        return FencedError, (self.mismatch,)

@@ -1,7 +1,7 @@
 """What a meta table is: how it is called in a task, and what it is made of.
 
-Each module that reads and writes a meta table declares it; `replicator.downstream.meta_tables` has
-them all. Needs no asyncio driver: executors write some of them.
+Each module that reads and writes a meta table declares it; `replicator.downstream.meta.all_tables`
+has them all. Needs no asyncio driver: executors write some of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How scratch tables are called: empty tables on which the effect of a DDL is learned.
 
-What uses them is `replicator.schema.scratch_table`. Nothing but the lease keeps a second process of
-a task out, and one that was suspended learns for a moment of that only at its next save. So no two
-share a table: either could read back what the other's statement has made.
+What uses them is `replicator.schema.scratch.scratch_table`. Nothing but the lease keeps a second
+process of a task out, and one that was suspended learns for a moment of that only at its next
+save. So no two share a table: either could read back what the other's statement has made.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import secrets
 
-from replicator.mysql.connection import Connection
-from replicator.mysql.name_case import folds_names
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
+from replicator.mysql.server.name_case import folds_names
 
 _TOKEN_BYTES = 3
 """All that is left of the 64 characters of a name beside the longest task's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicator.shown_text import shown_line
+from replicator.printable_text import shown_line
 
 
 def quote(name: str) -> str:
@@ -25,11 +25,12 @@ def folded(name: str) -> str:
     """A name as servers compare it where its case does not count: letter by letter in lower case.
 
     So are names of columns, indexes and partitions compared by every server, those of tables and
-    databases where `replicator.mysql.name_case` says so. Accents count: ``e`` is not ``é``. Seen on
-    MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all letters but some
-    odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a dot, the long
-    and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters that are newer
-    than Unicode 3. (`str.lower` alone looks at the letters beside a sigma to choose which one.)
+    databases where `replicator.mysql.server.name_case` says so. Accents count: ``e`` is not ``é``.
+    Seen on MySQL 5.6 and 9.7, MariaDB 10.11 and 11.8, and TiDB 7.5, which agree on all letters but
+    some odd ones: MariaDB 11.8 also takes the two small sigmas, the i with and without a dot, the
+    long and the short s for one, and the MySQLs and MariaDB 10.11 know no case of letters that are
+    newer than Unicode 3. (`str.lower` alone looks at the letters beside a sigma to choose which
+    one.)
     """
     if name.isascii():
         return name.lower()

@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import install_exception_handler
 from pyspark.sql import SparkSession
 
-from replicator.pipeline.cluster import (
+from replicator.pipeline.apply.pool_work import work_on
+from replicator.pipeline.spark.cluster import (
     AUTHENTICATE,
     cluster_settings,
     cut_off,
@@ -27,23 +28,26 @@ from replicator.pipeline.cluster import (
     ship_package,
     turned_away,
 )
-from replicator.pipeline.direct_launch import (
+from replicator.pipeline.spark.direct_launch import (
     StartedJava,
     goes_directly,
     share_modules,
     start_java,
 )
-from replicator.pipeline.java_home import find_java_home
-from replicator.pipeline.java_options import JAVA_OPTIONS, driver_memory, driver_options
-from replicator.pipeline.living_job import LivingJob, living_job, make_room
-from replicator.pipeline.part_work import work_on
-from replicator.pipeline.private_socket import PATH_BYTES
-from replicator.pipeline.sealed import SETTINGS
-from replicator.pipeline.spark_folder import make_folder
+from replicator.pipeline.spark.java import (
+    JAVA_OPTIONS,
+    driver_memory,
+    driver_options,
+    find_java_home,
+)
+from replicator.pipeline.spark.sealed import SETTINGS
+from replicator.pipeline.spark.spark_folder import make_folder
+from replicator.pipeline.spark.unix_socket import PATH_BYTES
+from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
 
 JVM_PATIENCE = 30.0
 """Seconds that a stopped JVM may take to end. The first one of a host archives Spark's classes
-then, which takes 5 to 10 s (`replicator.pipeline.java_options`)."""
+then, which takes 5 to 10 s (`replicator.pipeline.spark.java`)."""
 
 COPIES_PER_CORE = 2
 """Jobs of a copy that a local Spark runs for each of its cores: while one waits for the disk of a
@@ -60,7 +64,8 @@ def spark_context(
 
     ``master`` is Spark's master URL; ``conf`` goes over the settings made here. ``java`` was
     started for it, where that was possible. On a cluster, our package is shipped to the executors.
-    Raises JavaMissingError, `replicator.pipeline.cluster.ClusterError`, and what Spark raises.
+    Raises JavaMissingError, `replicator.pipeline.spark.cluster.ClusterError`, and what Spark
+    raises.
     """
     if SparkContext._active_spark_context is not None:
         return SparkContext._active_spark_context
@@ -75,7 +80,7 @@ def spark_context(
     folder = make_folder() if java is None else java.folder
     settings = _settings(master, conf, folder) | {"spark.app.name": f"replicator {task_name}"}
     # Here, since executors import this module, too, and have not what the log needs.
-    from replicator.pipeline.jvm import adopt_jvm, start_jvm, warn_of_openness
+    from replicator.pipeline.spark.jvm import adopt_jvm, start_jvm, warn_of_openness
 
     warn_of_openness(settings)
     try:
@@ -171,8 +176,8 @@ def _submitted(
 def ready(spark: SparkContext) -> SparkContext:
     """The application, when its executors have what they need and are warm.
 
-    Raises `replicator.pipeline.cluster.ClusterError`, and what Spark raises; nothing is left of it
-    then.
+    Raises `replicator.pipeline.spark.cluster.ClusterError`, and what Spark raises; nothing is left
+    of it then.
     """
     try:
         if not is_local(spark.master or ""):
@@ -194,7 +199,7 @@ def close_spark(spark: SparkContext) -> None:
         with warnings.catch_warnings():
             # Spark warns that the JVM may have crashed, which is nothing new here.
             warnings.simplefilter("ignore", RuntimeWarning)
-            make_room(spark)
+            release_slots(spark)
             spark.stop()
     except (Py4JError, OSError):
         # The JVM is gone: PySpark gave up half-way, and would go on to use the dead one.
@@ -230,12 +235,12 @@ def _forget_jvm() -> None:
         gateway.proc.wait()
 
 
-def begin_tasks(spark: SparkContext) -> LivingJob:
-    """Begin the living job, whose tasks load what they need while others do something else.
+def begin_tasks(spark: SparkContext) -> WorkerPool:
+    """Begin the worker pool, whose tasks load what they need while others do something else.
 
-    Raises what `replicator.pipeline.living_job.living_job` raises.
+    Raises what `replicator.pipeline.workers.worker_pool.worker_pool` raises.
     """
-    return living_job(spark, work_on)
+    return worker_pool(spark, work_on)
 
 
 def warm_up(spark: SparkContext) -> None:

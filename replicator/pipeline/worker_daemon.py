@@ -43,10 +43,10 @@ def load() -> None:
 
     if sys.version_info >= OLDEST_PYTHON:
         # A package that this machine lacks, or a Python that is too old, is told by a job that asks
-        # for it (`replicator.pipeline.cluster`): without this process there could be none.
+        # for it (`replicator.pipeline.spark.cluster`): without this process there could be none.
         with contextlib.suppress(ImportError):
-            import replicator.pipeline.job
-            import replicator.pipeline.living_task  # noqa: F401
+            import replicator.pipeline.apply.job
+            import replicator.pipeline.workers.worker  # noqa: F401
 
 
 def manage() -> None:

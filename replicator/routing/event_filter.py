@@ -42,14 +42,14 @@ class FilterRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FilterVerdict:
     """What becomes of an event, and the name of the rule that says so (empty: none does)."""
 
     action: FilterAction
     rule: str = ""
 
 
-_PASSES = Verdict(FilterAction.DO)
+_PASSES = FilterVerdict(FilterAction.DO)
 
 
 class EventFilter:
@@ -61,7 +61,7 @@ class EventFilter:
     """
 
     def __init__(self, rules: Iterable[FilterRule], *, case_sensitive: bool) -> None:
-        self._rules = tuple(_Compiled(rule, case_sensitive) for rule in rules)
+        self._rules = tuple(_CompiledFilter(rule, case_sensitive) for rule in rules)
 
     def rows_left_out(self, schema: str, table: str) -> frozenset[str]:
         """The kinds of a table's row events (ROW_EVENTS) that do not pass."""
@@ -72,12 +72,12 @@ class EventFilter:
             if rules and _verdict(rules, {kind}, None).action is not FilterAction.DO
         )
 
-    def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> Verdict:
+    def statement(self, schema: str, table: str, kinds: Set[str], sql: str) -> FilterVerdict:
         """What becomes of a statement on a table, or (with an empty table) on a database."""
         rules = self._of(schema, table)
         return _verdict(rules, kinds, sql) if rules else _PASSES
 
-    def _of(self, schema: str, table: str) -> Sequence[_Compiled]:
+    def _of(self, schema: str, table: str) -> Sequence[_CompiledFilter]:
         found = [rule for rule in self._rules if rule.concerns(schema, table)]
         if any(rule.of_tables and rule.action is FilterAction.DO for rule in found):
             return [r for r in found if r.of_tables or r.action is not FilterAction.DO]
@@ -88,18 +88,18 @@ NO_FILTER = EventFilter((), case_sensitive=False)
 """Everything passes."""
 
 
-def _verdict(rules: Sequence[_Compiled], kinds: Set[str], sql: str | None) -> Verdict:
+def _verdict(rules: Sequence[_CompiledFilter], kinds: Set[str], sql: str | None) -> FilterVerdict:
     for action in (FilterAction.IGNORE, FilterAction.ERROR):
         for rule in rules:
             if rule.action is action and rule.matches(kinds, sql):
-                return Verdict(action, rule.name)
+                return FilterVerdict(action, rule.name)
     passing = [rule for rule in rules if rule.action is FilterAction.DO]
     if passing and not any(rule.lets_pass(kinds, sql) for rule in passing):
-        return Verdict(FilterAction.IGNORE, ", ".join(rule.name for rule in passing))
+        return FilterVerdict(FilterAction.IGNORE, ", ".join(rule.name for rule in passing))
     return _PASSES
 
 
-class _Compiled:
+class _CompiledFilter:
     """A rule that is ready for use."""
 
     def __init__(self, rule: FilterRule, case_sensitive: bool) -> None:

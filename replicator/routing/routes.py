@@ -43,7 +43,7 @@ class RouteRule:
     target_table: str
 
 
-class _Compiled(NamedTuple):
+class _CompiledRoute(NamedTuple):
     rule: RouteRule
     schema: NamePattern
     table: NamePattern | None
@@ -110,12 +110,12 @@ class Routes:
         return [entry.rule for entry in self._of_schemas if entry.schema.matches(schema)]
 
 
-def _compiled(rule: RouteRule, case_sensitive: bool) -> _Compiled:
+def _compiled(rule: RouteRule, case_sensitive: bool) -> _CompiledRoute:
     if not rule.schema_pattern or not rule.target_schema:
         missing = "target-schema" if rule.schema_pattern else "schema-pattern"
         raise RouteError(f"the route {rule.name!r} has no {missing}: add it in the task file.")
     try:
-        return _Compiled(
+        return _CompiledRoute(
             rule,
             NamePattern(rule.schema_pattern, case_sensitive=case_sensitive),
             NamePattern(rule.table_pattern, case_sensitive=case_sensitive)

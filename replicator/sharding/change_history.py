@@ -29,7 +29,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """A member's statement. ``text`` is its normalised form, by which statements are compared.
 
     ``touches``: the parts that it makes, changes or removes. ``takes``: those of them whose values
@@ -105,7 +105,7 @@ class Reading(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StatementVerdict:
     """How a statement is read. ``same``: the number of the change that it repeats, if any.
 
     ``levels`` are the member's behind it. For UNCLEAR, ``part`` is what it takes away.
@@ -204,14 +204,16 @@ class ChangeHistory(Generic[Name]):
         """Whether a member's levels are known: it was there first, or has joined since."""
         return self.first is None or member in self._known
 
-    def read(self, member: Name, change: Change, found: Comparison) -> Verdict:
+    def read(self, member: Name, change: HistoryChange, found: Comparison) -> StatementVerdict:
         """What a statement is."""
         same = self._same(member, change, found)
         if same is not None:
             number, touched = same
             followed = any(self._tops.get(part, FIRST) > number for part in touched)
             reading = Reading.REPEATED if found.lacking and not followed else Reading.BROUGHT
-            return Verdict(reading, tuple((part, number) for part in sorted(touched)), number)
+            return StatementVerdict(
+                reading, tuple((part, number) for part in sorted(touched)), number
+            )
         behind = {
             part
             for part in change.touches
@@ -220,13 +222,13 @@ class ChangeHistory(Generic[Name]):
         }
         lost = sorted(behind & change.takes & found.present - found.fitting)
         if lost:
-            return Verdict(Reading.UNCLEAR, part=lost[0])
+            return StatementVerdict(Reading.UNCLEAR, part=lost[0])
         if behind and found.telling and not found.lacking:
-            return Verdict(Reading.TAKEN_OVER, self.tops(change.touches))
-        return Verdict(Reading.NEW)
+            return StatementVerdict(Reading.TAKEN_OVER, self.tops(change.touches))
+        return StatementVerdict(Reading.NEW)
 
     def _same(
-        self, member: Name, change: Change, found: Comparison
+        self, member: Name, change: HistoryChange, found: Comparison
     ) -> tuple[int, frozenset[str]] | None:
         """The number of the change that a statement is, and what that touches."""
 

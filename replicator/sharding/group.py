@@ -15,7 +15,6 @@ from typing import Generic
 
 from replicator.sharding.items import (
     Cutover,
-    Decision,
     Event,
     GroupState,
     HistoryError,
@@ -24,6 +23,7 @@ from replicator.sharding.items import (
     Name,
     Recorded,
     ResolvedItem,
+    RowDecision,
     Template,
 )
 from replicator.watermark import Place
@@ -77,7 +77,7 @@ class Group(Generic[Name, Event]):
 
     # Events, in binlog order.
 
-    def row(self, member: Name, at: Place, count: int = 1) -> Decision:
+    def row(self, member: Name, at: Place, count: int = 1) -> RowDecision:
         """Decide ``count`` row events of a member, the last of them at ``at``.
 
         Several may be decided at once where `next_cutover` is not among them.
@@ -88,8 +88,8 @@ class Group(Generic[Name, Event]):
         self._reach(at)
         if version > self.known:
             self.held[version] += count
-            return Decision.HOLD
-        return Decision.APPLY if version == self.known else Decision.SKIP
+            return RowDecision.HOLD
+        return RowDecision.APPLY if version == self.known else RowDecision.SKIP
 
     def ddl(self, item: Item[Name, Event]) -> Recorded:
         """Record a member's next item, or match it to one that an unlock gave the member.

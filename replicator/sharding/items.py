@@ -22,7 +22,7 @@ Event = TypeVar("Event")
 """Attached to an item by the code that records it. The rule never looks into it."""
 
 
-class Decision(StrEnum):
+class RowDecision(StrEnum):
     """What happens to a row event, by comparing its version with its target's."""
 
     APPLY = "apply"

@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from replicator.checks.estimates import TargetEstimate
-from replicator.checks.items import ALL, KEY_COLLISIONS
+from replicator.checks.check_items import ALL, KEY_COLLISIONS
 from replicator.checks.result import CheckResult, State
-from replicator.shown_text import shown_json
+from replicator.checks.source.estimates import TargetEstimate
+from replicator.printable_text import shown_json
 from replicator.terminal.figures import number
-from replicator.terminal.fitting_table import Column, FittingTable
-from replicator.terminal.ways_out import ways_out_list
+from replicator.terminal.fitting_table import FittingTable, TextColumn
+from replicator.terminal.remedies import remedies_list
 
 _MARKS = {"passed": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "bold red")}
 _ORDER: tuple[State, ...] = ("failed", "warning", "passed")
@@ -29,7 +29,7 @@ def render_checks(
     *,
     verbose: bool = False,
 ) -> RenderableType:
-    """What failed and what is warned of, with the ways out, the targets, and a summary.
+    """What failed and what is warned of, with the remedies, the targets, and a summary.
 
     ``left_out`` are the checks that the task file leaves out. Only with ``verbose`` are checks
     that passed shown one by one.
@@ -52,13 +52,13 @@ def _of_state(results: Sequence[CheckResult]) -> Iterator[RenderableType]:
             mark, style = _MARKS[result.state]
             line = Text.assemble((f"{mark} ", style), (f"{result.name}: ", "dim"), result.finding)
             yield Padding(line, (0, 0, 0, 2), expand=False)
-            if result.ways_out:
-                yield ways_out_list(result.ways_out, margin=4)
+            if result.remedies:
+                yield remedies_list(result.remedies, margin=4)
 
 
 def _targets(targets: Sequence[TargetEstimate]) -> RenderableType:
-    def column(heading: str, cell: Callable[[TargetEstimate], str], rank: int = 0) -> Column:
-        return Column(heading, [*map(cell, targets)], rank, heading != "target")
+    def column(heading: str, cell: Callable[[TargetEstimate], str], rank: int = 0) -> TextColumn:
+        return TextColumn(heading, [*map(cell, targets)], rank, heading != "target")
 
     table = FittingTable(
         (

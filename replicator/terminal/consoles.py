@@ -1,16 +1,41 @@
-"""The terminal of the command line. Only commands print (held by ``tests/unit/test_layout.py``)."""
+"""The terminal of the command line. Only commands print (held by ``tests/unit/test_layout.py``).
+
+A console for text that may come from anywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
-from replicator.shown_text import shown_json, shown_text
-from replicator.terminal.safe_console import SafeConsole
-from replicator.terminal.ways_out import command_line, parts_of, ways_out_list
+from replicator.printable_text import printable_text, shown_json
+from replicator.terminal.remedies import command_line, parts_of, remedies_list
+
+
+class SafeConsole(Console):
+    """A console that writes text as it is, and control characters in it as escapes.
+
+    Names and values of servers and files come into nearly all that is shown: they are no markup,
+    and give the terminal no orders. Also into a pipe, since somebody may look at what comes out.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The pieces of something to be shown."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable_text(segment.text), segment.style)
+
 
 UNWRAPPED = 1_000_000
 """Columns of what is no terminal: so no line is ever broken there."""
@@ -31,7 +56,7 @@ err = _console(stderr=True)
 
 def tell(text: str) -> None:
     """Print a text as it is, control characters as escapes, whatever the terminal's width."""
-    out.file.write(f"{shown_text(text)}\n")
+    out.file.write(f"{printable_text(text)}\n")
 
 
 def show(shown: RenderableType, console: Console = out) -> None:
@@ -39,7 +64,7 @@ def show(shown: RenderableType, console: Console = out) -> None:
     console.print(shown, crop=False)
 
 
-def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> None:
+def complain(message: str, *, where: str = "", remedies: Sequence[str] = ()) -> None:
     """Tell why a command fails; where nobody has a terminal as a line of JSON, as the log is.
 
     ``where`` names source, target and position as far as known.
@@ -50,7 +75,7 @@ def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> 
             "level": "error",
             "error": message,
             "where": where,
-            "ways_out": list(ways_out),
+            "remedies": list(remedies),
             "timestamp": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         }
         err.print(shown_json(record), markup=False, highlight=False, soft_wrap=True)
@@ -61,5 +86,5 @@ def complain(message: str, *, where: str = "", ways_out: Sequence[str] = ()) -> 
             show(command_line(part.text), err)
     if where:
         err.print(Text(f"where: {where}", style="dim"), soft_wrap=True)
-    if ways_out:
-        show(ways_out_list(ways_out), err)
+    if remedies:
+        show(remedies_list(remedies), err)

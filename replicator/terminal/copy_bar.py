@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
 from replicator.status import CopyStatus
-from replicator.terminal.copy import copy_line
+from replicator.terminal.copy_progress import copy_line
 
 _WIDE = 140
 _BAR = 40

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from replicator.shown_text import shown_line, shown_text
+from replicator.printable_text import printable_text, shown_line
 
 _GAP = 2
 """Columns of the terminal between two columns of a table."""
@@ -31,7 +31,7 @@ _CUT = " …"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column: its heading and a cell for each row.
 
     ``rank`` 0 is always shown; of the others the highest goes first where the terminal is narrow.
@@ -46,7 +46,7 @@ class Column:
     sentences: bool = False
 
     def __post_init__(self) -> None:
-        shown = shown_text if self.sentences else shown_line
+        shown = printable_text if self.sentences else shown_line
         object.__setattr__(self, "cells", [*map(shown, self.cells)])
 
     @property
@@ -68,7 +68,7 @@ class FittingTable:
     the first cell of its row.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[TextColumn]
     told_below: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -94,7 +94,7 @@ class FittingTable:
         if self.told_below:
             yield from self._below(wanted, width)
 
-    def _below(self, wanted: Sequence[Column], width: int) -> Iterator[Padding]:
+    def _below(self, wanted: Sequence[TextColumn], width: int) -> Iterator[Padding]:
         for column in wanted:
             cut = _cut(column, wanted, width)
             for number, cell in enumerate(column.cells):
@@ -104,7 +104,7 @@ class FittingTable:
                     yield Padding(told, (0, 0, 0, 1), expand=False)
 
 
-def _cut(column: Column, shown: Sequence[Column], width: int) -> Column | None:
+def _cut(column: TextColumn, shown: Sequence[TextColumn], width: int) -> TextColumn | None:
     """The column with its sentences cut to the room that is left; None where that is too little."""
     if not column.sentences:
         return column
@@ -120,11 +120,11 @@ def _cut(column: Column, shown: Sequence[Column], width: int) -> Column | None:
     return replace(column, cells=cells)
 
 
-def _taken(columns: Sequence[Column]) -> int:
+def _taken(columns: Sequence[TextColumn]) -> int:
     return sum(column.width + _GAP for column in columns) - _GAP * bool(columns)
 
 
-def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+def fitting(columns: Sequence[TextColumn], width: int) -> list[TextColumn]:
     """The columns that are shown in so many cells of a terminal, in their order."""
     shown = list(columns)
     while _taken(shown) > width:

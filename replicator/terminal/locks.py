@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from replicator.shown_text import shown_json
+from replicator.printable_text import shown_json
 from replicator.status import BinlogDistance, LockClaim, LockSource, LockStatus
 from replicator.status_values import plain
 from replicator.terminal.figures import number, seconds, size, some_of
 from replicator.terminal.framed import Framed
-from replicator.terminal.ways_out import ways_out_list
+from replicator.terminal.remedies import remedies_list
 
 _BORDER = {"conflict": "red", "waiting": "yellow", "resolving": "green"}
 
@@ -32,12 +32,12 @@ def locks_json(task: str, locks: Sequence[LockStatus]) -> str:
 
 
 def lock_panel(lock: LockStatus, elsewhere: str = "") -> Framed:
-    """One lock: the statement, who has it, what waits, and the ways out.
+    """One lock: the statement, who has it, what waits, and the remedies.
 
-    ``elsewhere``: as in `replicator.terminal.ways_out.WaysOut`.
+    ``elsewhere``: as in `replicator.terminal.remedies.Remedies`.
     """
     title = Text.assemble(("lock ", ""), (lock.id, "bold"), f"  {lock.state}")
-    ways = ways_out_list(lock.ways_out, elsewhere) if lock.ways_out else None
+    ways = remedies_list(lock.remedies, elsewhere) if lock.remedies else None
     return Framed(title, Text("\n").join(_lines(lock)), _BORDER[lock.state], ways)
 
 

@@ -12,19 +12,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from replicator.health import condition
-from replicator.status import (
-    BlockedPart,
-    Fault,
-    SourceStatus,
-    TargetStatus,
-    TaskStatus,
-)
-from replicator.terminal.copy import render_copy
+from replicator.status import BlockedPart, Fault, SourceStatus, TargetStatus, TaskStatus
+from replicator.terminal.copy_progress import render_copy
 from replicator.terminal.figures import number, seconds, size
-from replicator.terminal.fitting_table import Column, FittingTable
+from replicator.terminal.fitting_table import FittingTable, TextColumn
 from replicator.terminal.framed import Framed
 from replicator.terminal.locks import lock_line, lock_panel
-from replicator.terminal.ways_out import ways_out_list
+from replicator.terminal.remedies import remedies_list
 
 FEWEST_TARGETS = 3
 """So many targets are told however small the terminal is."""
@@ -57,8 +51,8 @@ def render_tasks(tasks: Sequence[TaskStatus]) -> RenderableType:
     if not tasks:
         return Text("no task runs here as this user")
 
-    def column(heading: str, cell: Callable[[TaskStatus], str], rank: int = 0) -> Column:
-        return Column(heading, [*map(cell, tasks)], rank, heading == "lag")
+    def column(heading: str, cell: Callable[[TaskStatus], str], rank: int = 0) -> TextColumn:
+        return TextColumn(heading, [*map(cell, tasks)], rank, heading == "lag")
 
     table = FittingTable(
         (
@@ -99,7 +93,7 @@ def _lag(task: TaskStatus) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class StatusScreen:
     """The status for a terminal that shows no more than its height, as `--watch` does.
 
     Of many targets only so many are told that the rest of the status is seen, too.
@@ -172,13 +166,13 @@ def _what_goes_on(status: TaskStatus) -> Iterator[RenderableType]:
 
 
 def fault_panel(fault: Fault, title: str, elsewhere: str = "") -> Framed:
-    """One fault with its ways out; ``elsewhere`` as in `replicator.terminal.ways_out.WaysOut`."""
+    """One fault with its remedies; ``elsewhere`` as in `replicator.terminal.remedies.Remedies`."""
     text = Text(fault.message)
     if fault.where:
         text.append(f"\nwhere: {fault.where}", style="dim")
     text.append(f"\nsince: {_clock(fault.since)}", style="dim")
     heading = Text.assemble((title, "bold"), f"  {fault.event}")
-    ways = ways_out_list(fault.ways_out, elsewhere) if fault.ways_out else None
+    ways = remedies_list(fault.remedies, elsewhere) if fault.remedies else None
     return Framed(heading, text, "red", ways)
 
 
@@ -199,7 +193,7 @@ def _blocked_panel(part: BlockedPart, elsewhere: str) -> RenderableType:
         f"waits for {part.waits_for}" if part.waits_for else "paused",
         "its rows are held" if part.kind == "target" else "it is not read",
         "",
-        part.ways_out,
+        part.remedies,
         part.since,
     )
     places = (
@@ -224,9 +218,9 @@ def _head(status: TaskStatus) -> Text:
 
 
 def _sources(sources: tuple[SourceStatus, ...]) -> FittingTable:
-    def column(heading: str, cell: Callable[[SourceStatus], str], rank: int = 0) -> Column:
+    def column(heading: str, cell: Callable[[SourceStatus], str], rank: int = 0) -> TextColumn:
         numeric = heading in ("lag", "row events", "read", "reconnects")
-        return Column(heading, [*map(cell, sources)], rank, numeric, heading == "state")
+        return TextColumn(heading, [*map(cell, sources)], rank, numeric, heading == "state")
 
     return FittingTable(
         (
@@ -252,9 +246,11 @@ def _prepared(source: SourceStatus) -> Text:
 
 
 def _targets(targets: Sequence[TargetStatus], *, told_below: bool = True) -> FittingTable:
-    def column(heading: str, cell: Callable[[TargetStatus], str], rank: int) -> Column:
+    def column(heading: str, cell: Callable[[TargetStatus], str], rank: int) -> TextColumn:
         text = heading in ("target", "schema change")
-        return Column(heading, [*map(cell, targets)], rank, not text, heading == "schema change")
+        return TextColumn(
+            heading, [*map(cell, targets)], rank, not text, heading == "schema change"
+        )
 
     columns = [
         column("target", lambda target: target.target, 0),

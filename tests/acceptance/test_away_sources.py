@@ -108,7 +108,7 @@ def test_a_source_that_is_away_at_a_start_keeps_no_other_waiting(
         "b",
         lambda s: s.state.startswith("reconnecting: ") and bool(s.saved_position),
     )
-    [away] = [e for e in task.events() if e["event"] == "source.away"]
+    [away] = [e for e in task.events() if e["event"] == "source.unavailable"]
     assert (away["source"], away["level"]) == ("b", "warning")
     assert str(source_b.port) in away["reason"]
     status = task.status(estate.name)
@@ -118,7 +118,7 @@ def test_a_source_that_is_away_at_a_start_keeps_no_other_waiting(
     change(estate, 21, "a", "b")
     estate.until_equal(task)
     until_source(estate, task, "b", lambda s: s.state == "reading")
-    assert logged(task, "source.back") == 1
+    assert logged(task, "source.available") == 1
     # It goes away while it is read, and a run begins without it.
     source_b.stop()
     until_source(estate, task, "b", lambda s: s.state.startswith("reconnecting: "))
@@ -152,9 +152,9 @@ def test_a_source_that_can_not_be_read_from_at_a_start_is_blocked_and_no_other(
     part = estate.until_blocked(task, "b")["b"]
     assert part.error is not None
     assert (part.kind, part.error.event) == ("source", "source.check-failed")
-    assert any("SET GLOBAL binlog_format" in way for way in part.ways_out)
+    assert any("SET GLOBAL binlog_format" in way for way in part.remedies)
     resume = ["resume", estate.name, "--source", "b"]
-    assert any(f"`replicator {' '.join(resume)}`" in way for way in part.ways_out)
+    assert any(f"`replicator {' '.join(resume)}`" in way for way in part.remedies)
     assert task.cli(*resume).returncode == 0
     task.until(lambda: logged(task, "source.check-failed") == 2, "the same fault")
     estate.until_blocked(task, "b")

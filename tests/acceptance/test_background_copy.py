@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.many_targets import ManyTargets
 from tests.support.processes import PATIENCE, TaskProcess, task_process
@@ -20,16 +20,16 @@ from tests.support.task_files import write_task
 MODES = pytest.mark.parametrize("mode", ["", "pessimistic"], ids=["uncoordinated", "pessimistic"])
 
 LIVES = (
-    (CrashPoint.COPY_BEGUN_AGAIN, 1),
-    (CrashPoint.CHUNKS_PLANNED, 1),
-    (CrashPoint.CHUNK_WRITTEN, 2),
-    (CrashPoint.CHUNK_RECORDED, 2),
-    (CrashPoint.CHUNK_COMMITTED, 2),
-    (CrashPoint.BATCH_APPLIED, 1),
-    (CrashPoint.CHECKPOINT_SAVED, 1),
-    (CrashPoint.COPY_COMPLETE, 1),
-    (CrashPoint.COPY_FINISHED, 1),
-    (CrashPoint.COPY_FINISHED, 1),
+    (Failpoint.COPY_BEGUN_AGAIN, 1),
+    (Failpoint.CHUNKS_PLANNED, 1),
+    (Failpoint.CHUNK_WRITTEN, 2),
+    (Failpoint.CHUNK_RECORDED, 2),
+    (Failpoint.CHUNK_COMMITTED, 2),
+    (Failpoint.BATCH_APPLIED, 1),
+    (Failpoint.CHECKPOINT_SAVED, 1),
+    (Failpoint.COPY_COMPLETE, 1),
+    (Failpoint.COPY_FINISHED, 1),
+    (Failpoint.COPY_FINISHED, 1),
 )
 """Steps, and how often they are reached before the process dies there: one life after the other."""
 
@@ -137,7 +137,7 @@ def test_killed_at_each_step(estate_of: Callable[..., ManyTargets], mode: str) -
     left_out(estate)
     with changed(estate) as stay:
         for point, count in LIVES:
-            if point is CrashPoint.COPY_COMPLETE:
+            if point is Failpoint.COPY_COMPLETE:
                 stay.set()
             crash = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
             with task_process(estate.file, estate.folder, env=crash) as task:

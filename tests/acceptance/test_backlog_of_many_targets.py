@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.mysql.names import quote
 from replicator.sandbox.server import DatabaseServer
 from tests.support.many_targets import ManyTargets
@@ -67,7 +67,7 @@ def test_a_backlog_of_many_targets(
                     source, *(f"ALTER TABLE {tables[name]} ADD more INT" for name in names[::7])
                 )
                 estate.do(source, *(f"UPDATE {tables[name]} SET more = id" for name in names[::7]))
-    crash = {"REPLICATOR_CRASH_AT": f"{CrashPoint.BUCKET_COMMITTED.value}:10"}
+    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.BUCKET_COMMITTED.value}:10"}
     with task_process(estate.file, tmp_path, env=crash) as task:
         assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
         task.until_alone()

@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 import cli
-from actors.task.spark import TaskSpark
-from replicator.pipeline import direct_launch
+from actors.task.resources.spark import TaskSpark
+from replicator.pipeline.spark import direct_launch
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer

@@ -67,7 +67,7 @@ def test_the_same_key_in_two_shards(running: LongTask) -> None:
     assert "'77'" not in fault.message
     assert f"{NAME}.t2" in fault.where
     assert f"target {NAME}.t" in fault.where
-    assert any("safe-mode" in way for way in fault.ways_out)
+    assert any("safe-mode" in way for way in fault.remedies)
     # Nothing has changed: the same again.
     running.resume()
     assert running.fault().event == "rows.duplicate"
@@ -90,7 +90,7 @@ def test_the_target_table_goes_away(running: LongTask) -> None:
     assert fault.event == "target.missing"
     assert f"{NAME}.bag" in fault.message
     assert f"target {NAME}.bag" in fault.where
-    assert f"CREATE TABLE `{NAME}`.`bag` (" in " ".join(fault.ways_out)
+    assert f"CREATE TABLE `{NAME}`.`bag` (" in " ".join(fault.remedies)
     target.execute(f"RENAME TABLE {NAME}.away TO {NAME}.bag")
     running.resume()
     running.assert_equal()
@@ -122,7 +122,7 @@ def test_the_target_takes_a_privilege_away(running: LongTask) -> None:
     running.shards.change()
     fault = running.fault()
     assert "merger" in fault.message
-    assert "grant merger" in " ".join(fault.ways_out)
+    assert "grant merger" in " ".join(fault.remedies)
     target.execute("GRANT ALL ON *.* TO merger@'%'")
     running.resume()
     running.assert_equal()
@@ -165,7 +165,7 @@ def test_a_session_that_logs_statements(running: LongTask) -> None:
     assert fault.event == "ddl.not-supported"
     assert "by statement" in fault.message
     assert "source a" in fault.where
-    way = " ".join(fault.ways_out)
+    way = " ".join(fault.remedies)
     show = re.search(r"SHOW BINLOG EVENTS [^)]*", way)
     assert show is not None, way
     end = next(row[4] for row in first.execute(show[0]) if row[2] == "Xid")

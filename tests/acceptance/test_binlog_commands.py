@@ -34,7 +34,7 @@ class Operated:
         self.name = estate.db
 
     def paused_by(self, event: str) -> tuple[str, ...]:
-        """Wait for the fault, of the task or of a part of it; its ways out."""
+        """Wait for the fault, of the task or of a part of it; its remedies."""
         found: list[Fault] = []
 
         def came() -> bool:
@@ -47,7 +47,7 @@ class Operated:
 
         self.task.until(came, f"fault {event}")
         assert found[0].event == event, found
-        return found[0].ways_out
+        return found[0].remedies
 
     def answer(self, action: str, event: str, *statements: str) -> None:
         """Type the command that the fault tells for this action, and resume."""

@@ -62,7 +62,7 @@ class Life:
         return done.stdout
 
     def type(self, way_out: str) -> None:
-        """Type the first command of a way out."""
+        """Type the first command of a remedy."""
         words = shlex.split(way_out.split("`")[1])
         assert words[0] == "replicator"
         done = self.task.cli(*words[1:])
@@ -103,7 +103,7 @@ def test_a_duplicate_key_blocks_its_target_and_no_other(
     part = estate.until_blocked(task, t0)[t0]
     assert part.error is not None
     assert (part.kind, part.error.event) == ("target", "rows.duplicate")
-    assert any(f"replicator resume {estate.name} --target {t0}" in way for way in part.ways_out)
+    assert any(f"replicator resume {estate.name} --target {t0}" in way for way in part.remedies)
     for source, first in (("a", 2), ("b", 101)):
         estate.do(source, *(f"INSERT INTO {t} VALUES ({first}, 1)" for t in estate.tables))
     estate.until_equal(task, "t1", "t2")
@@ -136,7 +136,7 @@ def test_parts_are_paused_and_go_on_as_the_status_names_them(life_of: Callable[.
         estate.do(source, *(f"INSERT INTO {quote(t)} VALUES ({key}, 1)" for t in ("a.b", "c`d")))
     parts = estate.until_blocked(task, dotted, quoted, "b", t1)
     assert [part.error.event for part in parts.values() if part.error] == ["ddl.refused"]
-    [way] = [way for way in parts[t1].ways_out if "binlog skip" in way]
+    [way] = [way for way in parts[t1].remedies if "binlog skip" in way]
     skip, resume = way.split("`")[1], way.split("`")[3]
     for command in (skip, resume):
         done = task.cli(*shlex.split(command)[1:])

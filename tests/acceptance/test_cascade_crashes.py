@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import PATIENCE, task_process
 from tests.support.tables import rows_of
 from tests.support.task_files import task_dict, write_task
 
-STEPS = (CrashPoint.ROWS_WRITTEN, CrashPoint.WATERMARKS_WRITTEN, CrashPoint.BUCKET_COMMITTED)
+STEPS = (Failpoint.ROWS_WRITTEN, Failpoint.WATERMARKS_WRITTEN, Failpoint.BUCKET_COMMITTED)
 CHILD = (
     "(id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {} (id)"
     " ON DELETE CASCADE ON UPDATE CASCADE)"

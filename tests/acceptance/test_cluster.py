@@ -211,7 +211,7 @@ def test_executors_that_cannot_do_it_are_told_at_the_start(
         assert error.event == "spark.executors"
         assert told in error.message
         assert spark_cluster.master in error.where
-        assert any(way in text for text in error.ways_out)
+        assert any(way in text for text in error.remedies)
         assert "Traceback" not in task.console()
         assert "\tat " not in task.console(), "a stack of Java"
         stop(task, shards.database, code=1)
@@ -230,7 +230,7 @@ def test_a_cluster_whose_secret_is_not_given_is_told_at_the_start(
         assert error is not None
         assert error.event == "spark.executors"
         assert "secret is not known" in error.message
-        assert any("spark.authenticate.secret" in text for text in error.ways_out)
+        assert any("spark.authenticate.secret" in text for text in error.remedies)
         stop(task, shards.database, code=1)
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import PATIENCE, task_process
 from tests.support.tables import rows_of
 from tests.support.task_files import task_dict, write_task
 
 STEPS = {
-    "extracted": (CrashPoint.CHUNK_COMMITTED, CrashPoint.BUCKET_COMMITTED),
-    "mapped": (CrashPoint.CHUNK_RECORDED, CrashPoint.ROWS_WRITTEN),
+    "extracted": (Failpoint.CHUNK_COMMITTED, Failpoint.BUCKET_COMMITTED),
+    "mapped": (Failpoint.CHUNK_RECORDED, Failpoint.ROWS_WRITTEN),
 }
 SHARD = "(id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50), n INT)"
 TARGETS = {

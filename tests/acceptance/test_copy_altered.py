@@ -174,7 +174,7 @@ def test_two_million_rows_and_ten_changes_of_each_shard(
         wanted, found = estate.sums()
         assert found == wanted
         events = {event["event"] for event in task.events()}
-        assert {"copy.postponed", "copy.copied-again"} <= events
+        assert {"copy.deferred", "copy.recopied"} <= events
         assert task.cli("stop", database_name).returncode == 0
         assert task.process.wait(PATIENCE) == 0
 

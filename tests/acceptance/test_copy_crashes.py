@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_crashes import stop
@@ -20,27 +20,27 @@ from tests.support.task_files import write_task
 
 LIVES = {
     "copy": (
-        (CrashPoint.COPY_BEGUN, 1),
-        (CrashPoint.COPY_BEGUN, 1),
-        (CrashPoint.CHUNKS_PLANNED, 1),
-        (CrashPoint.CHUNKS_PLANNED, 5),
-        (CrashPoint.CHUNK_WRITTEN, 3),
-        (CrashPoint.CHUNK_RECORDED, 3),
-        (CrashPoint.CHUNK_COMMITTED, 3),
-        (CrashPoint.COPY_COMPLETE, 1),
-        (CrashPoint.COPY_FINISHED, 1),
+        (Failpoint.COPY_BEGUN, 1),
+        (Failpoint.COPY_BEGUN, 1),
+        (Failpoint.CHUNKS_PLANNED, 1),
+        (Failpoint.CHUNKS_PLANNED, 5),
+        (Failpoint.CHUNK_WRITTEN, 3),
+        (Failpoint.CHUNK_RECORDED, 3),
+        (Failpoint.CHUNK_COMMITTED, 3),
+        (Failpoint.COPY_COMPLETE, 1),
+        (Failpoint.COPY_FINISHED, 1),
     ),
     "hand-over": (
-        (CrashPoint.COPY_FINISHED, 2),
-        (CrashPoint.BATCH_SUBMITTED, 1),
-        (CrashPoint.ROWS_WRITTEN, 1),
-        (CrashPoint.WATERMARKS_WRITTEN, 1),
-        (CrashPoint.BUCKET_COMMITTED, 1),
-        (CrashPoint.BATCH_APPLIED, 1),
-        (CrashPoint.CHECKPOINT_SAVED, 1),
-        (CrashPoint.BATCH_APPLIED, 2),
+        (Failpoint.COPY_FINISHED, 2),
+        (Failpoint.BATCH_SUBMITTED, 1),
+        (Failpoint.ROWS_WRITTEN, 1),
+        (Failpoint.WATERMARKS_WRITTEN, 1),
+        (Failpoint.BUCKET_COMMITTED, 1),
+        (Failpoint.BATCH_APPLIED, 1),
+        (Failpoint.CHECKPOINT_SAVED, 1),
+        (Failpoint.BATCH_APPLIED, 2),
     ),
-    "in the middle": ((CrashPoint.CHUNK_RECORDED, 2),),
+    "in the middle": ((Failpoint.CHUNK_RECORDED, 2),),
 }
 """Steps, and how often they are reached before the process dies there: one life after the other,
 each start going on where the one before was killed."""
@@ -94,7 +94,7 @@ def test_what_is_recorded_is_not_read_again(
     )
     rows = 1000
     path = write_task(tmp_path, copy_task(shards, mode="full", rows=rows))
-    crash = {"REPLICATOR_CRASH_AT": f"{CrashPoint.CHUNK_COMMITTED.value}:8"}
+    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.CHUNK_COMMITTED.value}:8"}
     with task_process(path, tmp_path, env=crash) as task:
         assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
         task.until_alone()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.status import TaskStatus
 from tests.acceptance.test_crashes import stop
 from tests.support.copying import copy_task
@@ -17,22 +17,22 @@ from tests.support.task_files import write_task
 
 LIVES = {
     "copy": (
-        (CrashPoint.DDL_RECORDED, 1),
-        (CrashPoint.DDL_EXECUTED, 1),
-        (CrashPoint.DDL_FINISHED, 1),
-        (CrashPoint.CHUNK_RECORDED, 3),
-        (CrashPoint.CHUNK_COMMITTED, 3),
-        (CrashPoint.COPY_COMPLETE, 1),
+        (Failpoint.DDL_RECORDED, 1),
+        (Failpoint.DDL_EXECUTED, 1),
+        (Failpoint.DDL_FINISHED, 1),
+        (Failpoint.CHUNK_RECORDED, 3),
+        (Failpoint.CHUNK_COMMITTED, 3),
+        (Failpoint.COPY_COMPLETE, 1),
     ),
     "again": (
-        (CrashPoint.COPY_FINISHED, 2),
-        (CrashPoint.CHECKPOINT_SAVED, 3),
-        (CrashPoint.COPY_BEGUN_AGAIN, 1),
-        (CrashPoint.CHUNKS_PLANNED, 1),
-        (CrashPoint.CHUNK_COMMITTED, 2),
-        (CrashPoint.COPY_FINISHED, 1),
+        (Failpoint.COPY_FINISHED, 2),
+        (Failpoint.CHECKPOINT_SAVED, 3),
+        (Failpoint.COPY_BEGUN_AGAIN, 1),
+        (Failpoint.CHUNKS_PLANNED, 1),
+        (Failpoint.CHUNK_COMMITTED, 2),
+        (Failpoint.COPY_FINISHED, 1),
     ),
-    "in the middle": ((CrashPoint.COPY_BEGUN_AGAIN, 1),),
+    "in the middle": ((Failpoint.COPY_BEGUN_AGAIN, 1),),
 }
 """Steps, and how often they are reached before the process dies there: one life after the other."""
 
@@ -60,7 +60,7 @@ def test_killed_at(
     shards.change()
     values = copy_task(shards) | {"shard-mode": "pessimistic", "copy": {"rows-per-second": 800}}
     path = write_task(tmp_path, values)
-    crash = {"REPLICATOR_CRASH_AT": f"{CrashPoint.CHUNK_COMMITTED.value}:2"}
+    crash = {"REPLICATOR_CRASH_AT": f"{Failpoint.CHUNK_COMMITTED.value}:2"}
     killed(path, tmp_path, crash)
     for server in shards.servers:
         server.execute(*CHANGES, database=shards.database)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.matrix import matrix
 from tests.support.processes import PATIENCE, TaskProcess, task_process
@@ -16,49 +16,49 @@ from tests.support.task_files import write_task
 
 LIVES = {
     "rows": (
-        CrashPoint.SEGMENT_READ,
-        CrashPoint.BATCH_SUBMITTED,
-        CrashPoint.PARTS_SENT,
-        CrashPoint.BATCH_APPLIED,
-        CrashPoint.CHECKPOINT_OPEN,
-        CrashPoint.CHECKPOINT_SAVED,
+        Failpoint.SEGMENT_READ,
+        Failpoint.BATCH_SUBMITTED,
+        Failpoint.PARTS_SENT,
+        Failpoint.BATCH_APPLIED,
+        Failpoint.CHECKPOINT_OPEN,
+        Failpoint.CHECKPOINT_SAVED,
     ),
-    "parts": (CrashPoint.PART_RECEIVED, CrashPoint.PART_APPLIED),
+    "parts": (Failpoint.PART_RECEIVED, Failpoint.PART_APPLIED),
     "buckets": (
-        CrashPoint.ROWS_WRITTEN,
-        CrashPoint.WATERMARKS_WRITTEN,
-        CrashPoint.BUCKET_COMMITTED,
+        Failpoint.ROWS_WRITTEN,
+        Failpoint.WATERMARKS_WRITTEN,
+        Failpoint.BUCKET_COMMITTED,
     ),
-    "ddl": (CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED, CrashPoint.DDL_FINISHED),
-    "once": (CrashPoint.BUCKET_COMMITTED,),
+    "ddl": (Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED),
+    "once": (Failpoint.BUCKET_COMMITTED,),
 }
 """Steps at which one task dies, one after the other: each restart is the next one's start."""
 
 
 ELSEWHERE = {
-    CrashPoint.COPY_BEGUN,
-    CrashPoint.CHUNKS_PLANNED,
-    CrashPoint.CHUNK_WRITTEN,
-    CrashPoint.CHUNK_RECORDED,
-    CrashPoint.CHUNK_COMMITTED,
-    CrashPoint.COPY_COMPLETE,
-    CrashPoint.COPY_FINISHED,
-    CrashPoint.COPY_BEGUN_AGAIN,
-    CrashPoint.RULES_ACCEPTED,
-    CrashPoint.TARGET_EMPTIED,
-    CrashPoint.ITEM_RECORDED,
-    CrashPoint.LOCK_AGREED,
-    CrashPoint.LOCK_DECIDED,
-    CrashPoint.SOURCE_RESTARTED,
-    CrashPoint.GHOST_READ,
-    CrashPoint.GHOST_RECORDED,
-    CrashPoint.GHOSTS_FORGOTTEN,
-    CrashPoint.KEYS_LOOKED_UP,
-    CrashPoint.ROWS_PUT_BACK,
-    CrashPoint.KEYS_SETTLED,
-    CrashPoint.KEYS_FORGOTTEN,
-    CrashPoint.FAILOVER_OPEN,
-    CrashPoint.FAILOVER_SAVED,
+    Failpoint.COPY_BEGUN,
+    Failpoint.CHUNKS_PLANNED,
+    Failpoint.CHUNK_WRITTEN,
+    Failpoint.CHUNK_RECORDED,
+    Failpoint.CHUNK_COMMITTED,
+    Failpoint.COPY_COMPLETE,
+    Failpoint.COPY_FINISHED,
+    Failpoint.COPY_BEGUN_AGAIN,
+    Failpoint.RULES_ACCEPTED,
+    Failpoint.TARGET_EMPTIED,
+    Failpoint.ITEM_RECORDED,
+    Failpoint.LOCK_AGREED,
+    Failpoint.LOCK_DECIDED,
+    Failpoint.SOURCE_RESTARTED,
+    Failpoint.GHOST_READ,
+    Failpoint.GHOST_RECORDED,
+    Failpoint.GHOSTS_FORGOTTEN,
+    Failpoint.KEYS_LOOKED_UP,
+    Failpoint.ROWS_PUT_BACK,
+    Failpoint.KEYS_SETTLED,
+    Failpoint.KEYS_FORGOTTEN,
+    Failpoint.FAILOVER_OPEN,
+    Failpoint.FAILOVER_SAVED,
 }
 """Steps of the full copy, of coordinated DDL, of online schema changes, of rows that move and of
 another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
@@ -68,7 +68,7 @@ another server that takes over: `test_copy_crashes`, `test_copy_ddl_crashes`,
 
 def test_every_step_is_hit() -> None:
     points = {point for points in LIVES.values() for point in points}
-    assert points | ELSEWHERE == set(CrashPoint)
+    assert points | ELSEWHERE == set(Failpoint)
 
 
 @matrix("crashes", broad=True, only=("once", "buckets"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import PATIENCE, task_process
 from tests.support.tables import rows_of, union_of
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slow
 COLUMNS = "(id INT PRIMARY KEY, v INT)"
 DEATHS = (
     # Of the first of three tables, of the second, and of the last, which takes the target along.
-    (CrashPoint.DDL_RECORDED, 1),
-    (CrashPoint.DDL_FINISHED, 2),
-    (CrashPoint.DDL_EXECUTED, 3),
-    (CrashPoint.DDL_FINISHED, 3),
+    (Failpoint.DDL_RECORDED, 1),
+    (Failpoint.DDL_FINISHED, 2),
+    (Failpoint.DDL_EXECUTED, 3),
+    (Failpoint.DDL_FINISHED, 3),
 )
 """Where the task dies, each time at a DROP of all shards, and at which time that it is reached."""
 

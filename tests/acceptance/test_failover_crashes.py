@@ -15,8 +15,8 @@ from pathlib import Path
 import pymysql.err
 import pytest
 
-from replicator.crashpoints import CrashPoint
-from replicator.mysql.connection import is_unavailable
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import is_unavailable
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
@@ -33,30 +33,30 @@ ROUNDS = int(os.environ.get("REPLICATOR_TEST_FAILOVERS", "2"))
 from the first one again where there are fewer."""
 
 POINTS = [
-    CrashPoint.BUCKET_COMMITTED,
-    CrashPoint.FAILOVER_OPEN,
-    CrashPoint.BATCH_APPLIED,
-    CrashPoint.FAILOVER_SAVED,
-    CrashPoint.CHECKPOINT_OPEN,
-    CrashPoint.SEGMENT_READ,
-    CrashPoint.BATCH_SUBMITTED,
-    CrashPoint.PARTS_SENT,
-    CrashPoint.PART_RECEIVED,
-    CrashPoint.ROWS_WRITTEN,
-    CrashPoint.WATERMARKS_WRITTEN,
-    CrashPoint.PART_APPLIED,
-    CrashPoint.CHECKPOINT_SAVED,
-    CrashPoint.DDL_RECORDED,
-    CrashPoint.DDL_EXECUTED,
-    CrashPoint.DDL_FINISHED,
+    Failpoint.BUCKET_COMMITTED,
+    Failpoint.FAILOVER_OPEN,
+    Failpoint.BATCH_APPLIED,
+    Failpoint.FAILOVER_SAVED,
+    Failpoint.CHECKPOINT_OPEN,
+    Failpoint.SEGMENT_READ,
+    Failpoint.BATCH_SUBMITTED,
+    Failpoint.PARTS_SENT,
+    Failpoint.PART_RECEIVED,
+    Failpoint.ROWS_WRITTEN,
+    Failpoint.WATERMARKS_WRITTEN,
+    Failpoint.PART_APPLIED,
+    Failpoint.CHECKPOINT_SAVED,
+    Failpoint.DDL_RECORDED,
+    Failpoint.DDL_EXECUTED,
+    Failpoint.DDL_FINISHED,
 ]
 
 LOCK_POINTS = [
-    CrashPoint.LOCK_DECIDED,
-    CrashPoint.SOURCE_RESTARTED,
-    CrashPoint.DDL_EXECUTED,
-    CrashPoint.LOCK_AGREED,
-    CrashPoint.ITEM_RECORDED,
+    Failpoint.LOCK_DECIDED,
+    Failpoint.SOURCE_RESTARTED,
+    Failpoint.DDL_EXECUTED,
+    Failpoint.LOCK_AGREED,
+    Failpoint.ITEM_RECORDED,
 ]
 """Steps of coordinated DDL."""
 
@@ -179,7 +179,7 @@ def test_while_the_task_is_killed(
 ) -> None:
     with failing(kind, start_server, target_server, database_name, tmp_path) as (it, path):
         for number, point in enumerate(islice(cycle(POINTS), ROUNDS)):
-            taking_over = point in (CrashPoint.FAILOVER_OPEN, CrashPoint.FAILOVER_SAVED)
+            taking_over = point in (Failpoint.FAILOVER_OPEN, Failpoint.FAILOVER_SAVED)
             count = 1 if taking_over or point.value.startswith("ddl") else 3
             env = {"REPLICATOR_CRASH_AT": f"{point.value}:{count}"}
             with task_process(path, tmp_path, env=env) as task:
@@ -226,13 +226,13 @@ def test_while_a_lock_is_resolved(
                 it.pair.primary.execute(f"ALTER TABLE {database_name}.t1 {column}")
                 add_row(it, 1, number)
                 it.pair.primary.execute(f"INSERT INTO {database_name}.bag (a, b) VALUES (1, 'z')")
-                if point is not CrashPoint.ITEM_RECORDED:
+                if point is not Failpoint.ITEM_RECORDED:
                     it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
                 add_row(it, 2, number)
                 assert task.process.wait(PATIENCE) == -signal.SIGKILL, task.tail()
                 task.until_alone()
             it.fail_over()
-            if point is CrashPoint.ITEM_RECORDED:
+            if point is Failpoint.ITEM_RECORDED:
                 it.pair.primary.execute(f"ALTER TABLE {database_name}.t2 {column}")
             add_row(it, 3, number)
             with task_process(path, tmp_path) as task:
@@ -263,7 +263,7 @@ def test_a_part_of_a_transaction_that_was_applied_is_no_place_on_another_server(
             it.shards.change()
             it.until_reached(task)
             stop(task, database_name)
-        env = {"REPLICATOR_CRASH_AT": CrashPoint.BATCH_APPLIED.value}
+        env = {"REPLICATOR_CRASH_AT": Failpoint.BATCH_APPLIED.value}
         with task_process(path, tmp_path, env=env) as task:
             # More than a segment takes of one transaction.
             it.shards.change_much(rows=2600)
@@ -274,7 +274,7 @@ def test_a_part_of_a_transaction_that_was_applied_is_no_place_on_another_server(
         with task_process(path, tmp_path) as task:
             error = task.until_state(database_name, "paused").error
             assert error is not None
-            assert error.event == "source.place-unknown"
+            assert error.event == "source.failover-position-unknown"
             it.line.switch(former.port)
             assert task.cli("resume", database_name).returncode == 0
             it.until_reached(task)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_crashes import stop
 from tests.support.copying import copy_task
@@ -22,10 +22,10 @@ LEFT_OUT = {"t": "n % 4 = 1 OR (name = 'NEW' AND n % 2 = 0)", "bag": "b = 'Y' OR
 as updates that are inserts or deletes to the target."""
 
 LIVES = (
-    (CrashPoint.CHUNK_WRITTEN, 2),
-    (CrashPoint.CHUNK_COMMITTED, 2),
-    (CrashPoint.ROWS_WRITTEN, 3),
-    (CrashPoint.BUCKET_COMMITTED, 3),
+    (Failpoint.CHUNK_WRITTEN, 2),
+    (Failpoint.CHUNK_COMMITTED, 2),
+    (Failpoint.ROWS_WRITTEN, 3),
+    (Failpoint.BUCKET_COMMITTED, 3),
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_crashes import stop
 from tests.acceptance.test_moved_rows_crashes import copied_twice, crash, is_equal
@@ -23,7 +23,7 @@ def test_rows_are_put_back_when_the_target_is_free(
     tmp_path: Path,
 ) -> None:
     path = copied_twice(shards, tmp_path)
-    with task_process(path, tmp_path, env=crash(CrashPoint.KEYS_LOOKED_UP)) as running:
+    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_LOOKED_UP)) as running:
         running.until_logged("moved.shared")
         shards.servers[0].execute("DELETE FROM t1", database=database_name)
         assert running.process.wait(PATIENCE) == -signal.SIGKILL

@@ -52,13 +52,13 @@ def in_use(estate: ManyTargets, sql: str) -> Iterator[None]:
         session.rollback()
 
 
-def set_aside(estate: ManyTargets, task: TaskProcess) -> BlockedPart:
+def lock_backoff(estate: ManyTargets, task: TaskProcess) -> BlockedPart:
     """Wait until x is blocked, and nothing else; how the status shows it."""
     name = estate.shown("x")
     part = estate.until_blocked(task, name)[name]
     assert part.error is not None
     assert (part.kind, part.error.event) == ("target", "target.locked")
-    assert any(f"replicator resume {estate.name} --target {name}" in way for way in part.ways_out)
+    assert any(f"replicator resume {estate.name} --target {name}" in way for way in part.remedies)
     return part
 
 
@@ -91,7 +91,7 @@ def test_rows_that_are_locked(estate: ManyTargets) -> None:
             estate.do("a", "UPDATE x SET a = 2", "UPDATE y SET a = 2")
             estate.do("b", "INSERT INTO y VALUES (10, 1)", "INSERT INTO x VALUES (11, 1)")
             estate.until_equal(task, "y")
-            set_aside(estate, task)
+            lock_backoff(estate, task)
             for number in range(3, 6):
                 estate.do("a", f"INSERT INTO x VALUES ({number}, 1)", "UPDATE y SET a = a + 1")
                 estate.until_equal(task, "y")
@@ -109,7 +109,7 @@ def test_a_table_that_is_read_when_its_structure_is_to_change(estate: ManyTarget
                 estate.do(source, "ALTER TABLE x ADD c INT DEFAULT 7")
                 estate.do(source, f"INSERT INTO x VALUES ({number}, 1, 1)")
                 estate.do(source, f"INSERT INTO y VALUES ({number}, 1)")
-            set_aside(estate, task)
+            lock_backoff(estate, task)
             estate.until_equal(task, "y")
 
 
@@ -132,7 +132,7 @@ def test_a_schema_change_that_waits_keeps_no_target_that_is_free_again(estate: M
         with in_use(estate, "SELECT * FROM y"):
             with in_use(estate, "UPDATE x SET a = 5"):
                 estate.do("a", "UPDATE x SET a = 2")
-                set_aside(estate, task)
+                lock_backoff(estate, task)
                 # Nothing else goes on now.
                 for source in estate.sources:
                     estate.do(source, "ALTER TABLE y ADD c INT")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_crashes import stop
 from tests.support.copying import copy_task
@@ -33,18 +33,18 @@ def test_killed_while_shared_keys_are_looked_up(
         assert process.process.wait(PATIENCE) == -signal.SIGKILL, process.tail()
         process.until_alone()
 
-    with task_process(path, tmp_path, env=crash(CrashPoint.KEYS_LOOKED_UP)) as running:
+    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_LOOKED_UP)) as running:
         running.until_logged("moved.shared")
         on(old, "DELETE FROM t1 WHERE id <= 10", "UPDATE t1 SET id = id + 100 WHERE id <= 12")
         on(new, "DELETE FROM t1 WHERE id BETWEEN 13 AND 15")
         dies(running)
     on(new, "UPDATE t1 SET n = 5 WHERE id <= 3", "DELETE FROM t1 WHERE id = 4")
     on(old, "INSERT INTO t1 VALUES (4, 'again', 6)", "UPDATE t1 SET n = 7 WHERE id > 10")
-    for point in (CrashPoint.ROWS_PUT_BACK, CrashPoint.KEYS_SETTLED):
+    for point in (Failpoint.ROWS_PUT_BACK, Failpoint.KEYS_SETTLED):
         with task_process(path, tmp_path, env=crash(point)) as running:
             dies(running)
         on(new, "UPDATE t1 SET n = n + 1 WHERE id <= 10", "DELETE FROM t1 WHERE id = 5 OR id = 16")
-    with task_process(path, tmp_path, env=crash(CrashPoint.KEYS_FORGOTTEN)) as running:
+    with task_process(path, tmp_path, env=crash(Failpoint.KEYS_FORGOTTEN)) as running:
         running.until_applied(database_name, shards.sources)
         # Gone from one shard, written by the other: on the target, and in one shard only.
         on(old, "DELETE FROM t1 WHERE id IN (17, 18)")
@@ -59,7 +59,7 @@ def test_killed_while_shared_keys_are_looked_up(
         stop(running, database_name)
 
 
-def crash(point: CrashPoint) -> dict[str, str]:
+def crash(point: Failpoint) -> dict[str, str]:
     return {"REPLICATOR_CRASH_AT": f"{point.value}:1"}
 
 

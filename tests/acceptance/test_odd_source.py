@@ -56,5 +56,5 @@ def test_the_others_go_on_until_it_answers_properly(
         task.assert_equal()
         assert task.task.process is process
         assert not task.logged("task.failed")
-        lost = task.logged("source.lost") + task.logged("source.away")
+        lost = task.logged("source.lost") + task.logged("source.unavailable")
         assert lost

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.online_steps import gh_ost_steps, pt_osc_steps
 from tests.support.processes import PATIENCE, TaskProcess, task_process
@@ -20,18 +20,18 @@ COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(20))"
 CHANGE = "ADD COLUMN c INT DEFAULT 7, ADD INDEX by_v (v)"
 RECORDING = (
     # Of t1: dropped if it was there, made, changed; the first of them is behind it here.
-    (f"{CrashPoint.GHOST_READ.value}:2", ["ended"]),
-    (CrashPoint.GHOST_RECORDED.value, ["ended", "begun"]),
-    (CrashPoint.GHOST_RECORDED.value, ["ended", "begun", "changed"]),
+    (f"{Failpoint.GHOST_READ.value}:2", ["ended"]),
+    (Failpoint.GHOST_RECORDED.value, ["ended", "begun"]),
+    (Failpoint.GHOST_RECORDED.value, ["ended", "begun", "changed"]),
     # Its RENAME: that the ghost is none any more, is recorded before the rest is done.
-    (CrashPoint.GHOST_RECORDED.value, ["ended", "begun", "changed", "ended"]),
+    (Failpoint.GHOST_RECORDED.value, ["ended", "begun", "changed", "ended"]),
 )
 """Steps at which one task dies, one after the other, and what is recorded by then."""
 EXECUTING = {
-    "pessimistic": (CrashPoint.ITEM_RECORDED, CrashPoint.LOCK_DECIDED),
+    "pessimistic": (Failpoint.ITEM_RECORDED, Failpoint.LOCK_DECIDED),
     "": (),
 }
-EXECUTED = (CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED, CrashPoint.DDL_FINISHED)
+EXECUTED = (Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED, Failpoint.DDL_FINISHED)
 
 
 class Estate:
@@ -121,7 +121,7 @@ def test_killed_at_every_step_of_an_online_schema_change(
         assert task.cli("stop", database_name).returncode == 0
         assert task.process.wait(PATIENCE) == 0
     assert len(estate.recorded()) > 1
-    forgotten = {"REPLICATOR_CRASH_AT": CrashPoint.GHOSTS_FORGOTTEN.value}
+    forgotten = {"REPLICATOR_CRASH_AT": Failpoint.GHOSTS_FORGOTTEN.value}
     with task_process(path, tmp_path, env=forgotten) as task:
         died(task)
     assert estate.recorded() == ["ended"]

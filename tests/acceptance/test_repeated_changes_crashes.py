@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import PATIENCE, task_process
 from tests.support.tables import rows_of, union_of
@@ -30,10 +30,10 @@ CHANGES = (
     "DROP c, ADD c BIGINT DEFAULT 8",
 )
 DEATHS = (
-    (CrashPoint.DDL_RECORDED, 2),
-    (CrashPoint.DDL_EXECUTED, 2),
+    (Failpoint.DDL_RECORDED, 2),
+    (Failpoint.DDL_EXECUTED, 2),
     # Here the second shard brings what the target has had.
-    (CrashPoint.DDL_FINISHED, 7),
+    (Failpoint.DDL_FINISHED, 7),
 )
 """Where the task dies, one after the other, and at which time that it is reached."""
 

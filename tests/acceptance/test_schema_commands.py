@@ -55,11 +55,11 @@ class Told:
         self.source.execute(*statements, database=self.db)
 
     def command(self, event: str, option: str) -> list[str]:
-        """The words of the way out that has this option, when the task is paused by a fault."""
+        """The words of the remedy that has this option, when the task is paused by a fault."""
         fault = self.task.until_state(self.db, "paused").error
         assert fault is not None
         assert fault.event == event, fault
-        found = (re.match(r"`replicator (schema set .+?)`", way) for way in fault.ways_out)
+        found = (re.match(r"`replicator (schema set .+?)`", way) for way in fault.remedies)
         [command] = [match[1] for match in found if match and option in match[1]]
         return shlex.split(command)
 
@@ -179,7 +179,7 @@ def test_a_new_shard_like_a_table_that_is_not_replicated(told: Told) -> None:
         assert fault is not None
         assert fault.event == "ddl.create-differs"
         assert "is not known for certain" in fault.message
-        found = (re.match(r"`replicator (binlog skip .+?)`", way) for way in fault.ways_out)
+        found = (re.match(r"`replicator (binlog skip .+?)`", way) for way in fault.remedies)
         [skip] = [shlex.split(match[1]) for match in found if match]
         assert told.task.cli(*skip).returncode == 0
         assert told.task.cli("resume", told.db).returncode == 0

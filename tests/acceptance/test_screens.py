@@ -91,7 +91,7 @@ def look(terminal: Terminal, estate: ManyTargets) -> None:
     status = words(terminal.shows("status", name))
     fault = f"target {blocked} is blocked"
     lock = f"lock {locked}:1"
-    places = [status.index(text) for text in (name, fault, "ways out", lock, "source state")]
+    places = [status.index(text) for text in (name, fault, "remedies", lock, "source state")]
     assert places == sorted(places)
     assert all(f" {target} " in status for target in (blocked, locked, *others))
     watched = terminal.shows("status", name, "--watch", until=fault)

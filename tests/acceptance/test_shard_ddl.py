@@ -152,7 +152,7 @@ async def test_case_038_defaults_of_different_seconds(mixed_estate: ShardedEstat
                 )
                 estate.put(shard, "{}, '2001-02-03 04:05:06'")
             await estate.has_rows(4)
-        assert [entry["version"] for entry in logs if entry["event"] == "ddl.moment"] == [1]
+        assert [entry["version"] for entry in logs if entry["event"] == "ddl.time-dependent"] == [1]
         times = estate.rows("d")
         assert times.pop((b"2001-02-03 04:05:06",)) == 2
         [owners] = times

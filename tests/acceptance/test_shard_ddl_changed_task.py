@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.control.arguments import OnChangedRules
-from actors.task.removal import remove_task
+from actors.task.operator.removal import remove_task
 from tests.support.running import fault_of
 from tests.support.shard_ddl import ShardedEstate
 from tests.support.task_files import load
@@ -62,7 +62,7 @@ async def test_another_shard_mode_is_taken_at_the_saved_positions(
     instances: Any = estate.task["mysql-instances"]
     fault = await fault_of(_run(estate))
     assert fault.event == "task.mode-changed"
-    [told] = [way for way in fault.ways_out if "--remove-meta" in way]
+    [told] = [way for way in fault.remedies if "--remove-meta" in way]
     [(named, *place)] = re.findall(r"\((\w+): binlog-name: (\S+), binlog-pos: (\d+)\)", told)
     for instance in instances:
         source = instance["source-id"]
@@ -102,7 +102,7 @@ async def test_another_route_while_items_are_open_is_refused(mixed_estate: Shard
     assert fault.event == "task.routes-changed"
     assert f"{estate.name('A2')} went to {estate.db}.t, now to {estate.db}.u" in fault.message
     assert "1 schema changes of its shards are open" in fault.message
-    # The way out: the former routes, until nothing is open.
+    # The remedy: the former routes, until nothing is open.
     routes.update(former)
     async with estate.merging():
         for shard in ("A2", "B1"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.processes import PATIENCE, task_process
 from tests.support.tables import rows_of, union_of
@@ -18,13 +18,13 @@ from tests.support.task_files import task_dict, write_task
 pytestmark = pytest.mark.slow
 
 STEPS = (
-    CrashPoint.ITEM_RECORDED,
-    CrashPoint.LOCK_AGREED,
-    CrashPoint.LOCK_DECIDED,
-    CrashPoint.DDL_RECORDED,
-    CrashPoint.DDL_EXECUTED,
-    CrashPoint.DDL_FINISHED,
-    CrashPoint.SOURCE_RESTARTED,
+    Failpoint.ITEM_RECORDED,
+    Failpoint.LOCK_AGREED,
+    Failpoint.LOCK_DECIDED,
+    Failpoint.DDL_RECORDED,
+    Failpoint.DDL_EXECUTED,
+    Failpoint.DDL_FINISHED,
+    Failpoint.SOURCE_RESTARTED,
 )
 EVERY_COMBINATION = bool(os.environ.get("REPLICATOR_TEST_EVERY_COMBINATION"))
 """Each step with each change, three times as long; else the changes take turns."""

@@ -75,7 +75,7 @@ async def test_the_fault_names_the_lock_and_the_way_that_keeps_the_row(
     estate = mariadb_estate
     fault = await _fault(estate, "of-another-unique-key")
     assert fault.event == "rows.duplicate"
-    first, second, _ = fault.ways_out
+    first, second, _ = fault.remedies
     assert f"the lock {estate.db}.t:1" in first
     assert "safe-mode: true" in first
     assert "do not delete the row on the target" in second

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from benchmarks.latency import arrivals, percentile
+from benchmarks.latency import arkey_conflicts, percentile
 from replicator.status import TaskStatus
 from tests.support.binlog_ends import end_of
 from tests.support.memory import resident
@@ -48,7 +48,7 @@ def test_rows_of_another_target_keep_their_latency(
 
     def measure() -> None:
         measured.append(
-            arrivals(
+            arkey_conflicts(
                 estate.server("uA1"),
                 estate.target,
                 f"INSERT INTO {estate.name('uA1')} (id) VALUES (%s)",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.many_targets import ManyTargets
 from tests.support.processes import PATIENCE, task_process
@@ -23,9 +23,9 @@ CHANGES = (
     "CHANGE x a BIGINT AFTER gone, ADD x INT DEFAULT 2, DROP INDEX j, ADD INDEX j (a, x)",
 )
 DEATHS = (
-    (CrashPoint.DDL_RECORDED, 3),
-    (CrashPoint.DDL_EXECUTED, 2),
-    (CrashPoint.DDL_FINISHED, 1),
+    (Failpoint.DDL_RECORDED, 3),
+    (Failpoint.DDL_EXECUTED, 2),
+    (Failpoint.DDL_FINISHED, 1),
 )
 """Where the process dies in each of them: the whole was tried, and how many singles are done."""
 

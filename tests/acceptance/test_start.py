@@ -175,8 +175,8 @@ def test_a_start_that_fails_says_in_its_log_what_to_do(
         "a",
     )
     assert failed["event"] == "task.failed"
-    assert failed["ways_out"][:-1] == checked["ways_out"]
-    assert "replicator check" in failed["ways_out"][-1]
+    assert failed["remedies"][:-1] == checked["remedies"]
+    assert "replicator check" in failed["remedies"][-1]
 
 
 def test_a_terminal_that_goes_away_ends_the_task_in_order(

@@ -1,4 +1,4 @@
-"""The way out for a shard that was not copied and whose rows are on the target: it is typed."""
+"""The remedy for a shard that was not copied and whose rows are on the target: it is typed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(task: TaskProcess) -> list[str]:
     """The words of the command that the fault names for a shard whose rows are there."""
     task.until_logged("member.not-copied")
     [fault] = [e for e in task.events() if e["event"] == "member.not-copied"]
-    [typed] = re.findall(r"`replicator (schema set TASK[^`]*)`", " ".join(fault["ways_out"]))
+    [typed] = re.findall(r"`replicator (schema set TASK[^`]*)`", " ".join(fault["remedies"]))
     return shlex.split(str(typed))
 
 

@@ -14,8 +14,8 @@ from actors.control.protocol import Reply
 from actors.counts import TaskCounts
 from actors.faults import FatalError
 from actors.reading import purge_watch
-from actors.task import operator_commands
-from actors.task.blocked_parts import BlockedParts
+from actors.task.operator import operator_commands
+from actors.task.operator.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -93,8 +93,8 @@ async def test_case_102_unlock_with_another_default(estate: ShardedEstate) -> No
         )
         assert not refused.ok
         assert "choose the one to execute" in refused.error
-        choices = refused.body["ways_out"]
-        assert tuple(choices) == lock.ways_out
+        choices = refused.body["remedies"]
+        assert tuple(choices) == lock.remedies
         assert [way.split("`")[1] for way in choices] == [
             f"replicator unlock-ddl-lock orders {lock.id} {how}"
             for how in ("--owner a", "--owner b", "--action skip")
@@ -118,7 +118,7 @@ async def test_a_conflict_within_a_source_names_the_shard(estate: ShardedEstate)
         await estate.caught_up()
         assert "shards of source a have different statements" in await unlock(estate, owner="a")
         [lock] = locks(estate)
-        commands = [way.split("`")[1] for way in lock.ways_out]
+        commands = [way.split("`")[1] for way in lock.remedies]
         assert commands[1].endswith(f"{lock.id} --owner a --shard {estate.db}.t2")
         arguments = {"lock": lock.id, "owner": "a", "shard": f"{estate.db}.t2", "skip": False}
         assert (await operator_commands.unlock(estate.running.coordination, arguments)).ok

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.acceptance.test_shard_ddl_crashes import CHANGES, Walk
 from tests.support.processes import PATIENCE, TaskProcess, task_process
@@ -45,7 +45,7 @@ def test_killed_in_the_middle_of_an_unlock(
     path = write_task(tmp_path, walk.task())
     first_shard, second_shard = walk.shards
     for number, change in enumerate(CHANGES):
-        env = {"REPLICATOR_CRASH_AT": CrashPoint.LOCK_DECIDED.value}
+        env = {"REPLICATOR_CRASH_AT": Failpoint.LOCK_DECIDED.value}
         with task_process(path, tmp_path, env=env) as task:
             task.until_logged("task.running", 2 * number + 1)
             walk.rows()

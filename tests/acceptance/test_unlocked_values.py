@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.faults import FatalError
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.overriding import override
 from tests.support.running import PATIENCE, fault_of
 from tests.support.shard_ddl import ShardedEstate
@@ -54,7 +54,7 @@ async def fault(estate: ShardedEstate) -> FatalError:
         pytest.param(
             ["ADD c VARCHAR(40) DEFAULT (uuid())"],
             ["ADD c VARCHAR(40) DEFAULT (uuid())"],
-            "ddl.own-values",
+            "ddl.nondeterministic-default",
             id="uuid",
         ),
         pytest.param(
@@ -76,7 +76,7 @@ async def test_a_shard_whose_rows_differ_is_a_fault(
 ) -> None:
     estate = mariadb_estate
     # Where the target has rows, a default like uuid() is refused at the unlock.
-    await unlocked(estate, *changes, empty=event == "ddl.own-values")
+    await unlocked(estate, *changes, empty=event == "ddl.nondeterministic-default")
     estate.ddl("B1", *own)
     found = await fault(estate)
     assert found.event == event

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
-from replicator.mysql.identity import IDENTITY_SQL, ServerIdentity
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
+from replicator.mysql.server.identity import IDENTITY_SQL, ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
@@ -81,14 +81,14 @@ def _checksums(server: DatabaseServer, *, on: bool) -> Iterator[None]:
 def _start(
     server: DatabaseServer, schema: str, first: SourcePosition, middle: int, *, by_gtid: bool
 ) -> SourcePosition | GtidStart:
-    """Where a reader goes on that has read so far: with a landmark, and what is prepared."""
+    """Where a reader goes on that has read so far: with an anchor event, and what is prepared."""
     reading = Reading()
     with reader(server.port, first, schema, None, timeout=10.0) as stream:
         while reading.boundary.key < middle:
             reading.add(stream.read_segment())
     place = reading.end
     assert isinstance(place, SourcePosition)
-    return GtidStart(place.gtid, place.landmark, place.prepared) if by_gtid else place
+    return GtidStart(place.gtid, place.anchor, place.prepared) if by_gtid else place
 
 
 def _before(server: DatabaseServer, schema: str, prepared: Connection[Cursor], *, xa: bool) -> None:

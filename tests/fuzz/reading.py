@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RouteSlot, Segment
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.server import ServerInfo
-from replicator.binlog.stream import BinlogStream
-from replicator.mysql.identity import Landmark, ServerIdentity
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.source_server import ServerInfo
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import RouteSlot, Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from tests.fuzz.packets import HEADER
 from tests.support.row_columns import places, single, table_maps
 
@@ -27,13 +27,13 @@ NOWHERE = BinlogPosition(".0", 0)
 class Boundary:
     """A place that a task would save, and how much was handed on up to there.
 
-    Its landmark may be the group before it or the one behind it, if that has begun to come.
+    Its anchor event may be the group before it or the one behind it, if that has begun to come.
     """
 
     gtid: str
     prepared: tuple[BinlogPosition, ...]
     items: int
-    landmark: Landmark | None = field(default=None, compare=False)
+    anchor: AnchorEvent | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Reading:
         if segment.complete:
             self.end = segment.end
             end = segment.end
-            found = Boundary(end.gtid, end.prepared, len(self.items), end.landmark)
+            found = Boundary(end.gtid, end.prepared, len(self.items), end.anchor)
             self.boundaries[end.binlog.key] = found
 
 

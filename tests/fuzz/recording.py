@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
+from replicator.mysql.server.identity import ServerIdentity
 from tests.fuzz.packets import Packet, PacketCutter, without_tls
 
 _CHUNK = 1 << 16

@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.binlog.events import CHECKSUM_SIZE, HEADER_SIZE, EventType
-from replicator.binlog.position import OFFSET_BITS, BinlogPosition
+from replicator.binlog.events.event_header import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from replicator.binlog.positions.position import OFFSET_BITS, BinlogPosition
 from tests.fuzz.faults import Fault, Kind, some_fault
 from tests.fuzz.reading import Boundary, Reading, reader
 from tests.fuzz.recording import Recording
@@ -151,10 +151,10 @@ class Judge:
                 return f"item {number} is {found!s:.150}, not {wanted!s:.150}"
         if len(reading.items) > len(expected.items):
             return f"{len(reading.items)} items instead of {len(expected.items)}"
-        landmarks = {one.landmark for one in expected.boundaries.values()}
+        anchors = {one.anchor for one in expected.boundaries.values()}
         for key, boundary in reading.boundaries.items():
-            if boundary.landmark not in landmarks:
-                return f"at {_shown(key)}: a landmark that no event is ({boundary.landmark!r})"
+            if boundary.anchor not in anchors:
+                return f"at {_shown(key)}: an anchor that no event is ({boundary.anchor!r})"
             wanted_here = expected.boundaries.get(key)
             if wanted_here is None and key in self._heartbeats:
                 # A source that goes over what is not asked for tells where it is, by the way.

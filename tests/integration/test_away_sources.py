@@ -10,8 +10,8 @@ import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
-from actors.task.away_sources import AwaySources
-from replicator.mysql.connection import DatabaseUnavailableError
+from actors.task.resources.unavailable_sources import UnavailableSources
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -27,7 +27,7 @@ async def test_who_does_not_answer_is_away_until_it_does(
 ) -> None:
     server = start_server(MariaDBServer)
     there = address(mariadb_source)
-    away = AwaySources(
+    away = UnavailableSources(
         {"a": there, "b": address(server), "refuses": replace(there, password="wrong")}
     )
     server.stop()
@@ -41,7 +41,7 @@ async def test_who_does_not_answer_is_away_until_it_does(
                 tasks.start_soon(away.one_is_back)
                 await anyio.to_thread.run_sync(server.start)
     assert away.reasons == {}
-    assert [entry["event"] for entry in logged] == ["source.away", "source.back"]
+    assert [entry["event"] for entry in logged] == ["source.unavailable", "source.available"]
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ async def test_shards_that_change_while_they_are_copied_are_as_they_should_be(
 
 @MARIADB
 @pytest.mark.slow
-async def test_a_shard_that_cannot_be_read_as_it_was_is_postponed_and_copied_once_more(
+async def test_a_shard_that_cannot_be_read_as_it_was_is_deferred_and_copied_once_more(
     merging: Merging,
 ) -> None:
     await left_out(merging)

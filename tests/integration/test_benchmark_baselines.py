@@ -11,7 +11,7 @@ from benchmarks.baselines import load_data, replay, replicate
 from benchmarks.errors import BenchmarkError
 from benchmarks.estate import SCHEMA, TARGET_SCHEMA, Backlog, Estate, Table
 from benchmarks.workloads.accounts import accounts, fill_shards, fill_target, write_accounts
-from benchmarks.workloads.hot_keys import counters, fill_counters, make_room, write_updates
+from benchmarks.workloads.hot_keys import counters, fill_counters, release_slots, write_updates
 from benchmarks.workloads.large_rows import blobs, wide_rows, write_blobs, write_wide_rows
 from benchmarks.workloads.orders import orders, write_orders, write_orders_at_once
 from replicator.sandbox.server import DatabaseServer
@@ -94,7 +94,7 @@ def test_replay_and_replica_bring_small_transactions(
 def test_replay_brings_updates_of_few_keys(source: DatabaseServer, target: DatabaseServer) -> None:
     estate = Estate((counters(shards=2),), (source,))
     backlog = write_updates(estate, 20, ROWS)
-    make_room(target)
+    release_slots(target)
     copy = estate.create_shards_at(target)
     for shard in copy.shards():
         fill_counters(target, shard.name, shard.number, 10)

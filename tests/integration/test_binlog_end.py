@@ -6,11 +6,11 @@ import contextlib
 
 import pytest
 
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.binlog_end import binlog_end, blocking_binlog_end
-from replicator.mysql.connection import Connection
-from replicator.mysql.spellings import SHOW_REPLICAS, fetch_understood
-from replicator.pipeline.source_stream import SourceStream
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.server.binlog_end import binlog_end, blocking_binlog_end
+from replicator.mysql.server.statement_aliases import SHOW_REPLICAS, fetch_understood
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer

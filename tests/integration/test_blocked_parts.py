@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from actors.counts import SourceCounts
 from actors.faults import FatalError, Parts, of_source, of_target
 from actors.reading import purge_watch
-from actors.task.source_lag import lag_of
+from actors.task.status_report import lag_of
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -283,7 +283,7 @@ async def test_a_fault_of_a_copied_target_lets_all_others_be_copied_and_followed
         await merging.copied(generation)
         assert generation.copy is not None
         figures = generation.copy.progress.figures()
-        assert figures.state == "postponed"
+        assert figures.state == "deferred"
         assert f"a: {merging.database}.x_2" in figures.waiting
         merging.do("INSERT INTO y_1 VALUES (2, 'b')", "DELETE FROM z_1 LIMIT 1")
         merging.do("INSERT INTO x_1 VALUES (5, 'held')", "UPDATE x_2 SET v = 'd' WHERE id = 2")
@@ -292,7 +292,7 @@ async def test_a_fault_of_a_copied_target_lets_all_others_be_copied_and_followed
         assert generation.copy is not None
         merging.do("INSERT INTO y_1 VALUES (3, 'c')", "INSERT INTO x_2 VALUES (8, 'held')")
         await until_only(merging, "x")
-        assert generation.copy.progress.figures().state == "postponed"
+        assert generation.copy.progress.figures().state == "deferred"
     # Not by the binlog: in the overlap of copy and binlog, it would take the other row along.
     merging.do("SET sql_log_bin=0", "DELETE FROM x_2 WHERE id = 1")
     if keyless:

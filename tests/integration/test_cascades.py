@@ -255,7 +255,7 @@ async def test_a_target_that_has_lost_its_key_is_a_fault(merging: Merging) -> No
     drop_key(merging, merging.target, "c")
     found = await fault(merging)
     assert found.event == "target.keys-differ"
-    statement = found.ways_out[0].split(";")[0]
+    statement = found.remedies[0].split(";")[0]
     merging.on(merging.target, statement)
     async with merging.running() as generation:
         merging.do("DELETE FROM p_1")

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.control.arguments import OnChangedRules
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
@@ -65,7 +65,7 @@ async def test_other_values_in_columns_are_refused(merging: Merging) -> None:
     fault = await fault_of(run(merging))
     assert "now" in fault.message
     assert "from = 'x_1'" in fault.message
-    # The way out: the former rules. A rule that says the same in other words is none.
+    # The remedy: the former rules. A rule that says the same in other words is none.
     del merging.routes["extract-table"]
     again(merging, **{"column-mappings": {"same": {**MAPPING, "table-pattern": "x_?"}}})
     merging.instance["column-mapping-rules"] = ["same"]
@@ -129,7 +129,7 @@ async def test_a_shard_that_is_to_go_elsewhere_stops_the_task(pair: Merging) -> 
     fault = await fault_of(run(pair))
     assert fault.event == "task.rules-changed"
     assert f"x_2 went to {pair.database}.x, now to {pair.database}.y" in fault.message
-    assert not [way for way in fault.ways_out if "recopy" in way]
+    assert not [way for way in fault.remedies if "recopy" in way]
     # It stays so, and the former rules go on where they were.
     assert (await fault_of(run(pair))).event == "task.rules-changed"
     del pair.route_of["x_2"]
@@ -179,7 +179,7 @@ async def test_targets_are_copied_anew_where_the_operator_says_so(pair: Merging)
     pair.route_of["x_2"] = "y"
     pair.changed(mode="all")
     fault = await fault_of(run(pair))
-    assert [way for way in fault.ways_out if "--on-changed-rules recopy" in way]
+    assert [way for way in fault.remedies if "--on-changed-rules recopy" in way]
     pair.do("DELETE FROM x_2 WHERE id = 10", "UPDATE x_2 SET v = 1 WHERE id = 11")
     pair.on_changed_rules = OnChangedRules.RECOPY
     wanted = {"x": [0, 1, 2], "y": [11, 12, 20, 21, 22, 30, 31, 32], "z": [40, 41, 42]}
@@ -257,14 +257,14 @@ async def test_another_mapping_is_carried_out_by_copying_anew(
     former = held_by(merging, "x")
 
     # A process that dies in between empties the target once more, and loses nothing.
-    def interrupted(point: CrashPoint) -> None:
+    def interrupted(point: Failpoint) -> None:
         if point in steps:
             steps.remove(point)
             raise InterruptedError(point)
 
-    steps = {CrashPoint.RULES_ACCEPTED, CrashPoint.TARGET_EMPTIED}
-    monkeypatch.setattr("actors.task.changed_rules.reach", interrupted)
-    monkeypatch.setattr("actors.task.recopy.reach", interrupted)
+    steps = {Failpoint.RULES_ACCEPTED, Failpoint.TARGET_EMPTIED}
+    monkeypatch.setattr("actors.task.startup.changed_rules.reach", interrupted)
+    monkeypatch.setattr("actors.task.startup.recopy.reach", interrupted)
     while steps:
         with pytest.raises(ExceptionGroup, match="unhandled"):
             await run(merging)

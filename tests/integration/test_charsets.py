@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.rows.charsets import codec, transcoder
+from replicator.rows.values.charsets import codec, transcoder
 from replicator.sandbox.server import DatabaseServer
 
 

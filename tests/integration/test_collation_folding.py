@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.pipeline.filter_columns import known_collation
-from replicator.routing.collation_folding import FOLDED, LOWER, PLAIN, SWEDISH, UPPER, characters_of
+from replicator.pipeline.plans.filter_columns import known_collation
+from replicator.routing.expression.collation_folding import (
+    FOLDED,
+    LOWER,
+    PLAIN,
+    SWEDISH,
+    UPPER,
+    characters_of,
+)
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from replicator.routing.column_mapping import VALUE_LIMIT
+from replicator.routing.columns.column_mapping import VALUE_LIMIT
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from actors.faults import FatalError
-from replicator.pipeline.computed_columns import OWN_VALUE
+from replicator.pipeline.plans.computed_columns import OWN_VALUE
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.test_column_mapping import equal, mapped
 from tests.support.merging import Merging
 from tests.support.overriding import override

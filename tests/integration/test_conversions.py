@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from replicator.pipeline.planning import UnfitTargetError, match_columns
+from replicator.pipeline.plans.planning import UnfitTargetError, match_columns
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.conversions import Fit, charset_conversion, conversion
-from replicator.schema.structure import Column
+from replicator.schema.structure.conversions import Fit, charset_conversion, conversion
+from replicator.schema.structure.structure import Column
 from tests.support.conversion_bench import Bench, bench_of
 from tests.support.conversion_pairs import DOCUMENTS, PAIRS, Pair
 
@@ -157,7 +157,7 @@ def test_every_rule_is_proved(
 
 def test_pairs_of_unlike_families_are_all_tried() -> None:
     """Each kind of conversion that the rules know is among the pairs."""
-    from replicator.schema.conversions import _RULES, _family
+    from replicator.schema.structure.conversions import _RULES, _family
 
     tried = {
         (_family(Column("v", pair.shard)), _family(Column("v", pair.target))) for pair in PAIRS

@@ -34,7 +34,7 @@ async def test_rows_of_a_shard_that_was_not_narrowed_are_refused(merging: Mergin
     assert fault.event == "rows.no-plan"
     assert f"a: {name}.x_2: column d is datetime, in {name}.x it is date" in fault.message
     assert f"ALTER TABLE `{name}`.`x` MODIFY `d` datetime" in fault.message
-    # The way out that the message names.
+    # The remedy that the message names.
     merging.on(merging.target, "ALTER TABLE x MODIFY d DATETIME")
     async with merging.running() as generation:
         await merging.caught_up(generation)

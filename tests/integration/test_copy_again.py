@@ -20,7 +20,7 @@ MakeMerging = Callable[..., Merging]
 
 
 async def equal(merging: Merging, generation: Generation) -> None:
-    """Wait until all shards are copied, those that were postponed, too; all must be equal."""
+    """Wait until all shards are copied, those that were deferred, too; all must be equal."""
     with anyio.fail_after(LONG):
         await merging.copied(generation, LONG)
         while generation.copy is None or generation.copy.progress.figures().state != "finished":
@@ -184,7 +184,7 @@ async def test_a_target_that_lost_its_key_during_the_copy_is_copied_anew_once_it
         fault = await fault_of(run())
     assert fault.event == "copy.shard-changed"
     assert fault.scope == of_target(TableName(merging.database, "x"))
-    (way,) = (way for way in fault.ways_out if "TRUNCATE TABLE" in way)
+    (way,) = (way for way in fault.remedies if "TRUNCATE TABLE" in way)
     await anyio.to_thread.run_sync(merging.on, merging.target, way.partition(",")[0])
     async with merging.running() as generation:
         await equal(merging, generation)

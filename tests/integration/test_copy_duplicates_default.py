@@ -40,7 +40,7 @@ async def test_a_second_copy_into_a_target_without_a_key_is_refused(
         # However often it is resumed.
         fault = await fault_of(merging.copy())
         assert fault.event == "copy.target-has-rows"
-    assert "TRUNCATE TABLE" in fault.ways_out[0]
+    assert "TRUNCATE TABLE" in fault.remedies[0]
     merging.on(merging.target, "TRUNCATE TABLE bag")
     assert (await merging.copy()).finished
     assert not merging.differences()

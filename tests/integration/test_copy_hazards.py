@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from actors.reading import purge_watch
 from actors.task.generation import Generation
-from replicator.downstream.session import Session
-from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.pipeline.source_stream import SourceStream
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer

@@ -266,7 +266,7 @@ async def test_a_shard_that_changes_meanwhile_stops_its_copy(merging: Merging, c
         fault = await fault_of(run())
     assert fault.event == "copy.shard-changed"
     assert f"a: {merging.database}.x_1" in fault.message
-    assert len(fault.ways_out) == 2
+    assert len(fault.remedies) == 2
     assert (await fault_of(merging.copy())).event == "copy.shard-changed"
     merging.do(back)
     small_chunks(merging)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from replicator.downstream.columns import Literal, TargetColumn, TargetTable
-from replicator.downstream.load_data import InexactLoadError
-from replicator.downstream.session import Session
-from replicator.downstream.typed_writing import TypedStatement
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.watched import WatchedConnection
-from replicator.pipeline.result_bytes import BLOCK_BYTES
-from replicator.pipeline.same_types import same_type
-from replicator.pipeline.source_stream import SourceStream
-from replicator.pipeline.typed_rows import LargeRowError
+from replicator.downstream.rows.bulk_statements import TypedStatement
+from replicator.downstream.rows.load_data import InexactLoadError
+from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.blocking_client import WatchedConnection
+from replicator.pipeline.copy.copy_plan import same_type
+from replicator.pipeline.copy.result_bytes import BLOCK_BYTES
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.copy.typed_rows import LargeRowError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.structure import Column
+from replicator.schema.structure.structure import Column
 from tests.integration.test_rows_types import columns, groups_of, rows, selected
 from tests.support.checking import global_setting
 from tests.support.matrix import matrix

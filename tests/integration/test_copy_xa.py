@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pymysql.err import OperationalError
 
-from replicator.binlog.position import BinlogPosition
-from replicator.downstream.columns import TargetTable
-from replicator.mysql.address import DatabaseAddress
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.rows.target_columns import TargetTable
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import ErrorCode, error_code
 from replicator.mysql.names import TableName
-from replicator.pipeline.copy_chunk import source_snapshot
-from replicator.pipeline.copy_plan import TableCopy
-from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.copy.copy_chunk import source_snapshot
+from replicator.pipeline.copy.copy_plan import TableCopy
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
 

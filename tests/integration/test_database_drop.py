@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from replicator.crashpoints import CrashPoint
-from replicator.downstream import ddl_execution
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
@@ -117,21 +117,21 @@ async def test_what_is_not_the_tasks_keeps_the_database(
     assert told["dropped"] == [f"{schema}.a", f"{schema}.b"]
 
 
-@pytest.mark.parametrize("point", [CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED])
+@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
 @pytest.mark.parametrize("stranger", [False, True])
 async def test_death_beside_the_drop(
     executor: DdlExecutor,
     drop: DdlExecution,
     target_server: DatabaseServer,
     monkeypatch: pytest.MonkeyPatch,
-    point: CrashPoint,
+    point: Failpoint,
     stranger: bool,
 ) -> None:
     schema = drop.target.schema
     if stranger:
         target_server.execute(f"CREATE TABLE {schema}.x (id INT)")
 
-    def die(here: CrashPoint) -> None:
+    def die(here: Failpoint) -> None:
         if here is point:
             raise KeyError("died")
 

@@ -9,19 +9,19 @@ import anyio
 import pymysql.err
 import pytest
 
-from replicator.crashpoints import CrashPoint
-from replicator.downstream import ddl_execution
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl_refusals import DdlRefusedError, TargetLockedError
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_refusals import DdlRefusedError, TargetLockedError
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.inspection import read_table
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.structure.inspection import read_table
 
 
 @pytest.fixture
@@ -65,19 +65,19 @@ async def columns(connection: Connection, ddl: DdlExecution) -> list[str]:
     return [column.name for column in table.columns]
 
 
-@pytest.mark.parametrize("point", [CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED])
+@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
 @pytest.mark.parametrize("time", [1, 2])
 async def test_death_between_the_statements(
     executor: DdlExecutor,
     connection: Connection,
     ddl: DdlExecution,
     monkeypatch: pytest.MonkeyPatch,
-    point: CrashPoint,
+    point: Failpoint,
     time: int,
 ) -> None:
-    reached: list[CrashPoint] = []
+    reached: list[Failpoint] = []
 
-    def die(here: CrashPoint) -> None:
+    def die(here: Failpoint) -> None:
         reached.append(here)
         if reached.count(point) == time and here is point:
             raise KeyError("died")
@@ -142,10 +142,10 @@ async def test_the_former_run_may_end_while_the_statement_is_tried_again(
     assert ddl.instead is not None
     first = ddl.instead[0]
 
-    def die(_: CrashPoint) -> None:
+    def die(_: Failpoint) -> None:
         raise KeyError("died")
 
-    def end(_: CrashPoint) -> None:
+    def end(_: Failpoint) -> None:
         # A server goes on with an ALTER whose client is gone.
         if not ended:
             ended.append(target_server.execute(first))
@@ -171,14 +171,14 @@ async def test_what_was_passed_over_once_is_never_executed(
     assert await columns(connection, ddl) == before
 
 
-@pytest.mark.parametrize("point", [CrashPoint.DDL_RECORDED, CrashPoint.DDL_EXECUTED])
+@pytest.mark.parametrize("point", [Failpoint.DDL_RECORDED, Failpoint.DDL_EXECUTED])
 async def test_tables_alike_change_places_once(
     executor: DdlExecutor,
     connection: Connection,
     ddl: DdlExecution,
     target_server: DatabaseServer,
     monkeypatch: pytest.MonkeyPatch,
-    point: CrashPoint,
+    point: Failpoint,
 ) -> None:
     """Their structures don't tell whether it ran."""
     db = ddl.target.schema
@@ -195,7 +195,7 @@ async def test_tables_alike_change_places_once(
     )
     before = await connection.fetch(f"SHOW TABLES FROM {db}")
 
-    def die(here: CrashPoint) -> None:
+    def die(here: Failpoint) -> None:
         if here is point:
             raise KeyError("died")
 
@@ -205,7 +205,7 @@ async def test_tables_alike_change_places_once(
             patched.setattr(ddl_execution, "reach", die)
             with pytest.raises(KeyError, match="died"):
                 await executor.execute(once)
-        assert await executor.execute(once) is (point is CrashPoint.DDL_RECORDED)
+        assert await executor.execute(once) is (point is Failpoint.DDL_RECORDED)
         assert not await executor.execute(once)
         assert await connection.fetch(f"SELECT id FROM {db}.t") == [(2 if number == 1 else 1,)]
     left = {*await connection.fetch(f"SHOW TABLES FROM {db}")} - {*before}
@@ -310,7 +310,7 @@ async def test_what_keeps_a_statement_waiting_may_be_its_former_run(
     """A server goes on with an ALTER whose client is gone; it may take longer than the limit."""
     one = replace(ddl, instead=None, lock_seconds=1)
 
-    def die(_: CrashPoint) -> None:
+    def die(_: Failpoint) -> None:
         raise KeyError("died")
 
     with monkeypatch.context() as patched:

@@ -37,7 +37,7 @@ async def test_the_right_is_asked_for_and_the_change_is_made_then(
     merging.do("ALTER TABLE x_1 ADD c INT", "INSERT INTO x_1 VALUES (2, 2, 2)")
     fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
     assert fault.event == "ddl.refused"
-    assert "grant the task's account what the error names" in fault.ways_out[0]
+    assert "grant the task's account what the error names" in fault.remedies[0]
     assert f"ALTER command denied to user '{db}'" in fault.message
     target.execute(f"GRANT ALTER ON {db}.* TO {account}")
     async with merging.running() as generation:

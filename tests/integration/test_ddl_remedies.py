@@ -1,4 +1,4 @@
-"""The ways out of faults of schema changes, done as they say: no row is lost or there twice."""
+"""The remedies of faults of schema changes, done as they say: no row is lost or there twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.overriding import override
 from tests.support.running import LOOK_SECONDS, PATIENCE
@@ -103,7 +103,7 @@ async def test_older_rows_are_given_the_values_of_their_shard(
         f"INSERT INTO {shard} VALUES (1900, 1, 1)",
     )
     found = await fault(merging, "ddl.other-values")
-    assert any("give the rows of this shard" in way for way in found.ways_out)
+    assert any("give the rows of this shard" in way for way in found.remedies)
     of_the_shard = f"id BETWEEN {first} AND {first + 99}"
     merging.on(merging.target, f"UPDATE x SET d = 9 WHERE {of_the_shard}")
     await override(merging, found, OverrideAction.SKIP)
@@ -125,7 +125,7 @@ async def test_the_target_does_without_a_column_of_two_formulas(
         server, f"ALTER TABLE {shard} ADD d INT AS (a + 2) STORED", f"UPDATE {shard} SET a = 9"
     )
     found = await fault(merging, "ddl.other-values")
-    assert any("leave the column out of the target" in way for way in found.ways_out)
+    assert any("leave the column out of the target" in way for way in found.remedies)
     merging.on(merging.target, "ALTER TABLE x DROP d")
     await override(merging, found, OverrideAction.SKIP)
     await goes_on(merging, "id, a")
@@ -144,7 +144,7 @@ async def test_a_change_of_its_own_is_executed(merging: Merging) -> None:
     await goes_on(merging, "id, CAST(a AS CHAR)")
 
 
-@pytest.mark.remedy("ddl.own-values", "skip")
+@pytest.mark.remedy("ddl.nondeterministic-default", "skip")
 @MODES
 async def test_older_rows_are_given_the_values_that_their_shards_made(
     merging: Merging, mode: str
@@ -158,8 +158,8 @@ async def test_older_rows_are_given_the_values_that_their_shards_made(
             f"INSERT INTO {shard} (id, a) SELECT id + 50, 3 FROM {shard} WHERE a = 50",
         )
     for number in range(1 if mode else 4):
-        found = await fault(merging, "ddl.own-values")
-        assert any("by hand" in way for way in found.ways_out)
+        found = await fault(merging, "ddl.nondeterministic-default")
+        assert any("by hand" in way for way in found.remedies)
         if not number:
             merging.on(merging.target, "ALTER TABLE x ADD u CHAR(36) NULL")
         give_values(merging, "u")
@@ -167,13 +167,13 @@ async def test_older_rows_are_given_the_values_that_their_shards_made(
     await goes_on(merging)
 
 
-@pytest.mark.remedy("ddl.own-values", "replace")
+@pytest.mark.remedy("ddl.nondeterministic-default", "replace")
 async def test_the_values_of_older_rows_need_not_be_those_of_the_shards(merging: Merging) -> None:
     await begin(merging, mode="pessimistic")
     for server, shard in shards(merging):
         merging.on(server, f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()")
     merging.do("UPDATE x_2 SET a = 3")
-    found = await fault(merging, "ddl.own-values")
+    found = await fault(merging, "ddl.nondeterministic-default")
     shard = found.where.split(",")[0].rpartition(".")[2]
     statement = f"ALTER TABLE {shard} ADD u CHAR(36) DEFAULT uuid()"
     await override(merging, found, OverrideAction.REPLACE, statement)
@@ -203,7 +203,7 @@ async def test_older_rows_are_given_the_numbers_of_their_shards(
     for number in range(1 if mode else 4):
         found = await fault(merging, "ddl.other-values" if number else "ddl.renumbers")
         if not number:
-            assert any("by hand" in way for way in found.ways_out)
+            assert any("by hand" in way for way in found.remedies)
             merging.on(merging.target, "ALTER TABLE x ADD b INT NULL, ADD KEY (b)")
             for rows in values.values():
                 for key, value in rows:
@@ -252,7 +252,7 @@ async def test_a_shard_moves_to_another_target(merging: Merging, mode: str) -> N
         "INSERT INTO y_2 VALUES (202, 3)",
     )
     found = await fault(merging, "ddl.move-in")
-    assert any("move the rows" in way for way in found.ways_out)
+    assert any("move the rows" in way for way in found.remedies)
     of_the_shard = "id BETWEEN 200 AND 299"
     merging.on(
         merging.target,

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 import pymysql.err
 import pytest
 
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.connection.dump_connection import SourceAddress
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.memory import MIB, set_largest_event
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import is_unavailable
-from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.hostile_server import (
     Answer,

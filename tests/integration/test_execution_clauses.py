@@ -11,7 +11,7 @@ from tests.support.merging import Merging
 
 
 @pytest.mark.also_tidb(slow=True)
-async def test_the_target_has_ways_of_its_own(
+async def test_the_target_has_remedies_of_its_own(
     merging_from: Callable[..., Merging], mariadb11_source: DatabaseServer
 ) -> None:
     """MariaDB 10.11 copies no table without a lock, and TiDB takes other words for each of these.

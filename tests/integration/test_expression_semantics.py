@@ -9,24 +9,20 @@ from random import Random
 import pymysql
 import pytest
 
-from replicator.downstream.literals import NULL_FIELD
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection
+from replicator.downstream.rows.literals import NULL_FIELD
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.pipeline.filter_columns import field_reader, filter_column, known_collation
-from replicator.pipeline.source_stream import SourceStream
-from replicator.routing.expression_check import ExpressionCheck
-from replicator.routing.expression_evaluation import EvaluationError, Row, Value, evaluator
-from replicator.routing.expression_text import ExpressionText
-from replicator.routing.expression_types import (
-    Checked,
-    ExpressionError,
-    FilterColumn,
-)
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.plans.filter_columns import field_reader, filter_column, known_collation
+from replicator.routing.expression.check import ExpressionCheck
+from replicator.routing.expression.evaluation import EvaluationError, Row, Value, evaluator
+from replicator.routing.expression.text import ExpressionText
+from replicator.routing.expression.types import Checked, ExpressionError, FilterColumn
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import Table
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from tests.support.expressions import COLUMNS, random_expression, random_row
 
 ROWS = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.task.structure_commands import list_structures
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
+from actors.task.operator.structure_commands import list_structures
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer
@@ -86,7 +86,7 @@ async def test_another_server_is_noticed_while_the_task_runs(
     it.line.switch(pair.primary.port)
     fault = await it.until_fault()
     assert fault.event == "source.changed"
-    assert any("enable-gtid: true" in way for way in fault.ways_out)
+    assert any("enable-gtid: true" in way for way in fault.remedies)
 
 
 @pytest.mark.remedy("source.lacks-transactions", "resume")

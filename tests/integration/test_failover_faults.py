@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import anyio
 import pytest
 
-from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
@@ -82,7 +82,7 @@ async def test_a_replica_that_does_not_log_what_it_applies_is_refused(
     assert "updates" in str(fault)
 
 
-@pytest.mark.remedy("source.place-unknown", "resume")
+@pytest.mark.remedy("source.failover-position-unknown", "resume")
 async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
     failing_over: FailingOver,
 ) -> None:
@@ -93,7 +93,7 @@ async def test_without_gtids_at_the_saved_position_no_place_is_looked_for(
     pair.until_replicated()
     it.line.switch(pair.replica.port)
     fault = await it.until_fault()
-    assert fault.event == "source.place-unknown"
+    assert fault.event == "source.failover-position-unknown"
     assert "GTIDs" in fault.message
     it.line.switch(pair.primary.port)
     async with running(it.task, it.spark) as generation:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from actors.task.operator_commands import give_override
+from actors.task.operator.operator_commands import give_override
 from actors.task_setup import address_of
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer

@@ -10,7 +10,7 @@ import pytest
 from actors.control.arguments import OnChangedRules
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.integration.test_expression_filters import arrives, on_target, rules
 from tests.support.merging import Merging
 from tests.support.overriding import override
@@ -162,7 +162,7 @@ async def test_the_target_is_copied_anew(
     merging.do("ALTER TABLE x_1 MODIFY a SMALLINT", "ALTER TABLE x_2 MODIFY a SMALLINT")
     found = await fault(merging)
     assert found.event == "ddl.filtered-column"
-    assert any("--on-changed-rules recopy" in way for way in found.ways_out)
+    assert any("--on-changed-rules recopy" in way for way in found.remedies)
     rules(merging, "x_1", {"insert-value-expr": "(a > 5)"})
     merging.on_changed_rules = OnChangedRules.RECOPY
     merging.changed(mode="all")

@@ -9,30 +9,30 @@ from random import Random
 
 import pytest
 
-from replicator.binlog.table_map import TableMap
-from replicator.downstream.literals import NULL_FIELD
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection
+from replicator.binlog.events.table_map import TableMap
+from replicator.downstream.rows.literals import NULL_FIELD
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName, folded
-from replicator.pipeline.filter_columns import field_reader
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import plan_table, with_filter
-from replicator.pipeline.row_filter import FilterError, RowFilter, passing, rules_for
-from replicator.routing.expression_evaluation import EvaluationError, Row
-from replicator.routing.expression_filter import (
+from replicator.pipeline.plans.filter_columns import field_reader
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.planning import plan_table, with_filter
+from replicator.pipeline.plans.row_filter import FilterError, RowFilter, passing, rules_for
+from replicator.routing.expression.evaluation import EvaluationError, Row
+from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
     ExpressionRule,
     Fate,
     ResolvedRules,
 )
-from replicator.routing.expression_types import ExpressionError, FilterColumn
-from replicator.rows.block_decoder import BlockDecoder
-from replicator.rows.row_block import block_of_images
-from replicator.rows.row_images import Change, RowImages
-from replicator.rows.row_lines import compile_decoder
+from replicator.routing.expression.types import ExpressionError, FilterColumn
+from replicator.rows.decoder.block_decoder import BlockDecoder
+from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.row_block import block_of_images
+from replicator.rows.decoder.row_images import RowChange, RowImages
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import Table
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from tests.support.binlog_file import row_events
 from tests.support.event_spans import spans_of
 from tests.support.expressions import COLUMNS, random_expression, random_row
@@ -141,9 +141,9 @@ def one_by_one(shard: Shard, resolved: ResolvedRules, filtering: RowFilter) -> l
     rules, found = resolved.rules, []
     for change, before, after in zip(images.change, images.before, images.after, strict=True):
         old, new = _row(shard, resolved.columns, before), _row(shard, resolved.columns, after)
-        if change == Change.INSERT:
+        if change == RowChange.INSERT:
             found.append(rules.inserted(new))
-        elif change == Change.DELETE:
+        elif change == RowChange.DELETE:
             found.append(rules.deleted(old))
         else:
             found.append(rules.updated(old, new))

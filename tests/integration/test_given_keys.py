@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.given_keys import MAY_NOT
-from replicator.schema.inspection import read_table
-from replicator.schema.scratch_table import ScratchTableError, structure_after
-from replicator.schema.structure import Table
+from replicator.schema.scratch.scratch_table import MAY_NOT, ScratchTableError, structure_after
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from tests.conftest import StartServer
 
 SCRATCH = TableName("d", "scratch")
@@ -21,7 +20,7 @@ SCRATCH = TableName("d", "scratch")
 
 async def learned(connection: Connection, sql: str, before: Table | None) -> list[str]:
     after = await structure_after(
-        connection, SCRATCH, before, recognise(sql, default_schema="d"), ()
+        connection, SCRATCH, before, classify(sql, default_schema="d"), ()
     )
     return [column.name for column in after.columns]
 

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import OtherOrderError
-from replicator.binlog.gtid_places import GtidPlaces, Sought, find_places
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import BinlogServer, DatabaseServer
@@ -51,7 +51,7 @@ def test_places_are_found_in_the_binlog_of_the_replica(
         sought = Sought(sets[saved], frozenset({sets[later]}))
         found = places(pair.replica, sought, end)
         assert found.position.gtid == sets[saved]
-        assert found.position.landmark is not None
+        assert found.position.anchor is not None
         if saved < 4:
             assert found.position.binlog.key == keys[saved]
         assert found.boundaries[sets[later]] == (end.key if later == 6 else keys[later])

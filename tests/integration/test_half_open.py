@@ -11,16 +11,16 @@ import anyio
 import pytest
 from pymysql.err import MySQLError, OperationalError
 
-from replicator.downstream import session as sessions
-from replicator.downstream.columns import Literal, TargetColumn, TargetTable
-from replicator.downstream.load_data import load_blocks
-from replicator.downstream.session import Session, forget_session, session_for
-from replicator.mysql import liveness
-from replicator.mysql import session as blocking
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection, DatabaseUnavailableError
+from replicator.downstream.rows import write_session as sessions
+from replicator.downstream.rows.load_data import load_blocks
+from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import Session, forget_session, session_for
+from replicator.mysql.connection import blocking_connection as blocking
+from replicator.mysql.connection import liveness
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
 from replicator.mysql.errors import is_unavailable
-from replicator.pipeline.source_stream import SourceStream
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.faulty_line import Fault, FaultyLine, Trap, Way, faulty_line
 

@@ -20,13 +20,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from replicator.binlog.errors import BinlogError, StreamLostError
 from replicator.checks.connecting import check_login
-from replicator.checks.result import Place
-from replicator.mysql import auth_plugins
-from replicator.mysql.address import DatabaseAddress, ServerKey
-from replicator.mysql.auth_plugins import CACHING_SHA2, CLEAR, SHA256
-from replicator.mysql.connection import Connection
+from replicator.checks.result import CheckedPart
+from replicator.mysql.connection import auth_plugins
+from replicator.mysql.connection.address import DatabaseAddress, ServerKey
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.auth_plugins import CACHING_SHA2, CLEAR, SHA256
+from replicator.mysql.connection.tls import Pem
 from replicator.mysql.errors import DatabaseUnavailableError
-from replicator.mysql.tls import Pem
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer
@@ -93,19 +93,19 @@ async def test_a_hostile_server_reads_no_password(
 
 
 @pytest.mark.usefixtures("far")
-async def test_what_was_not_sent_is_told_with_ways_out() -> None:
+async def test_what_was_not_sent_is_told_with_remedies() -> None:
     for offered, ask in ((CACHING_SHA2, goes_on), (NATIVE, switches_to(SHA256))):
         server = HostileServer(offered, ask)
         with server.listening() as port:
             address = DatabaseAddress("127.0.0.1", port, "somebody", PASSWORD)
             connection = Connection(address)
-            result = await check_login(Place("a"), connection)
+            result = await check_login(CheckedPart("a"), connection)
             connection.close()
             assert result.state == "failed"
             assert f"127.0.0.1:{port} asks for the password of somebody" in result.finding
             assert "the password was not sent" in result.finding
             for key in ("ssl-ca", "server-public-key-path", "get-server-public-key"):
-                assert f"security.{key}" in result.ways_out[0]
+                assert f"security.{key}" in result.remedies[0]
             with pytest.raises(BinlogError, match="server-public-key-path"):
                 await LOGINS[2](address)
 
@@ -150,7 +150,7 @@ async def test_a_pinned_key_that_is_none_is_told(tmp_path: Path) -> None:
             key = ServerKey(Pem(str(path)))
             address = DatabaseAddress("127.0.0.1", port, "u", PASSWORD, server_key=key)
             connection = Connection(address)
-            result = await check_login(Place("a"), connection)
+            result = await check_login(CheckedPart("a"), connection)
             connection.close()
             assert result.state == "failed"
             assert str(path) in result.finding

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import TABLES_AT_ONCE, read_target, read_targets
+from replicator.schema.structure.inspection import TABLES_AT_ONCE, read_target, read_targets
 from tests.support.applying import address_of
 
 KEYLESS = "a INT, b VARCHAR(10) CHARACTER SET latin1"

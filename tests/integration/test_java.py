@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from replicator.pipeline.direct_launch import java_command
-from replicator.pipeline.java_home import SPARK, find_java_home, java_version
-from replicator.pipeline.java_options import (
+from replicator.pipeline.session import _submitted
+from replicator.pipeline.spark.direct_launch import java_command
+from replicator.pipeline.spark.java import (
     ARCHIVES_CLASSES,
+    SPARK,
     class_archive_options,
     driver_memory,
     driver_options,
+    find_java_home,
+    java_version,
 )
-from replicator.pipeline.session import _submitted
 
 LAUNCHER = "org.apache.spark.launcher.Main"
 SUBMIT = "org.apache.spark.deploy.SparkSubmit"

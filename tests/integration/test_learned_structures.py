@@ -10,19 +10,19 @@ import pytest
 
 from actors import schema_tracker
 from actors.schema_tracker import SchemaTracker
-from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
-from replicator.mysql.connection import Connection
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.server_traits import server_traits
+from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
 from replicator.mysql.names import Member, TableName
-from replicator.mysql.server_traits import server_traits
-from replicator.mysql.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
-from replicator.mysql.statement_context import NO_CONTEXT, StatementContext
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.ddl_effects import effects_of
-from replicator.schema.inspection import read_table
-from replicator.schema.learned_structures import LearnedStructures
-from replicator.schema.provenance import Held, Provenance
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import effects_of
+from replicator.schema.registry.provenance import Held, Provenance
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.schema.structure.inspection import read_table
 from tests.integration.test_scratch_table import ODD, STATEMENTS, address
 
 PLAIN = "(id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(9) DEFAULT 'x', KEY (a))"
@@ -79,8 +79,8 @@ class Learner:
         number = self.registry.join(Member("a", name), target)
         self.registry.learn(number, 1, before)
         text = sql.format(t=table)
-        recognised = recognise(text, default_schema=self.database, ansi_quotes=context.ansi_quotes)
-        [effect] = effects_of(recognised, lambda found: target if found.table else None, [name])
+        parsed = classify(text, default_schema=self.database, ansi_quotes=context.ansi_quotes)
+        [effect] = effects_of(parsed, lambda found: target if found.table else None, [name])
         self._at += 1
         statement = Statement(self.database, text, self._at, 0, context)
         return await tracker.learn("a", effect, statement)

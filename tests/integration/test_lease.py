@@ -9,19 +9,19 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.task.lease_keeper import LeaseKeeper
-from replicator.downstream.chunk_records import CHUNK_TABLE, lock_chunk
-from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.downstream.fence import OutOfStepError
-from replicator.downstream.holder import Holder, this_process
-from replicator.downstream.lease import LEASE_TABLE, Lease, LeaseHeldError, LeaseLostError
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.downstream.session import Session
-from replicator.downstream.watermarks import BucketKey
-from replicator.mysql.connection import Connection
+from actors.task.resources.lease_keeper import LeaseKeeper
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE, lock_chunk
+from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
+from replicator.downstream.meta.holder import LeaseHolder, this_process
+from replicator.downstream.meta.lease import LEASE_TABLE, Lease, LeaseHeldError, LeaseLostError
+from replicator.downstream.rows.watermark_table import BucketKey
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
-from replicator.pipeline.batch import Outcome
+from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import Watermark
 from tests.support.applying import Merge, address_of
@@ -32,7 +32,7 @@ BUCKET: BucketKey = ("a", TARGET, 0)
 MakeStore = Callable[..., MetaStore]
 
 HERE = this_process()
-ELSEWHERE = Holder("db9", 4711, "another boot", "1")
+ELSEWHERE = LeaseHolder("db9", 4711, "another boot", "1")
 
 pytestmark = pytest.mark.also_tidb
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.also_tidb
 async def make_store(target_server: DatabaseServer, database_name: str) -> AsyncIterator[MakeStore]:
     connections = []
 
-    def make(holder: Holder = HERE, seconds: float = 600.0) -> MetaStore:
+    def make(holder: LeaseHolder = HERE, seconds: float = 600.0) -> MetaStore:
         connections.append(Connection(address_of(target_server)))
         lease = Lease(database_name, "task", holder, seconds=seconds)
         return MetaStore(connections[-1], database_name, "task", lease)
@@ -70,9 +70,9 @@ async def test_a_save_finds_that_the_one_before_was_lost(store: MetaStore) -> No
     await store.choose_buckets(4)
     await store.confirm()
     await lose_a_save(store)
-    with pytest.raises(OutOfStepError, match="number of the last save"):
+    with pytest.raises(FencedError, match="number of the last save"):
         await store.confirm()
-    with pytest.raises(OutOfStepError, match="number of the last save"):
+    with pytest.raises(FencedError, match="number of the last save"):
         await store.choose_buckets(4)
     await store.lease.begin(store.connection)
     await store.choose_buckets(4)
@@ -90,7 +90,7 @@ async def test_a_save_whose_end_is_not_known_may_be_there_or_not(
     await store.choose_buckets(4)
     await store.choose_buckets(4)
     await lose_a_save(store)
-    with pytest.raises(OutOfStepError):
+    with pytest.raises(FencedError):
         await store.choose_buckets(4)
 
 
@@ -100,14 +100,14 @@ async def test_a_run_that_was_replaced_saves_nothing(
     await store.choose_buckets(4)
     other = make_store()
     await other.lease.begin(other.connection)
-    with pytest.raises(OutOfStepError):
+    with pytest.raises(FencedError):
         await store.open_buckets([BUCKET])
     assert await other.watermarks() == {}
     await other.open_buckets([BUCKET])
     assert list(await other.watermarks()) == [BUCKET]
 
 
-async def begun_by(make_store: MakeStore, holder: Holder, seconds: float = 600.0) -> MetaStore:
+async def begun_by(make_store: MakeStore, holder: LeaseHolder, seconds: float = 600.0) -> MetaStore:
     store = make_store(holder, seconds)
     await store.lease.begin(store.connection)
     return store
@@ -186,7 +186,7 @@ async def test_a_target_that_lost_the_taking_is_no_other_process(make_store: Mak
     here = await begun_by(make_store, HERE)
     marks = ", ".join(["%s"] * len(before))
     await here.connection.execute(f"REPLACE INTO {table} ({columns}) VALUES ({marks})", before)
-    with pytest.raises(OutOfStepError):
+    with pytest.raises(FencedError):
         await here.choose_buckets(4)
     await here.lease.renew(here.connection)
     await here.lease.begin(here.connection)
@@ -255,7 +255,7 @@ async def test_a_checkpoint_is_not_saved_over_a_watermark_that_was_lost(store: M
     await store.open_buckets([BUCKET])
     left = {BUCKET: Watermark(0, 0, 0)}
     await store.save([], members=frozenset(), left=left)
-    with pytest.raises(OutOfStepError) as caught:
+    with pytest.raises(FencedError) as caught:
         await store.save([], members=frozenset(), left={BUCKET: Watermark(0, 12, 1)})
     assert (caught.value.mismatch.target, caught.value.mismatch.bucket) == ("m.t", 0)
 
@@ -263,7 +263,7 @@ async def test_a_checkpoint_is_not_saved_over_a_watermark_that_was_lost(store: M
 async def test_a_copy_is_not_finished_where_a_chunk_was_lost(store: MetaStore) -> None:
     copies = CopyStore(store)
     await copies.plan("a", [ChunkRecord(SHARD, 1, None, None)])
-    with pytest.raises(OutOfStepError, match="chunk 1"):
+    with pytest.raises(FencedError, match="chunk 1"):
         await copies.finish("a", None)
     assert await copies.copies() == {}
     table = store.table(CHUNK_TABLE)
@@ -282,10 +282,10 @@ async def test_a_chunk_is_written_by_the_run_that_is_going_on(
     table = store.table(CHUNK_TABLE)
     session = Session(address_of(target_server))
     try:
-        with pytest.raises(OutOfStepError, match="chunk 1"):
+        with pytest.raises(FencedError, match="chunk 1"):
             lock_chunk(session, table, former, "a", SHARD, 1)
         assert not lock_chunk(session, table, other.lease.fence, "a", SHARD, 1)
-        with pytest.raises(OutOfStepError, match="chunk 2"):
+        with pytest.raises(FencedError, match="chunk 2"):
             lock_chunk(session, table, other.lease.fence, "a", SHARD, 2)
     finally:
         session.close()
@@ -323,6 +323,6 @@ def test_a_bucket_that_is_out_of_step_is_not_written(merge: Merge, lost: str) ->
     if lost == "save":
         batch = replace(batch, revision=5)
     (failure,) = merge.apply(batch).failures
-    assert failure.outcome is Outcome.OUT_OF_STEP
+    assert failure.outcome is WriteOutcome.OUT_OF_STEP
     assert failure.mismatch is not None
     assert merge.rows() == [(1,)]

@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.faults import FatalError
-from replicator.downstream.lease import LEASE_TABLE
-from replicator.downstream.meta_tables import META_TABLES
+from replicator.downstream.meta.all_tables import META_TABLES
+from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import PATIENCE, fault_of
@@ -67,7 +67,7 @@ async def test_a_copy_that_is_recorded_without_a_checkpoint_is_not_taken_for_don
         found = await fault(merging)
         assert found.event == "task.leftovers"
         assert meta(merging, "checkpoint").partition(".")[2] in found.message
-        assert any("replicator remove" in way for way in found.ways_out)
+        assert any("replicator remove" in way for way in found.remedies)
     merging.target.execute(f"DELETE FROM {meta(merging, 'checkpoint')}")
     found = await fault(merging)
     assert found.event == "task.leftovers"

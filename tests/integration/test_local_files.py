@@ -7,8 +7,12 @@ from pathlib import Path
 import pymysql.err
 import pytest
 
-from replicator.downstream.session import Session
-from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    is_unavailable,
+)
 from replicator.sandbox.server import DatabaseServer
 
 

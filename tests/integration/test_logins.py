@@ -14,9 +14,13 @@ import pytest
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.errors import StreamLostError as Lost
 from replicator.checks.connecting import check_login
-from replicator.checks.result import Place
-from replicator.mysql.client import log_in
-from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
+from replicator.checks.result import CheckedPart
+from replicator.mysql.connection.asyncio_client import log_in
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    is_unavailable,
+)
 from replicator.mysql.errors import DatabaseUnavailableError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
@@ -82,9 +86,9 @@ async def test_a_way_to_prove_a_password_that_is_not_known_is_told(
         with pytest.raises((pymysql.err.OperationalError, BinlogError), match="ed25519"):
             await kind(address, server)
     connection = Connection(address)
-    result = await check_login(Place("a"), connection)
+    result = await check_login(CheckedPart("a"), connection)
     connection.close()
-    assert "ALTER USER 'new'@'%' IDENTIFIED VIA mysql_native_password" in result.ways_out[0]
+    assert "ALTER USER 'new'@'%' IDENTIFIED VIA mysql_native_password" in result.remedies[0]
 
 
 @pytest.mark.parametrize(("clear", "says"), [("ON", "in the clear"), ("OFF", "asks questions")])
@@ -141,11 +145,11 @@ async def test_an_account_that_is_locked_expired_or_used_up_is_told_as_that(
                 assert lost is (says == LIMITED)
                 assert "until this is resolved" not in str(caught.value)
             connection = Connection(address)
-            result = await check_login(Place("a"), connection)
+            result = await check_login(CheckedPart("a"), connection)
             connection.close()
             assert result.state == "failed"
-            assert says in result.ways_out[0]
-            assert account in result.ways_out[0]
+            assert says in result.remedies[0]
+            assert account in result.remedies[0]
     finally:
         server.execute(f"DROP USER {account}")
 
@@ -157,9 +161,9 @@ async def test_an_account_that_asks_for_a_certificate_is_told_as_that(
     connection = Connection(
         DatabaseAddress(mysql_source.host, mysql_source.port, database_name, "pa")
     )
-    result = await check_login(Place("a"), connection)
+    result = await check_login(CheckedPart("a"), connection)
     connection.close()
-    assert "security.ssl-cert" in result.ways_out[0]
+    assert "security.ssl-cert" in result.remedies[0]
 
 
 async def test_a_login_that_is_refused_leaves_no_connection_behind(

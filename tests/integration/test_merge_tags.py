@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.checks import check_source
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.checks.source.source_checks import check_source
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_ends import end_of
 from tests.support.checking import address, failures, one, routed

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from actors.reading import prepared_check, purge_watch
 from actors.task.generation import Generation
-from replicator.binlog import connection
-from replicator.binlog.prepared_at_source import PreparedAtSource
+from replicator.binlog.connection import dump_connection as connection
+from replicator.binlog.connection.prepared_at_source import PreparedAtSource
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here, kill_dumps
 from tests.support.checking import purge
@@ -240,7 +240,7 @@ async def test_a_transaction_that_the_source_no_longer_has_is_a_fault(
         assert fault.event == "source.unreadable"
         assert "X'6100ff',X'63',1 (prepared at" in fault.message
         assert "X'62'" not in fault.message
-        # The second way out.
+        # The second remedy.
         lost = Session(merging.source, merging.database, lost.name)
         lost.prepare("INSERT INTO x_1 VALUES (3, 'of the same name')")
         lost.end("ROLLBACK")

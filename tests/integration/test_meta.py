@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MEMBER_TABLE, Checkpoint, MetaStore
-from replicator.downstream.meta_tables import create_tables, drop_tables
-from replicator.downstream.watermarks import WATERMARK_TABLE
-from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.identity import Landmark, ServerIdentity
+from replicator.downstream.meta.all_tables import create_tables, drop_tables
+from replicator.downstream.meta.checkpoint import MEMBER_TABLE, Checkpoint, MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.provenance import Held, Provenance
-from replicator.schema.registry import MemberRecord
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.registry.provenance import Held, Provenance
+from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.watermark import Watermark
 
 TARGET = TableName("m", "t")
@@ -62,7 +62,7 @@ def checkpoint(offset: int, *, version: int = 0) -> Checkpoint:
         members,
         low_watermarks=((TARGET, watermark),),
         groups=((TARGET, "a group"),),
-        landmark=Landmark("bin.000001", offset - 50, 1_700_000_000, 2**32 - 1),
+        anchor=AnchorEvent("bin.000001", offset - 50, 1_700_000_000, 2**32 - 1),
         prepared=("a bin.000001:4", "a bin.000001:70"),
         high_watermarks=((TARGET, watermark),),
     )

@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable
 import pymysql.err
 import pytest
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
 from replicator.binlog.errors import BinlogError, StreamLostError
-from replicator.downstream.session import Session
-from replicator.mysql.binlog_end import binlog_end, blocking_binlog_end
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.errors import DatabaseUnavailableError
-from replicator.mysql.identify import server_identity
-from replicator.pipeline.binary_rows import UnknownTypeError
-from replicator.pipeline.source_stream import SourceStream
-from replicator.pipeline.typed_rows import LargeRowError
+from replicator.mysql.server.binlog_end import binlog_end, blocking_binlog_end
+from replicator.mysql.server.identify import server_identity
+from replicator.pipeline.copy.binary_rows import UnknownTypeError
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.copy.typed_rows import LargeRowError
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
 from tests.support.odd_answers import DAMAGES, OddServer

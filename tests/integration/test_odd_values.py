@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.downstream.statements import RowRefusedError, insert_rows
-from replicator.pipeline.planning import UnfitTargetError, match_columns, target_column
+from replicator.downstream.rows.statements import RowRefusedError, insert_rows
+from replicator.pipeline.plans.planning import UnfitTargetError, match_columns, target_column
 from replicator.sandbox.server import DatabaseServer
 from tests.support.conversion_bench import Bench, bench_of
 from tests.support.conversion_pairs import Pair, from_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.online_steps import gh_ost_steps
 from tests.support.online_tools import until

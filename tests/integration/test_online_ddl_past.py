@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actors.faults import FatalError
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.online_steps import gh_ost_steps
 from tests.support.online_tools import until

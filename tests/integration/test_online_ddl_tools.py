@@ -112,12 +112,12 @@ async def test_a_run_that_is_cancelled_while_it_is_throttled_and_begun_again(
 
 
 @ALL
-async def test_a_cut_over_that_is_postponed(merging: Merging, tmp_path: Path) -> None:
+async def test_a_cut_over_that_is_deferred(merging: Merging, tmp_path: Path) -> None:
     merging.more["shard-mode"] = "pessimistic"
     async with following(merging, 2) as writer:
-        flag = tmp_path / "postpone"
+        flag = tmp_path / "defer"
         flag.touch()
-        command = [*gh_ost(merging, "x_1", tmp_path), f"--postpone-cut-over-flag-file={flag}"]
+        command = [*gh_ost(merging, "x_1", tmp_path), f"--defer-cut-over-flag-file={flag}"]
         running = await begin_gh_ost(merging, writer, command)
         for _ in range(4):
             await anyio.to_thread.run_sync(writer.write, 40)

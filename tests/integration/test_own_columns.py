@@ -44,7 +44,7 @@ async def test_columns_of_the_targets_own(
         for name in KEPT:
             values = {"moment": "'2001-02-03 04:05:06.7'", "label": "'q'"}
             merging.on(merging.target, f"UPDATE {name} SET own = {values.get(name, 'id + 100')}")
-        before = {name: own_values(merging, name) for name in OWN}
+        before = {name: nondeterministic_defaults(merging, name) for name in OWN}
         for name in OWN:
             merging.do(
                 f"UPDATE {name}_1 SET a = 'new' WHERE id < 3",
@@ -53,9 +53,9 @@ async def test_columns_of_the_targets_own(
                 f"INSERT INTO {name}_1 VALUES (4, 'd', 4)",
             )
         await merging.check(generation, shown)
-    after = {name: own_values(merging, name) for name in OWN}
+    after = {name: nondeterministic_defaults(merging, name) for name in OWN}
     assert {name: values[:3] for name, values in after.items()} == before
 
 
-def own_values(merging: Merging, table: str) -> tuple[tuple[object, ...], ...]:
+def nondeterministic_defaults(merging: Merging, table: str) -> tuple[tuple[object, ...], ...]:
     return merging.on(merging.target, f"SELECT id, own FROM {table} ORDER BY id")

@@ -1,4 +1,4 @@
-"""What the ways out of faults say, done as it is said: the task continues and no row is lost."""
+"""What the remedies of faults say, done as it is said: the task continues and no row is lost."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.faults import COPY_ANEW, FatalError, of_target
-from actors.task.removal import remove_task
+from actors.task.operator.removal import remove_task
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.overriding import copy_all_anew, override
 from tests.support.running import LOOK_SECONDS, NOTHING, PATIENCE, fault_of
@@ -38,8 +38,8 @@ async def equal(merging: Merging) -> None:
 
 
 def way(found: FatalError, words: str) -> str:
-    """The one way out that has these words."""
-    [told] = [told for told in found.ways_out if words in told]
+    """The one remedy that has these words."""
+    [told] = [told for told in found.remedies if words in told]
     return told
 
 
@@ -164,7 +164,7 @@ async def test_rows_around_one_that_cannot_be_read_are_copied_anew(merging: Merg
     merging.do("INSERT INTO x_1 VALUES (500, 'after')", "INSERT INTO y_1 VALUES (1)")
     found = await fault(merging)
     assert found.event == "rows.undecodable"
-    assert not [told for told in found.ways_out if "--remove-meta" in told]
+    assert not [told for told in found.remedies if "--remove-meta" in told]
     assert way(found, "copy all anew").endswith(COPY_ANEW)
     await copy_all_anew(merging, "x", "y")
 
@@ -250,7 +250,7 @@ async def test_a_password_that_was_changed_is_put_right(merging: Merging) -> Non
 
     found = await refused()
     assert found.event == "source.unreadable"
-    assert not [told for told in found.ways_out if "--remove-meta" in told]
+    assert not [told for told in found.remedies if "--remove-meta" in told]
     merging.do("INSERT INTO x_1 VALUES (1, 'held')")
     assert "then `replicator resume`" in way(found, "former password")
     merging.source.execute(f"ALTER USER {user}@'%' IDENTIFIED BY 'x'")

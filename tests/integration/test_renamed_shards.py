@@ -9,7 +9,7 @@ import pytest
 
 from actors.faults import FatalError
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.overriding import override
 from tests.support.running import LOOK_SECONDS, PATIENCE

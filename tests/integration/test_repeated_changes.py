@@ -9,14 +9,14 @@ import anyio
 import pytest
 
 from actors.faults import COPY_ANEW
-from actors.task.removal import remove_task
-from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection, DatabaseAddress
+from actors.task.operator.removal import remove_task
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 from tests.support.running import PATIENCE, fault_of
 
@@ -74,7 +74,7 @@ async def test_each_change_is_made_once(
         await merging.check(generation, {"t": "id, a, b, c, v, d"})
 
 
-@pytest.mark.remedy("rows.former-column", "copy anew")
+@pytest.mark.remedy("rows.recreated-column", "copy anew")
 @pytest.mark.slow
 @pytest.mark.not_on_tidb("it refuses two columns that exchange their names")
 async def test_rows_of_shards_that_lag_behind(
@@ -106,8 +106,8 @@ async def test_rows_of_shards_that_lag_behind(
     merging.do("INSERT INTO t_2 (id, a) VALUES (999, 1)")
     with anyio.fail_after(PATIENCE):
         found = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
-    assert found.event == "rows.former-column"
-    assert found.ways_out[0].endswith(COPY_ANEW)
+    assert found.event == "rows.recreated-column"
+    assert found.remedies[0].endswith(COPY_ANEW)
     for shard in ("t_2", "t_3"):
         merging.do(f"ALTER TABLE {shard} CHANGE a b INT, CHANGE b a INT")
     await remove_task(merging.task)

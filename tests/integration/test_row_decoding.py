@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events import EventType
-from replicator.binlog.table_map import TableMap
-from replicator.binlog.types import ColumnType
-from replicator.rows.block_decoder import BlockDecoder
-from replicator.rows.charsets import codec, encode_label
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.row_block import block_of_images
-from replicator.rows.row_images import Change, RowImages
-from replicator.rows.row_lines import compile_decoder
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.events.table_map import TableMap
+from replicator.rows.decoder.block_decoder import BlockDecoder
+from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.decoder.row_block import block_of_images
+from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.values.charsets import codec, encode_label
+from replicator.rows.values.column_format import ColumnFormat
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_file import row_events
@@ -186,8 +186,8 @@ def test_every_type(
         "UPDATE source SET id = id + 1000 WHERE id IN (0, 1)",
         "DELETE FROM source WHERE id = 2",
     ).images()
-    assert images.change.count(Change.UPDATE) == 2
-    assert images.change.count(Change.DELETE) == 1
+    assert images.change.count(RowChange.UPDATE) == 2
+    assert images.change.count(RowChange.DELETE) == 1
 
 
 @pytest.mark.parametrize(

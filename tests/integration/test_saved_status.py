@@ -9,21 +9,21 @@ import pytest
 from actors.control.client import NotRunningError, RunsElsewhereError
 from actors.control.saved_status import saved_status
 from config.models import Task
-from replicator.downstream.chunk_records import CHUNK_TABLE, DONE
-from replicator.downstream.chunks import ChunkRecord, CopyStore
-from replicator.downstream.holder import Holder, this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
+from replicator.downstream.meta.chunks import ChunkRecord, CopyStore
+from replicator.downstream.meta.holder import LeaseHolder, this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.integration.test_meta import checkpoint
 from tests.support.applying import address_of
 from tests.support.task_files import task_dict
 
-ELSEWHERE = Holder("db9", 4711, "another boot", "1")
-GONE = Holder(this_process().host, 1, this_process().machine, "never")
+ELSEWHERE = LeaseHolder("db9", 4711, "another boot", "1")
+GONE = LeaseHolder(this_process().host, 1, this_process().machine, "never")
 
 
 class Saved:
@@ -40,7 +40,7 @@ class Saved:
         )
         return Task.model_validate({**values, "meta-schema": self._name})
 
-    async def by(self, holder: Holder) -> MetaStore:
+    async def by(self, holder: LeaseHolder) -> MetaStore:
         connection = self.connections[0]
         lease = Lease(self._name, self._name, holder)
         store = MetaStore(connection, self._name, self._name, lease)

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import anyio
 import pytest
 
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.downstream.scratch_names import drop_scratch_tables, scratch_table
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.scratch_table import structure_after
-from replicator.schema.structure import Table
+from replicator.schema.scratch.scratch_table import structure_after
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
 from tests.support.applying import address_of
 
 TASK = "merge"
@@ -60,7 +60,7 @@ async def test_each_process_learns_its_own_statement(
     learned: dict[str, list[str]] = {}
 
     async def learn(who: str, connection: Connection, scratch: TableName, sql: str) -> None:
-        statement = recognise(sql, default_schema=database_name)
+        statement = classify(sql, default_schema=database_name)
         after = await structure_after(connection, scratch, before, statement)
         learned[who] = [column.name for column in after.columns]
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pymysql.err
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.scratch_table import ScratchTableError, structure_after
-from replicator.schema.structure import Column, Table
+from replicator.schema.scratch.scratch_table import ScratchTableError, structure_after
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Column, Table
 
 pytestmark = pytest.mark.also_tidb
 
@@ -73,8 +73,8 @@ async def learn(target_server: DatabaseServer, database_name: str) -> AsyncItera
                 connection,
                 TableName(f"{database_name}_meta", "scratch"),
                 table,
-                recognise(sql, default_schema=database_name),
-                [recognise(sql, default_schema=database_name) for sql in instead],
+                classify(sql, default_schema=database_name),
+                [classify(sql, default_schema=database_name) for sql in instead],
             )
         assert table is not None
         return table
@@ -108,7 +108,7 @@ async def test_a_login_that_is_refused_tells_nothing_of_a_statement(
             connection,
             TableName(f"{database_name}_meta", "scratch"),
             before,
-            recognise("ALTER TABLE t ADD d INT", default_schema=database_name),
+            classify("ALTER TABLE t ADD d INT", default_schema=database_name),
         )
 
 

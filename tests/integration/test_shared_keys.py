@@ -9,9 +9,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from actors.task import moved_rows
 from actors.task.generation import Generation
-from replicator.pipeline import shared_keys
+from actors.task.moved_rows import moved_rows
+from replicator.pipeline.moved_rows import shared_keys
 from replicator.sandbox.server import DatabaseServer
 from tests.support.merging import Merging
 from tests.support.running import LOOK_SECONDS, PATIENCE

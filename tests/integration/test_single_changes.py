@@ -10,22 +10,22 @@ import anyio
 import pytest
 from pyspark import SparkContext
 
-from replicator.crashpoints import CrashPoint
-from replicator.ddl.recognise import recognise
-from replicator.downstream import ddl_execution
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.ddl_refusals import DdlRefusedError, HalfExecutedError
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.ddl.parser.classify import classify
+from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.ddl.ddl_refusals import DdlRefusedError, HalfExecutedError
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.column_values import value_clause
-from replicator.schema.inspection import read_table
-from replicator.schema.scratch_table import structure_after
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import value_clause
+from replicator.schema.scratch.scratch_table import structure_after
+from replicator.schema.structure.inspection import read_table
 from tests.support.merging import Merging
 from tests.support.running import fault_of
 
@@ -72,11 +72,11 @@ async def shown(connection: Connection, database: str) -> str:
     return table.create_sql
 
 
-def ending(point: CrashPoint, time: int) -> Callable[[CrashPoint], None]:
+def ending(point: Failpoint, time: int) -> Callable[[Failpoint], None]:
     """What raises KeyError when a point is reached for the time-th time."""
-    reached: list[CrashPoint] = []
+    reached: list[Failpoint] = []
 
-    def reach(here: CrashPoint) -> None:
+    def reach(here: Failpoint) -> None:
         reached.append(here)
         if here is point and reached.count(point) == time:
             raise KeyError("died")
@@ -146,8 +146,8 @@ async def test_a_column_that_comes_anew_is_not_taken_for_done(
 @pytest.mark.parametrize(
     ("point", "time"),
     [
-        *((CrashPoint.DDL_RECORDED, time) for time in (1, 2, 3, 4)),
-        *((CrashPoint.DDL_EXECUTED, time) for time in (1, 2, 3)),
+        *((Failpoint.DDL_RECORDED, time) for time in (1, 2, 3, 4)),
+        *((Failpoint.DDL_EXECUTED, time) for time in (1, 2, 3)),
     ],
 )
 async def test_death_between_single_changes(
@@ -155,7 +155,7 @@ async def test_death_between_single_changes(
     connection: Connection,
     database_name: str,
     monkeypatch: pytest.MonkeyPatch,
-    point: CrashPoint,
+    point: Failpoint,
     time: int,
 ) -> None:
     """An index without a name would be made a second time."""
@@ -237,7 +237,7 @@ async def test_what_a_statement_comes_to_is_learned_by_its_single_changes(
         connection,
         TableName(database_name, "scratch"),
         before,
-        recognise(sql, default_schema=database_name),
+        classify(sql, default_schema=database_name),
     )
     assert [column.name for column in table.columns] == ["id", "k", "v", "old", "d"]
     for column in really.columns:

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from replicator.crashpoints import CrashPoint
-from replicator.downstream import ddl_execution
-from replicator.downstream.ddl_execution import DdlExecution, DdlExecutor
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.downstream.meta_tables import create_tables
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.downstream.ddl import ddl_execution
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.failpoints import Failpoint
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
 from replicator.sandbox.server import DatabaseServer
 
@@ -49,10 +49,10 @@ CASES = [
 """Each with several changes of one thing, or of things that need one another."""
 
 DEATHS = (
-    (CrashPoint.DDL_EXECUTED, 1),
-    (CrashPoint.DDL_RECORDED, 2),
-    (CrashPoint.DDL_EXECUTED, 2),
-    (CrashPoint.DDL_RECORDED, 3),
+    (Failpoint.DDL_EXECUTED, 1),
+    (Failpoint.DDL_RECORDED, 2),
+    (Failpoint.DDL_EXECUTED, 2),
+    (Failpoint.DDL_RECORDED, 3),
 )
 
 
@@ -78,11 +78,11 @@ async def executor(connection: Connection, database_name: str) -> DdlExecutor:
 class Dying:
     """Dies where it is told to, once for each statement."""
 
-    def __init__(self, point: CrashPoint, time: int) -> None:
+    def __init__(self, point: Failpoint, time: int) -> None:
         self.point = point
         self.left = time
 
-    def __call__(self, here: CrashPoint) -> None:
+    def __call__(self, here: Failpoint) -> None:
         if here is self.point:
             self.left -= 1
             if self.left == 0:

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 from actors.faults import COPY_ANEW
 from actors.reading import purge_watch
-from actors.task.removal import remove_task
+from actors.task.operator.removal import remove_task
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
@@ -72,7 +72,7 @@ async def test_a_binlog_begun_anew_before_anything_of_it_was_read_is_noticed(
     with anyio.fail_after(PATIENCE):
         fault = await fault_of(start())
     assert fault.event == "source.reset"
-    assert fault.ways_out[-1].endswith(COPY_ANEW)
+    assert fault.remedies[-1].endswith(COPY_ANEW)
     await remove_task(task)
     target_server.execute(f"TRUNCATE TABLE {db}.t")
     values["task-mode"] = "all"

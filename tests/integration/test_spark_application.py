@@ -17,7 +17,7 @@ spark._jsc.sc().stop()
 try:
     cluster.examine_executors(spark)
 except cluster.ClusterError as error:
-    print(error, error.ways_out[0], error.lasting, sep="|")
+    print(error, error.remedies[0], error.lasting, sep="|")
 try:
     spark.parallelize([1]).count()
 except Exception as error:

@@ -157,7 +157,7 @@ async def test_a_zone_with_a_summer_time_is_asked_for(
     fault = await fault_of(run())
     assert fault.event == "ddl.time-zone"
     assert "MODIFY v" in str(fault)
-    assert any("`replicator stop` and `replicator run`" in way for way in fault.ways_out)
+    assert any("`replicator stop` and `replicator run`" in way for way in fault.remedies)
     merging.more["timezone"] = "+01:00"
     merging.changed(mode="incremental")
     async with merging.running() as generation:
@@ -302,7 +302,7 @@ async def test_a_column_with_the_moment_is_reported(
         async with merging.running() as generation:
             merging.do("ALTER TABLE t_1 ADD d DATETIME DEFAULT now()", "ALTER TABLE t_1 ADD e INT")
             await merging.caught_up(generation)
-    [event] = [entry for entry in logs if entry["event"] == "ddl.moment"]
+    [event] = [entry for entry in logs if entry["event"] == "ddl.time-dependent"]
     assert "now()" in event["statement"]
 
 
@@ -324,7 +324,7 @@ async def test_rows_never_get_values_that_their_shards_have_not(
                 await anyio.sleep_forever()
 
     fault = await fault_of(run())
-    assert fault.event == "ddl.own-values"
+    assert fault.event == "ddl.nondeterministic-default"
     assert "uuid()" in str(fault)
 
 

@@ -23,22 +23,22 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, accumulators
 
 from replicator.downstream.fence import Fence
-from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy_chunk import CopyOutcome, CopySettings
-from replicator.pipeline.copy_plan import CopyChunk, plan_copy
-from replicator.pipeline.copy_writing import OnDuplicate
-from replicator.pipeline.frames import frame_of
-from replicator.pipeline.key_collisions import compare_keys
-from replicator.pipeline.key_plan import plan_key
-from replicator.pipeline.key_reading import KeyServers
-from replicator.pipeline.living_job import LivingJob, living_job, make_room
-from replicator.pipeline.living_task import PrivatePoint
-from replicator.pipeline.python_job import run_in_tasks
+from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings
+from replicator.pipeline.copy.copy_job import copy_chunks
+from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
+from replicator.pipeline.copy.copy_writing import OnDuplicate
+from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
+from replicator.pipeline.duplicate_keys.key_plan import plan_key
+from replicator.pipeline.duplicate_keys.key_reading import KeyServers
 from replicator.pipeline.session import _python_sockets
-from replicator.pipeline.snapshot import copy_chunks
-from replicator.pipeline.spark_folder import newest_folder
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.pipeline.spark.python_job import run_in_tasks
+from replicator.pipeline.spark.spark_folder import newest_folder
+from replicator.pipeline.workers.frames import frame_of
+from replicator.pipeline.workers.worker import LocalAddress
+from replicator.pipeline.workers.worker_pool import WorkerPool, release_slots, worker_pool
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 from tests.support.strangers import (
     broadcasts,
     descendants,
@@ -63,9 +63,9 @@ def work(request: Any) -> bytes:
 
 @pytest.fixture
 def context(spark: SparkContext) -> Iterator[SparkContext]:
-    make_room(spark)
+    release_slots(spark)
     yield spark
-    make_room(spark)
+    release_slots(spark)
 
 
 def java_process() -> int:
@@ -74,7 +74,7 @@ def java_process() -> int:
     return int(gateway.proc.pid)
 
 
-def ask(job: LivingJob, request: object) -> list[object]:
+def ask(job: WorkerPool, request: object) -> list[object]:
     return [*map(json.loads, job.ask(lambda _: [frame_of(request)], 1, sent=lambda: None))]
 
 
@@ -110,7 +110,7 @@ def blocks(context: SparkContext) -> Iterator[bytes]:
 
 
 def apply(context: SparkContext) -> None:
-    job = living_job(context, work)
+    job = worker_pool(context, work)
     assert ask(job, [PASSWORD, ROW]) == [[PASSWORD, ROW]]
 
 
@@ -139,7 +139,7 @@ def compare(context: SparkContext) -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "function"), [(apply, b"living_task"), (copy, b"snapshot"), (compare, b"key_")]
+    ("job", "function"), [(apply, b"worker"), (copy, b"snapshot"), (compare, b"key_")]
 )
 def test_no_account_and_no_row_is_in_a_block_of_spark(
     context: SparkContext, job: Callable[[SparkContext], None], function: bytes
@@ -178,13 +178,13 @@ class Bomb:
 def test_a_pickle_that_a_task_answers_is_not_run(context: SparkContext, tmp_path: Path) -> None:
     bomb = pickle.dumps(Bomb(tmp_path / "made"))
     assert run_in_tasks(context, 1, lambda _, __: [bomb], None) == [bomb]
-    job = living_job(context, bytes)
+    job = worker_pool(context, bytes)
     assert job.ask(lambda _: [frame_of(bomb)], 1, sent=lambda: None) == [bomb]
     assert not (tmp_path / "made").exists()
 
 
 def test_what_tasks_add_up_is_not_unpickled(context: SparkContext, tmp_path: Path) -> None:
-    make_room(context)
+    release_slots(context)
     path = tmp_path / "made"
 
     def add(_: None, __: int) -> list[bytes]:
@@ -204,7 +204,7 @@ def test_what_tasks_add_up_is_not_unpickled(context: SparkContext, tmp_path: Pat
 
 @only_root
 def test_another_user_gets_nothing_from_any_port(context: SparkContext) -> None:
-    job = living_job(context, work)
+    job = worker_pool(context, work)
     ask(job, ROW)
     ours, java = os.getpid(), java_process()
     assert java in descendants(ours)
@@ -218,7 +218,7 @@ def test_another_user_gets_nothing_from_any_port(context: SparkContext) -> None:
 
 @only_root
 def test_another_user_reaches_no_socket_and_no_file_of_the_session(context: SparkContext) -> None:
-    ask(living_job(context, work), ROW)
+    ask(worker_pool(context, work), ROW)
     folder = Path(newest_folder())
     found = [path for path in folder.rglob("*") if path.is_socket() or path.is_file()]
     assert [path for path in found if path.name.startswith("pool-")]
@@ -226,7 +226,7 @@ def test_another_user_reaches_no_socket_and_no_file_of_the_session(context: Spar
 
 
 def test_python_listens_at_no_port(context: SparkContext) -> None:
-    ask(living_job(context, work), ROW)
+    ask(worker_pool(context, work), ROW)
     java = java_process()
     assert ports_of([process for process in descendants(java) if process != java]) == []
 
@@ -247,11 +247,11 @@ def test_java_and_python_talk_in_the_folder_of_the_session_whatever_it_is_called
 
 def test_tasks_of_this_host_come_in_by_no_port(context: SparkContext) -> None:
     before = ports_of([os.getpid()])
-    job = living_job(context, work)
-    assert isinstance(job._entrance.point, PrivatePoint)
+    job = worker_pool(context, work)
+    assert isinstance(job._entrance.point, LocalAddress)
     assert ask(job, ROW) == [ROW]
     assert ports_of([os.getpid()]) == before
-    make_room(context)
+    release_slots(context)
     assert not Path(job._entrance.point.folder, job._entrance.point.name).exists()
 
 
@@ -264,7 +264,7 @@ def test_no_secret_is_in_the_words_or_the_environment_of_a_process(context: Spar
         assert task is not None
         return [b"%d" % os.getpid()]
 
-    ask(living_job(context, work), PASSWORD)
+    ask(worker_pool(context, work), PASSWORD)
     run_in_tasks(context, 1, read, PASSWORD)
     hadoop: Any = context._jvm.org.apache.hadoop  # type: ignore[union-attr]
     user = hadoop.security.UserGroupInformation.getCurrentUser()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.table_map import OptionalMetadata
+from replicator.binlog.events.table_map import OptionalMetadata
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_file import row_events
 

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from pyspark import SparkContext
 
-from actors.task import operator_commands
 from actors.task.generation import Generation
-from actors.task.lock_report import lock_statuses
+from actors.task.operator import operator_commands
+from actors.task.operator.lock_report import lock_statuses
 from replicator.mysql.names import TableName, quote
 from replicator.sandbox.server import DatabaseServer
 from tests.support.running import LOOK_SECONDS, PATIENCE, caught_up, running
@@ -211,7 +211,7 @@ async def test_a_lock_is_forced_by_the_id_that_is_shown(
         [lock] = lock_statuses("orders", generation.running)
         assert lock.id == f"`{database_name}_a.b`.`c``d e`:1"
         assert [source.missing for source in lock.sources] == [(f"`{database_name}.y`.z",)]
-        [command] = [way for way in lock.ways_out if "`: it is executed now" in way]
+        [command] = [way for way in lock.remedies if "`: it is executed now" in way]
         assert shlex.split(command[1:].split("`: it is")[0])[-1] == lock.id
         wrong = {"lock": f"{database_name}_a.b.c`d e:1", "owner": "", "skip": False}
         assert not (await operator_commands.unlock(coordination, wrong)).ok

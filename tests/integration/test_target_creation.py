@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from replicator.downstream.creation import (
+from replicator.downstream.ddl.creation import (
     CreatedTarget,
     TargetNotCreatedError,
     create_target,
     read_pattern,
 )
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from tests.support.table_structures import EVERYWHERE, MARIADB, structure
@@ -282,8 +282,8 @@ async def test_a_refusal_tells_the_statement_and_the_way_out(
     assert error.code == 1075
     assert f"CREATE TABLE IF NOT EXISTS `{here}`.`t` (" in error.statement
     assert error.statement in str(error)
-    assert any("by hand" in way and "replicator resume" in way for way in error.ways_out)
-    # As the way out says: with the table made by hand it goes on.
+    assert any("by hand" in way and "replicator resume" in way for way in error.remedies)
+    # As the remedy says: with the table made by hand it goes on.
     shard.execute(f"CREATE TABLE {here}.t (a INT, b INT NOT NULL, PRIMARY KEY (a, b))")
     created = await create_like(shard, shard, TableName(there, "t_1"), TableName(here, "t"))
     assert not created.created

@@ -38,7 +38,7 @@ async def test_the_target_stays_able_to_roll_back(
 
     found = await fault_of(follow())
     assert found.event == "target.not-transactional"
-    merging.on(merging.target, found.ways_out[0].partition(", then")[0])
+    merging.on(merging.target, found.remedies[0].partition(", then")[0])
     async with merging.running() as generation:
         await merging.check(generation)
 

@@ -13,11 +13,11 @@ import pymysql
 import pytest
 from pyspark import SparkContext
 
-from replicator.downstream.session import Session
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.connection import Connection
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.errors import DatabaseUnavailableError, is_unavailable
-from replicator.pipeline.batch import Outcome
+from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.merging import Merging
@@ -216,7 +216,7 @@ async def test_a_transaction_over_the_limit_is_told_with_the_setting(
             await merging.caught_up(generation)
 
     error = await fault_of(run("INSERT INTO t_1 SELECT seq, REPEAT('x', 1200000) FROM seq_1_to_30"))
-    assert error.event == f"rows.{Outcome.REFUSED.value}"
+    assert error.event == f"rows.{WriteOutcome.REFUSED.value}"
     assert "too large" in str(error)
     assert "batch-bytes" in str(error)
 
@@ -233,7 +233,7 @@ async def test_a_row_that_is_too_large_is_named_with_the_setting(
             await merging.caught_up(generation)
 
     error = await fault_of(run("INSERT INTO t_1 VALUES (1, REPEAT('x', 7000000))"))
-    assert error.event == f"rows.{Outcome.REFUSED.value}"
+    assert error.event == f"rows.{WriteOutcome.REFUSED.value}"
     assert "txn-entry-size-limit" in str(error)
 
 
@@ -247,8 +247,8 @@ async def test_a_copy_over_the_limits_is_told_with_the_setting(
     merging.do("INSERT INTO bag_1 SELECT seq, REPEAT('x', 60000) FROM seq_1_to_100")
     error = await fault_of(merging.copy())
     assert error.event == "copy.refused"
-    assert "performance.txn-total-size-limit" in error.ways_out[0]
-    assert "chunk-filesize" in error.ways_out[1]
+    assert "performance.txn-total-size-limit" in error.remedies[0]
+    assert "chunk-filesize" in error.remedies[1]
     assert merging.on(target, "SELECT COUNT(*) FROM bag") == ((0,),)
 
 
@@ -265,7 +265,7 @@ async def test_a_copy_within_the_limits_of_memory_goes_on_where_they_are_raised(
     for _ in range(3):
         error = await fault_of(merging.copy())
         assert error.event == "copy.refused"
-        assert "tidb_mem_quota_query" in error.ways_out[0]
+        assert "tidb_mem_quota_query" in error.remedies[0]
     target.execute(f"SET GLOBAL tidb_mem_quota_query = {64 * MIB}")
     await merging.copy()
     assert not merging.differences()

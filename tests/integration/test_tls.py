@@ -19,9 +19,13 @@ from pymysql.cursors import Cursor
 
 from replicator.binlog.errors import BinlogError
 from replicator.checks.connecting import check_login
-from replicator.checks.result import Place
-from replicator.mysql.connection import Connection, DatabaseAddress, is_unavailable
-from replicator.mysql.tls import Pem, Tls, TlsError
+from replicator.checks.result import CheckedPart
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    is_unavailable,
+)
+from replicator.mysql.connection.tls import Pem, Tls, TlsError
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
@@ -95,10 +99,10 @@ async def refusals(address: DatabaseAddress, server: DatabaseServer) -> list[str
         assert not is_unavailable(error)
         texts.append(f"{error} {error.way_out}" if isinstance(error, TlsError) else str(error))
     connection = Connection(address)
-    result = await check_login(Place("a"), connection)
+    result = await check_login(CheckedPart("a"), connection)
     connection.close()
     assert result.state == "failed"
-    return [*texts, f"{result.finding} {result.ways_out[0]}"]
+    return [*texts, f"{result.finding} {result.remedies[0]}"]
 
 
 async def test_all_connections_are_encrypted_and_look_at_the_server(encrypted: TlsServer) -> None:

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from replicator.downstream.fence import Fence
-from replicator.downstream.lease import LEASE_TABLE
-from replicator.downstream.session import Session
-from replicator.downstream.watermarks import WATERMARK_TABLE, Expected, lock_watermarks
+from replicator.downstream.meta.lease import LEASE_TABLE
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE, Expected, lock_watermarks
+from replicator.downstream.rows.write_session import Session
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import NOTHING_APPLIED

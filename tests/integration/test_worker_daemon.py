@@ -9,9 +9,9 @@ from pathlib import Path
 import pyspark
 from pyspark import SparkContext
 
-from replicator.pipeline.living_job import make_room
-from replicator.pipeline.python_job import run_in_tasks
+from replicator.pipeline.spark.python_job import run_in_tasks
 from replicator.pipeline.worker_daemon import without_packed
+from replicator.pipeline.workers.worker_pool import release_slots
 
 ARCHIVE = "/python/lib/pyspark.zip"
 
@@ -22,7 +22,7 @@ def test_workers_have_the_installed_modules_of_spark(spark: SparkContext) -> Non
 
         return [os.fsencode(path) for path in (str(pyspark.serializers.__file__), *sys.path)]
 
-    make_room(spark)
+    release_slots(spark)
     module, *paths = map(os.fsdecode, run_in_tasks(spark, 1, places, None))
     home = Path(pyspark.__file__).parent.resolve()
     assert Path(module).resolve() == home / "serializers.py"

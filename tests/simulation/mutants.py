@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Cutover, Decision, Item, MemberState, Recorded, Template
+from replicator.sharding.items import Cutover, Item, MemberState, Recorded, RowDecision, Template
 from replicator.sharding.lock import TargetLock
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place
@@ -20,36 +20,36 @@ from tests.simulation.world import World
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-def _deciding(change: Callable[[Group[str, None], str, Decision], Decision]) -> Patch:
+def _deciding(change: Callable[[Group[str, None], str, RowDecision], RowDecision]) -> Patch:
     original = Group.row
 
-    def row(self: Group[str, None], member: str, at: Place, count: int = 1) -> Decision:
+    def row(self: Group[str, None], member: str, at: Place, count: int = 1) -> RowDecision:
         decision = change(self, member, original(self, member, at, count))
-        if decision is not Decision.HOLD:
+        if decision is not RowDecision.HOLD:
             self.held.clear()
         return decision
 
     return lambda patch: patch.setattr(Group, "row", row)
 
 
-def skip_for_hold(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
-    return Decision.SKIP if decision is Decision.HOLD else decision
+def skip_for_hold(_group: Group[str, None], _member: str, decision: RowDecision) -> RowDecision:
+    return RowDecision.SKIP if decision is RowDecision.HOLD else decision
 
 
-def apply_for_hold(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
-    return Decision.APPLY if decision is Decision.HOLD else decision
+def apply_for_hold(_group: Group[str, None], _member: str, decision: RowDecision) -> RowDecision:
+    return RowDecision.APPLY if decision is RowDecision.HOLD else decision
 
 
-def hold_for_skip(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
-    return Decision.HOLD if decision is Decision.SKIP else decision
+def hold_for_skip(_group: Group[str, None], _member: str, decision: RowDecision) -> RowDecision:
+    return RowDecision.HOLD if decision is RowDecision.SKIP else decision
 
 
-def apply_for_skip(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
-    return Decision.APPLY if decision is Decision.SKIP else decision
+def apply_for_skip(_group: Group[str, None], _member: str, decision: RowDecision) -> RowDecision:
+    return RowDecision.APPLY if decision is RowDecision.SKIP else decision
 
 
-def hold_for_apply(_group: Group[str, None], _member: str, decision: Decision) -> Decision:
-    return Decision.HOLD if decision is Decision.APPLY else decision
+def hold_for_apply(_group: Group[str, None], _member: str, decision: RowDecision) -> RowDecision:
+    return RowDecision.HOLD if decision is RowDecision.APPLY else decision
 
 
 def version_off_by_one(patch: pytest.MonkeyPatch) -> None:

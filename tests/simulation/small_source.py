@@ -15,7 +15,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState
+from replicator.sharding.items import Cutover, GroupState, Item, MemberState, RowDecision
 from replicator.sharding.lock import TargetLock
 from replicator.sharding.resume import Boundary
 from replicator.watermark import Place, boundary
@@ -149,7 +149,7 @@ class SmallSource:
         event = self.log[key]
         self.next += 1
         if event.kind == "R":
-            if group.row(str(member), Place(key, 1)) is Decision.APPLY:
+            if group.row(str(member), Place(key, 1)) is RowDecision.APPLY:
                 self.queue = (*self.queue, (key, group.known))
         else:
             text = f"d{event.version}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Decision, Item, Template
+from replicator.sharding.items import Item, RowDecision, Template
 from replicator.sharding.lock import TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
@@ -195,7 +195,7 @@ class World:
                 decision = group.row(event.member, at)
                 state = group.members[event.member]
                 behind = (group.known, at) > source.low_watermarks.get(target, (0, BEGINNING))
-                if decision is Decision.APPLY and behind:
+                if decision is RowDecision.APPLY and behind:
                     lacking = len({*state.awaited, *state.optional})
                     forwarded.append(Forwarded(event, at, group.known, state.since, lacking))
             else:

@@ -11,24 +11,24 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from replicator.binlog.events import ROW_EVENTS, EventType
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.binlog.events.event_header import ROW_EVENTS, EventType
+from replicator.binlog.events.table_map import TableMap, parse_table_map
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.downstream.fence import Fence
-from replicator.downstream.lease import LEASE_TABLE
-from replicator.downstream.load_data import probe_load_data
-from replicator.downstream.session import Session
-from replicator.downstream.watermarks import WATERMARK_TABLE
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.downstream.meta.lease import LEASE_TABLE
+from replicator.downstream.rows.load_data import probe_load_data
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply import apply_batch
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.plan_list import plan_list
-from replicator.pipeline.planning import plan_table
+from replicator.pipeline.apply.apply import apply_batch
+from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_list import plan_list
+from replicator.pipeline.plans.planning import plan_table
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table, read_target
-from replicator.schema.structure import Table
+from replicator.schema.structure.inspection import read_table, read_target
+from replicator.schema.structure.structure import Table
 from tests.support.row_columns import raw_events
 
 BUCKETS = 4

@@ -7,7 +7,7 @@ import time
 import pymysql
 from pymysql.cursors import Cursor
 
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 
 

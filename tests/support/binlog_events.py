@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from replicator.binlog.events import ROW_EVENTS, EventType
+from replicator.binlog.events.event_header import ROW_EVENTS, EventType
 
 ARTIFICIAL = 0x20
 

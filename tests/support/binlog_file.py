@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replicator.binlog.events import ROW_EVENTS, EventType
-from replicator.binlog.table_map import TableMap, parse_table_map
+from replicator.binlog.events.event_header import ROW_EVENTS, EventType
+from replicator.binlog.events.table_map import TableMap, parse_table_map
 from replicator.sandbox.server import DatabaseServer
 
 FILE_HEADER = 4

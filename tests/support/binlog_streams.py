@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 import pymysql.err
 
-from replicator.binlog.connection import SourceAddress
-from replicator.binlog.events import EventType
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RouteSlot, Segment
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
+from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.segment import RouteSlot, Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.mysql.errors import error_code
-from replicator.mysql.identity import ServerIdentity
+from replicator.mysql.server.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.event_handlers import EventHandlers
-from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.ordinary_course import OrdinaryCourse
-from replicator.binlog.payload import Payload
-from replicator.binlog.segment import Segment
+from replicator.binlog.events.transaction_payload import Payload
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.fast_path import FastPath
+from replicator.binlog.parser.slow_path import SlowPath
+from replicator.binlog.segments.segment import Segment
 from tests.support.packets import feed
 from tests.support.row_columns import places, single
 
@@ -24,7 +24,7 @@ Make = Callable[[type[SegmentAssembler]], SegmentAssembler]
 _UNREADABLE = (BinlogError, ValueError, IndexError, struct.error)
 
 
-class NoOrdinaryCourse(OrdinaryCourse):
+class NoOrdinaryCourse(FastPath):
     """Takes no event."""
 
     def follow(self, packets: PacketBuffer) -> bool:
@@ -86,7 +86,7 @@ def described(segment: Segment) -> list[object]:
     end = segment.end
     return [
         rows,
-        *(end, end.landmark, segment.complete, segment.timestamp, segment.bytes),
+        *(end, end.anchor, segment.complete, segment.timestamp, segment.bytes),
         *(segment.statement, segment.caught_up),
     ]
 
@@ -94,16 +94,16 @@ def described(segment: Segment) -> list[object]:
 def handled_kinds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The types of the events that handlers take from now on."""
     handled: list[int] = []
-    handle, handle_inside = EventHandlers.handle, EventHandlers.handle_inside
+    handle, handle_inside = SlowPath.handle, SlowPath.handle_inside
 
-    def noted(self: EventHandlers, event: bytes) -> bool:
+    def noted(self: SlowPath, event: bytes) -> bool:
         handled.append(event[4])
         return handle(self, event)
 
-    def noted_inside(self: EventHandlers, event: bytes) -> bool:
+    def noted_inside(self: SlowPath, event: bytes) -> bool:
         handled.append(event[4])
         return handle_inside(self, event)
 
-    monkeypatch.setattr(EventHandlers, "handle", noted)
-    monkeypatch.setattr(EventHandlers, "handle_inside", noted_inside)
+    monkeypatch.setattr(SlowPath, "handle", noted)
+    monkeypatch.setattr(SlowPath, "handle_inside", noted_inside)
     return handled

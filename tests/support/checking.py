@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from replicator.checks import CheckResult, SourceToCheck, TargetToCheck, TaskToCheck
-from replicator.mysql.connection import DatabaseAddress
-from replicator.routing import AllowList, Router, RouteRule, Routes
+from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToCheck
+from replicator.checks.result import CheckResult
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
+from replicator.routing.allow_list import AllowList
+from replicator.routing.router import Router
+from replicator.routing.routes import RouteRule, Routes
 from replicator.sandbox.server import DatabaseServer
 
 OUR_ID = 4_000_001
@@ -33,7 +36,7 @@ def task(*sources: SourceToCheck, target: DatabaseServer, **options: Any) -> Tas
 
 
 def failures(results: list[CheckResult]) -> set[str]:
-    assert all(r.ways_out for r in results if r.state != "passed")
+    assert all(r.remedies for r in results if r.state != "passed")
     return {r.name for r in results if r.state == "failed"}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.session import BlockingSession
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.connection.blocking_connection import BlockingSession
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import here
 

@@ -15,22 +15,22 @@ from typing import Any
 import anyio
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.table_map import TableMap
-from replicator.downstream.columns import TargetTable
-from replicator.downstream.load_data import InexactLoadError, load_rows
-from replicator.downstream.session import Session
-from replicator.downstream.statements import RowRefusedError, delete_rows, insert_rows
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.binlog.events.table_map import TableMap
+from replicator.downstream.rows.load_data import InexactLoadError, load_rows
+from replicator.downstream.rows.statements import RowRefusedError, delete_rows, insert_rows
+from replicator.downstream.rows.target_columns import TargetTable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.mysql.names import Member, TableName, quote
-from replicator.pipeline.copy_plan import CopyChunk, chunk_query, plan_copy
-from replicator.pipeline.copy_reading import converted
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import plan_table
-from replicator.pipeline.source_stream import SourceStream
-from replicator.rows.row_lines import compile_decoder
+from replicator.pipeline.copy.copy_plan import CopyChunk, chunk_query, plan_copy
+from replicator.pipeline.copy.copy_reading import converted
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.planning import plan_table
+from replicator.rows.decoder.reference_decoder import compile_decoder
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import Column, Table
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Column, Table
 from tests.support.binlog_file import table_events
 from tests.support.conversion_pairs import Pair
 

@@ -17,16 +17,16 @@ import numpy as np
 from pymysql.constants import FIELD_TYPE
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events import EventType
-from replicator.binlog.table_map import parse_table_map
-from replicator.binlog.types import ColumnType
-from replicator.mysql.prepared import WireType
-from replicator.pipeline.binary_rows import convert_binary, value_sizes
-from replicator.pipeline.text_rows import OUTPUT_FACTOR, convert_rows
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled_decoder import CompiledDecoder
-from replicator.rows.event_spans import EventSpans
-from replicator.rows.values import NoRoomError
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.events.table_map import parse_table_map
+from replicator.mysql.connection.prepared_statements import WireType
+from replicator.pipeline.copy.binary_rows import convert_binary, value_sizes
+from replicator.pipeline.copy.text_rows import OUTPUT_FACTOR, convert_rows
+from replicator.rows.decoder.event_spans import EventSpans
+from replicator.rows.decoder.row_decoder import CompiledDecoder
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.value_readers import MappedValueError
 from tests.support.guarded_memory import guarded, guarded_copy
 
 _KINDS: list[tuple[int, bytes, bytes]] = [
@@ -112,7 +112,7 @@ def _decode(random_: random.Random) -> bool:
         data = guarded_copy(event)
         ends = np.array([len(event)], np.int64)
         decoder.decode(EventSpans(data, ends * 0, ends))
-    except (BinlogError, NoRoomError):
+    except (BinlogError, MappedValueError):
         return False
     return True
 

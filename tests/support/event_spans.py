@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from replicator.rows.event_spans import EventSpans
+from replicator.rows.decoder.event_spans import EventSpans
 
 
 def spans_of(events: Sequence[bytes]) -> EventSpans:

@@ -8,14 +8,14 @@ from random import Random
 
 import numpy as np
 
-from replicator.pipeline.filter_columns import filter_column, known_collation
-from replicator.routing.expression_check import ExpressionCheck
-from replicator.routing.expression_columns import Coded
-from replicator.routing.expression_evaluation import Value
-from replicator.routing.expression_text import ExpressionText
-from replicator.routing.expression_types import Checked, FilterColumn, Kind
-from replicator.routing.expression_vectors import Array, Numbers, numbers_of
-from replicator.schema.structure import Column
+from replicator.pipeline.plans.filter_columns import filter_column, known_collation
+from replicator.routing.expression.check import ExpressionCheck
+from replicator.routing.expression.column_evaluation import Coded
+from replicator.routing.expression.evaluation import Value
+from replicator.routing.expression.text import ExpressionText
+from replicator.routing.expression.types import Checked, FilterColumn, Kind
+from replicator.routing.expression.vectors import Array, Numbers, numbers_of
+from replicator.schema.structure.structure import Column
 from tests.support.expressions import COLUMNS
 
 _LATIN = ("w", "l")

@@ -9,12 +9,12 @@ from itertools import count
 from pydantic import TypeAdapter
 
 from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
-from replicator.schema.carried_change import MemberChange
-from replicator.schema.ddl_effects import Effect, effects_of
-from replicator.schema.structure import Column, Table
-from replicator.schema.touched_parts import columns_of
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.ddl_effects import Effect, effects_of
+from replicator.schema.effects.touched_parts import columns_of
+from replicator.schema.structure.structure import Column, Table
 from replicator.sharding.change_history import ChangeHistory, Entry, Reading
 
 TARGET = TableName("m", "t")
@@ -144,6 +144,6 @@ class Followed:
         self._entries.append(_ENTRY.dump_json(entry).decode())
 
     def _effect(self, sql: str) -> Effect:
-        statement = recognise(re.sub(r"\s+", " ", sql), default_schema="s")
+        statement = classify(re.sub(r"\s+", " ", sql), default_schema="s")
         [effect] = effects_of(statement, lambda name: TARGET if name.table else None, ())
         return effect

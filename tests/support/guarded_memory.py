@@ -7,7 +7,7 @@ import mmap
 
 import numpy as np
 
-from replicator.compiled import Bytes
+from replicator.kernels.compiled import Bytes
 
 _PAGE = mmap.PAGESIZE
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import FULL_PACKET
+from replicator.binlog.connection.framing import FULL_PACKET
+from replicator.binlog.events.event_header import EventType
 
 Answer = Callable[[], Iterator[bytes]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import config
-from actors.task.key_check import KeyCheck, KeyLook
-from replicator.checks import CheckResult
+from actors.task.startup.key_check import KeyCheck, KeyLook
+from replicator.checks.result import CheckResult
 from replicator.sandbox.server import DatabaseServer
 from tests.support.task_files import task_dict
 

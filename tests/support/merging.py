@@ -13,14 +13,7 @@ import config
 from actors.control.arguments import OnChangedRules
 from actors.task.generation import Generation
 from replicator.sandbox.server import DatabaseServer
-from tests.support.running import (
-    LOOK_SECONDS,
-    NOTHING,
-    PATIENCE,
-    caught_up,
-    generation_of,
-    running,
-)
+from tests.support.running import LOOK_SECONDS, NOTHING, PATIENCE, caught_up, generation_of, running
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import load, task_dict
 

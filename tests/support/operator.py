@@ -265,7 +265,7 @@ class Operator:
         return f"DROP TABLE {table}"
 
     def _empty(self) -> str:
-        """As the ways out say: where nothing of the task is there any more."""
+        """As the remedies say: where nothing of the task is there any more."""
         lease = f"{self._name}_lease"
         if self._running or set(self._meta_tables()) - {lease}:
             return ""

@@ -14,7 +14,7 @@ import sys
 from pymysql.err import MySQLError
 
 from replicator.binlog.errors import BinlogError
-from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.errors import DatabaseUnavailableError
 from tests.support.connection_kinds import LOGINS
 from tests.support.password_thief import HostileServer, goes_on

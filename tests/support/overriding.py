@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from actors.faults import FatalError
-from actors.task.removal import remove_task
-from actors.task.structure_commands import tell_structure
-from replicator.downstream.ddl_overrides import DdlOverride, DdlOverrideStore
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection, DatabaseAddress
+from actors.task.operator.removal import remove_task
+from actors.task.operator.structure_commands import declare_structure
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.overridden_effects import OverrideAction
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
 
 
@@ -52,7 +52,7 @@ async def tell_from_target(merging: Merging, fault: FatalError) -> None:
     connection = _target(merging)
     lease = await _lease(merging, connection)
     connection.close()
-    reply = await tell_structure(merging.task, lease, None, fault.unread, {"given": "target"})
+    reply = await declare_structure(merging.task, lease, None, fault.unread, {"given": "target"})
     assert reply.ok, reply.error
 
 

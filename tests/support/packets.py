@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.framing import FIRST_PACKET, FULL_PACKET, PACKET_HEADER, PacketBuffer
-from replicator.binlog.segment import Segment
+from replicator.binlog.connection.framing import (
+    FIRST_PACKET,
+    FULL_PACKET,
+    PACKET_HEADER,
+    PacketBuffer,
+)
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.segments.segment import Segment
 
 
 def packets_of(events: Iterable[bytes], first: int = FIRST_PACKET) -> bytes:

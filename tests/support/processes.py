@@ -19,7 +19,7 @@ import anyio
 
 from actors.control.client import NotRunningError, ask
 from actors.control.protocol import ControlError, Request
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from replicator.status import TaskStatus
 from tests.support.binlog_ends import end_of

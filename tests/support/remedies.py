@@ -1,8 +1,8 @@
-"""Which tests execute which ways out of faults, and which ways out no test executes yet.
+"""Which tests execute which remedies of faults, and which remedies no test executes yet.
 
-A test that produces a fault, does what one of its ways out says, and sees the task go on with the
+A test that produces a fault, does what one of its remedies says, and sees the task go on with the
 rows of the shards, has the mark ``@pytest.mark.remedy("ddl.unclear", "skip")``: the fault's event,
-and the ways out that it executes.
+and the remedies that it executes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ WAYS = {
     "copy anew": r"cop(?:y|ied) (?:\w+ )?anew",
     "resume": r"\bresume\b",
 }
-"""The names of ways out, and how the table of faults in `docs/operations.md` writes of them."""
+"""The names of remedies, and how the table of faults in `docs/operations.md` writes of them."""
 
 BY_HAND = "by hand"
-"""The way out of a fault for which the table names none of these."""
+"""The remedy of a fault for which the table names none of these."""
 
 NOT_EXECUTED: dict[str, set[str]] = {
     "copy.duplicate": {"copy anew", "run"},
@@ -35,7 +35,7 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "ddl.filtered-column": {"skip"},
     "ddl.forbidden": {"replace", "skip"},
     "ddl.history": {"skip"},
-    "ddl.own-values": {"copy anew"},
+    "ddl.nondeterministic-default": {"copy anew"},
     "ddl.renumbers": {"copy anew"},
     "member.not-copied": {"run"},
     "rows.cascade-in-safe-mode": {"copy anew"},
@@ -51,7 +51,7 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "source.no-binlog": {"resume"},
     "source.no-start": {"run"},
     "source.other-order": {"copy anew", "resume"},
-    "source.place-unknown": {"copy anew"},
+    "source.failover-position-unknown": {"copy anew"},
     "source.purged": {"copy anew"},
     "spark.executors": {"resume"},
     "spark.failing": {"resume"},
@@ -65,18 +65,18 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "task.removed": {"run"},
     "task.unexpected": {"resume"},
 }
-"""The ways out that no test executes yet. A test that executes one removes it from here; nothing
-is added, since a new fault comes with the tests of its ways out."""
+"""The remedies that no test executes yet. A test that executes one removes it from here; nothing
+is added, since a new fault comes with the tests of its remedies."""
 
 
 def named(cell: str) -> set[str]:
-    """The ways out that a cell of the table of faults names."""
+    """The remedies that a cell of the table of faults names."""
     found = {way for way, words in WAYS.items() if re.search(words, cell, re.IGNORECASE)}
     return found or {BY_HAND}
 
 
 def executed(folder: Path) -> dict[str, set[str]]:
-    """The ways out of each fault that the tests below a folder execute, by their marks."""
+    """The remedies of each fault that the tests below a folder execute, by their marks."""
     found: dict[str, set[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
@@ -85,6 +85,6 @@ def executed(folder: Path) -> dict[str, set[str]]:
         for call in ast.walk(ast.parse(text)):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.remedy":
                 event, *ways = (ast.literal_eval(argument) for argument in call.args)
-                assert ways, f"{path}:{call.lineno}: which way out of {event}?"
+                assert ways, f"{path}:{call.lineno}: which remedy of {event}?"
                 found.setdefault(event, set()).update(ways)
     return found

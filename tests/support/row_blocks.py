@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replicator.rows.row_block import RowBlock
+from replicator.rows.decoder.row_block import RowBlock
 
 Image = tuple[bytes, bytes, int] | None
 """Line, key and hash of a row."""

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from replicator.binlog.row_events import RowEvents, RowKind
-from replicator.binlog.table_map import TableMap
-from replicator.compiled import Bytes, Integers
-from replicator.pipeline.raw_events import RawEvents
+from replicator.binlog.events.table_map import TableMap
+from replicator.binlog.segments.row_events import RowEvents, RowKind
+from replicator.kernels.compiled import Bytes, Integers
+from replicator.pipeline.apply.raw_events import RawEvents
 
 
 def row_events(

@@ -13,14 +13,14 @@ import config
 from actors.control.arguments import OnChangedRules
 from actors.counts import TaskCounts
 from actors.faults import FatalError, Parts
-from actors.task.away_sources import AwaySources
 from actors.task.generation import Generation
+from actors.task.resources.unavailable_sources import UnavailableSources
 from actors.task_setup import source_setups
-from replicator.binlog.position import BinlogPosition
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.learned_structures import LearnedStructures
+from replicator.schema.scratch.learned_structures import LearnedStructures
 from tests.support.binlog_ends import end_of
 
 LOOK_SECONDS = 0.02
@@ -36,7 +36,7 @@ def generation_of(
 ) -> Generation:
     """A generation of a task that was not run yet."""
     lease = Lease(task.meta_schema, task.name, this_process())
-    away = AwaySources({setup.source: setup.address for setup in source_setups(task)})
+    away = UnavailableSources({setup.source: setup.address for setup in source_setups(task)})
     learned = LearnedStructures()
 
     async def shared(_: anyio.Event) -> SparkContext:

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from actors.control.arguments import OnChangedRules
 from actors.lock_state import ShardStatement
 from actors.task.generation import Generation
-from actors.task.wiring import RunningTask
+from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
 from replicator.sandbox.server import DatabaseServer
 from replicator.sharding.lock import LockView

@@ -10,7 +10,7 @@ from typing import Any
 
 import pymysql.err
 
-from replicator.mysql.connection import is_unavailable
+from replicator.mysql.connection.asyncio_connection import is_unavailable
 from replicator.sandbox.server import DatabaseServer
 from tests.support.tables import rows_of, union_of
 from tests.support.task_files import task_dict

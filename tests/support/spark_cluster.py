@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import pyspark
 
-from replicator.pipeline.java_home import find_java_home
+from replicator.pipeline.spark.java import find_java_home
 from replicator.sandbox.errors import ServerStartError
 from replicator.sandbox.keeper import Keeper
 from replicator.sandbox.server import reserved_port, tail

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from replicator.pipeline.living_job import LIVING
+from replicator.pipeline.workers.worker_pool import LIVING
 
 
 def event_log(folder: Path) -> dict[str, str]:

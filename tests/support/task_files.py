@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 import config
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_ends import binlog_end, end_of
 

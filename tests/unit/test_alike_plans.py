@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.alike_plans import AlikePlans
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import MisfitError, plan_table
-from replicator.routing.extracted_columns import ExtractedColumn
-from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_cache import PlanCache
+from replicator.pipeline.plans.planning import MisfitError, plan_table
+from replicator.routing.columns.extracted_columns import ExtractedColumn
+from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False)
 NAME = Column("name", "varchar(20)", "utf8mb4")
@@ -34,13 +34,13 @@ def shard(number: int) -> tuple[Member, Table, TableMap]:
     )
 
 
-def planned(plans: AlikePlans, number: int, target: Table = TARGET) -> TablePlan:
+def planned(plans: PlanCache, number: int, target: Table = TARGET) -> TablePlan:
     member, structure, table_map = shard(number)
     return plans.plan(member, structure, table_map, target, 7, 4, AS_THEY_ARE)
 
 
 def test_alike_shards_have_the_same_plan_but_for_their_names() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     first, second = planned(plans, 1), planned(plans, 2)
     assert first is second
     for number in (1, 2):
@@ -50,7 +50,7 @@ def test_alike_shards_have_the_same_plan_but_for_their_names() -> None:
 
 
 def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     first = planned(plans, 1)
     member, structure, table_map = shard(2)
     other = Table("m", "other", (ID, NAME), KEYS, "CREATE TABLE `other` (…)")
@@ -65,7 +65,7 @@ def test_alike_targets_have_the_same_plan_but_for_their_names() -> None:
 
 
 def test_a_target_whose_key_has_a_period_is_like_no_other() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     member, structure, table_map = shard(1)
     periods = replace(
         TARGET, name="u", create_sql="  PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS)\n", keys=KEYS
@@ -77,7 +77,7 @@ def test_a_target_whose_key_has_a_period_is_like_no_other() -> None:
 
 
 def test_what_makes_another_plan_is_told_apart() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     member, structure, table_map = shard(1)
     given = structure, table_map, TARGET, 7, 4, AS_THEY_ARE
     plan = plans.plan(member, *given)
@@ -99,7 +99,7 @@ def test_what_makes_another_plan_is_told_apart() -> None:
 
 
 def test_a_shard_that_does_not_fit_is_named_each_time() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     for number in (1, 2):
         member, structure, table_map = shard(number)
         narrow = replace(table_map, types=(ColumnType.LONG,), metadata=(0,), nullable=(False,))
@@ -108,7 +108,7 @@ def test_a_shard_that_does_not_fit_is_named_each_time() -> None:
 
 
 def test_forgotten_plans_are_made_anew() -> None:
-    plans = AlikePlans()
+    plans = PlanCache()
     first = planned(plans, 1)
     plans.forget()
     assert planned(plans, 1).columns is not first.columns

@@ -12,17 +12,17 @@ import pytest
 
 from replicator.downstream.fence import Mismatch
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.answers import AnswerError, from_json, to_json
-from replicator.pipeline.batch import BatchResult, LeftOut, Outcome, TargetOutcome
-from replicator.pipeline.copy_chunk import ChunkOutcome, CopyOutcome
-from replicator.pipeline.raw_events import RowPlace
+from replicator.pipeline.apply.batch import BatchResult, LeftOut, TargetOutcome, WriteOutcome
+from replicator.pipeline.apply.raw_events import RowPlace
+from replicator.pipeline.copy.copy_chunk import ChunkOutcome, CopyOutcome
+from replicator.pipeline.spark.json_results import AnswerError, from_json, to_json
 from replicator.watermark import Watermark
 
 FULL = BatchResult(
     (
         TargetOutcome(
             3,
-            Outcome.OUT_OF_STEP,
+            WriteOutcome.OUT_OF_STEP,
             1,
             2,
             3,
@@ -38,7 +38,7 @@ FULL = BatchResult(
             {("a", 0): Watermark(1, 1 << 62, 3), ("b", 15): Watermark(0, 0, -1)},
             Mismatch("what", "this", "that", "s.t", 4),
         ),
-        TargetOutcome(0, Outcome.DONE),
+        TargetOutcome(0, WriteOutcome.DONE),
     ),
     (LeftOut(3, Member("a", TableName("s", "t")), ("no drops",), 7),),
 )

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymysql.constants import FIELD_TYPE
 
-from replicator.mysql.prepared import WireType, bulk_head
-from replicator.pipeline.binary_rows import (
+from replicator.mysql.connection.prepared_statements import WireType, bulk_head
+from replicator.pipeline.copy.binary_rows import (
     FULL,
     UnknownTypeError,
     convert_binary,
     parameter_types,
     value_sizes,
 )
-from replicator.pipeline.text_rows import END, LONG_ROW, LONGEST_PAYLOAD, MORE
+from replicator.pipeline.copy.text_rows import END, LONG_ROW, LONGEST_PAYLOAD, MORE
 from tests.support.result_rows import encoded_length, packet
 
 Row = list[bytes | None]

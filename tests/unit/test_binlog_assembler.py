@@ -10,19 +10,19 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import (
     BinlogError,
     ChecksumError,
     DamagedStreamError,
     UnsupportedEventError,
 )
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RouteSlot, Segment
-from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import RouteSlot, Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.watermark import Place
 from tests.support.binlog_events import ARTIFICIAL, Binlog
 from tests.support.packets import packets_of, segments_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.binlog.connection.server_errors import StreamRequest, translate
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
-from replicator.binlog.failures import StreamRequest, translate
 
 REQUEST = StreamRequest("db1:3306", "bin.000007:4711", 815)
 READ = "the first event 'bin.000007' at {}, the last event read from './bin.000007' at {}"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.binlog.connection.framing import FULL_PACKET, PacketBuffer, ServerFailure
 from replicator.binlog.errors import BinlogError, DamagedStreamError
-from replicator.binlog.framing import FULL_PACKET, PacketBuffer, ServerFailure
 from tests.support.packets import feed, numbered
 
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from pymysqlreplication.gtid import GtidSet
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.gtid import GtidStart, MariaDBGtid, MariaDBGtids, MySQLGtid, MySQLGtids
+from replicator.binlog.positions.gtid import (
+    GtidStart,
+    MariaDBGtid,
+    MariaDBGtids,
+    MySQLGtid,
+    MySQLGtids,
+)
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"

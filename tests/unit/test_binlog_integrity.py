@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import pytest
 
-from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.connection.framing import PacketBuffer
 from replicator.binlog.errors import DamagedStreamError
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.xa import Xid, xa_prepare_body
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.events.xa_events import Xid, xa_prepare_body
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.segment import RouteSlot
 from tests.support.binlog_events import ARTIFICIAL, Binlog, with_bits
 from tests.support.careful_reading import CarefulAssembler, read_alike
 from tests.support.packets import feed, packets_of, segments_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pymysqlreplication.json_binary import parse_json
 
 from replicator.binlog.errors import BinlogError
-from replicator.rows.mysql_json import double_text, json_text
+from replicator.rows.values.mysql_json import double_text, json_text
 
 LITERALS = {None: 0, True: 1, False: 2}
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.events import EventType
-from replicator.binlog.payload import Payload
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.events.transaction_payload import Payload
 from tests.support.payloads import NOT_COMPRESSED, packed, payload_of
 
 

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.query_event import (
+from replicator.binlog.events.query_event import (
     TransactionControl,
     parse_query_event,
     sql_offset,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.events import EventType
-from replicator.binlog.types import ColumnType
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.row_images import Change, RowImages
-from replicator.rows.row_lines import RowsDecoder, compile_decoder
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
+from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
+from replicator.rows.decoder.row_images import RowChange, RowImages
+from replicator.rows.values.column_format import ColumnFormat
 
 INT = ColumnFormat("id", ColumnType.LONG, 0)
 TEXT = ColumnFormat("t", ColumnType.VARCHAR, 400)
@@ -113,7 +113,7 @@ def test_images_of_each_change() -> None:
     )
     assert images == RowImages(
         event=[0, 0, 1, 2],
-        change=[Change.INSERT, Change.INSERT, Change.UPDATE, Change.DELETE],
+        change=[RowChange.INSERT, RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE],
         before=[None, None, b"7\ta", b"7\ta"],
         after=[b"7\ta", b"8\t\\N", b"9\tb", None],
         before_key=[None, None, b"7", b"7"],
@@ -299,7 +299,7 @@ def test_of_a_versioned_table_the_present_rows_count(forever: bytes) -> None:
             event(EventType.DELETE_ROWS_V1, past + other),
         ]
     )
-    insert, update, delete = Change.INSERT, Change.UPDATE, Change.DELETE
+    insert, update, delete = RowChange.INSERT, RowChange.UPDATE, RowChange.DELETE
     assert images.change == [insert, update, delete, insert, delete]
     assert images.event == [0, 1, 1, 1, 3]
     assert images.before == images.before_key == [None, b"1", b"1", None, b"2"]
@@ -340,5 +340,5 @@ def test_of_a_versioned_table_the_present_rows_are_noted() -> None:
             event(EventType.WRITE_ROWS_V1, past + present),
         ]
     )
-    assert images.change == [Change.DELETE, Change.INSERT, Change.INSERT]
+    assert images.change == [RowChange.DELETE, RowChange.INSERT, RowChange.INSERT]
     assert noted(images) == [[b"\1\0\0\0"] * 3]

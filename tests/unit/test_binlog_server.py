@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.binlog.connection.source_server import Flavor, parse_server_info
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.server import Flavor, parse_server_info
 
 
 @pytest.mark.parametrize(

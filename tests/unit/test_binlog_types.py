@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pymysqlreplication.constants import BINLOG, FIELD_TYPE
 
-from replicator.binlog.events import EventType
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
 
 EVENT_NAMES = {
     "START_EVENT_V3": "START_V3",

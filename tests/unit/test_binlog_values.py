@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.compression import expand_value
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.types import ColumnType
-from replicator.rows.charsets import codec, encode_label, transcoder
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.decimals import decimal_reader
-from replicator.rows.temporal import temporal_reader
-from replicator.rows.values import column_reader
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.compression import expand_value
+from replicator.rows.values.charsets import codec, encode_label, transcoder
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.decimals import decimal_reader
+from replicator.rows.values.temporal import temporal_reader
+from replicator.rows.values.value_readers import column_reader
 
 GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.prepared import PreparedPlaces, PreparedTransactions
-from replicator.binlog.xa import (
-    Outcome,
+from replicator.binlog.events.xa_events import (
     UnknownTransactionError,
+    XaOutcome,
     Xid,
     read_outcome,
     read_start,
     read_xa_prepare,
     xa_prepare_body,
 )
+from replicator.binlog.parser.prepared_transactions import PreparedPlaces, PreparedTransactions
+from replicator.binlog.positions.position import BinlogPosition
 
 XID = Xid((1 << 32) - 1, b"g'\x00", b"\xff")
 AT = [BinlogPosition("bin.000001", offset) for offset in (100, 200, 300)]
@@ -40,16 +40,16 @@ def test_the_name_of_a_prepared_transaction(*, one_phase: bool) -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (f"XA COMMIT {XID}", Outcome(XID, committed=True)),
-        (f"xa rollback {XID} ", Outcome(XID, committed=False)),
-        ("XA COMMIT X'',X'',0", Outcome(Xid(0, b"", b""), committed=True)),
+        (f"XA COMMIT {XID}", XaOutcome(XID, committed=True)),
+        (f"xa rollback {XID} ", XaOutcome(XID, committed=False)),
+        ("XA COMMIT X'',X'',0", XaOutcome(Xid(0, b"", b""), committed=True)),
         ("XA COMMIT X'01',X'',1 ONE PHASE", None),
         ("XA COMMIT 'a'", None),
         ("XA PREPARE X'01',X'',1", None),
         (f"XA START {XID}", None),
     ],
 )
-def test_outcomes(sql: str, expected: Outcome | None) -> None:
+def test_outcomes(sql: str, expected: XaOutcome | None) -> None:
     assert read_outcome(sql) == expected
 
 

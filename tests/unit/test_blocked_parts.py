@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from actors.faults import FatalError, Parts, of_source, of_target
-from actors.task.blocked_parts import Block, BlockedParts, block_of, resume_command
+from actors.task.operator.blocked_parts import Block, BlockedParts, block_of, resume_command
 from replicator.mysql.names import TableName
 from replicator.status import now
 
@@ -69,17 +69,17 @@ def test_what_is_blocked_already_is_not_blocked_anew() -> None:
     assert parts.add(of_target(X, BASE), Block(now()))
 
 
-def test_ways_out_name_the_command_that_lets_the_part_go_on() -> None:
+def test_remedies_name_the_command_that_lets_the_part_go_on() -> None:
     error = FatalError(
         "rows.duplicate",
         "twice",
         where="m",
-        ways_out=("mend it, then `replicator resume`",),
+        remedies=("mend it, then `replicator resume`",),
         scope=of_target(DOTTED),
     )
     fault = block_of("my orders", error).fault
     assert fault is not None
-    [way] = fault.ways_out
+    [way] = fault.remedies
     typed = shlex.split(way.split("mend it, then ")[1].removeprefix("`").rpartition("`")[0])
     assert typed == ["replicator", "resume", "my orders", "--target", "m.`a.b`"]
     assert resume_command("t", None) == "replicator resume t"

@@ -7,7 +7,7 @@ import struct
 import pytest
 from pymysql.constants import CLIENT
 
-from replicator.mysql.bulk_client import BULK_OPERATIONS, naming_bulk, offers_bulk
+from replicator.mysql.connection.blocking_client import BULK_OPERATIONS, naming_bulk, offers_bulk
 
 
 def greeting(version: str, *, mysql: bool, own: int) -> bytes:

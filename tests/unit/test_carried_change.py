@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.schema.carried_change import MemberChange, lacking
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
 def table(columns: str, *keys: UniqueKey) -> Table:

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.routing.column_mapping import MappingRule
-from replicator.routing.event_filter import FilterAction, FilterRule
-from replicator.routing.expression_filter import ExpressionRule
-from replicator.routing.extracted_columns import Extraction, NamePart
-from replicator.routing.routes import RouteRule
-from replicator.routing.rule_set import (
+from replicator.routing.columns.column_mapping import MappingRule
+from replicator.routing.columns.extracted_columns import Extraction, NamePart
+from replicator.routing.columns.rule_set import (
     MemberRules,
     MemberRuleTexts,
     RuleSet,
     dump_rules,
     load_rules,
 )
+from replicator.routing.event_filter import FilterAction, FilterRule
+from replicator.routing.expression.expression_filter import ExpressionRule
+from replicator.routing.routes import RouteRule
 
 RULES = RuleSet(
     "a-1",

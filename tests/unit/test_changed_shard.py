@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from replicator.mysql.names import TableName
-from replicator.pipeline.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
-from replicator.pipeline.copy_plan import (
+from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, changed_shard
+from replicator.pipeline.copy.copy_plan import (
     CopyChunk,
     TableCopy,
     boundary_query,
     chunk_query,
     plan_copy,
 )
-from replicator.schema.structure import Column, Table, UniqueKey
-from replicator.schema.traced_columns import Traced
+from replicator.schema.effects.traced_columns import Traced
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False)
 TEXT = Column("s", "varchar(10)", "latin1", "latin1_swedish_ci")

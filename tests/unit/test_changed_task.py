@@ -8,14 +8,14 @@ import pytest
 
 from actors.faults import FatalError
 from actors.lock_state import ShardStatement, dump_group, load_group, record_of
-from actors.task.changed_task import Move, moved, refuse_missed, refuse_moves
-from replicator.binlog.segment import Statement
-from replicator.downstream.decisions import DecisionRecord
-from replicator.downstream.meta import Checkpoint
-from replicator.mysql.identity import ServerIdentity
+from actors.task.startup.changed_task import Move, moved, refuse_missed, refuse_moves
+from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.checkpoint import Checkpoint
+from replicator.downstream.meta.decisions import DecisionRecord
 from replicator.mysql.names import Member, TableName
-from replicator.schema.provenance import UNSEEN
-from replicator.schema.registry import MemberRecord
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.registry.provenance import UNSEEN
+from replicator.schema.registry.registry import MemberRecord
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place, Watermark

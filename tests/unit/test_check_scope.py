@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import config
-from actors.task.check_scope import task_to_check
+from actors.task.startup.check_scope import task_to_check
 
 TASK: dict[str, Any] = {
     "name": "merge",

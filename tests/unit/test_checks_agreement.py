@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks.agreement import Shard, acts_unseen, check_agreement, member_disagreements
-from replicator.checks.missing_target import check_missing
+from replicator.checks.schema.agreement import (
+    Shard,
+    acts_unseen,
+    check_agreement,
+    member_disagreements,
+)
+from replicator.checks.schema.missing_target import check_missing
 from replicator.mysql.names import Member, TableName
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False)
 NAME = Column("name", "varchar(9)", "utf8", "utf8_general_ci")
@@ -106,4 +111,4 @@ def test_a_shard_that_is_no_pattern_for_the_target() -> None:
         TARGET, shards(table(ID, sql="CREATE TABLE `t` LIKE u")), set(), copies=True
     )
     assert (found.name, found.state) == ("table_schema", "failed")
-    assert "by hand" in found.ways_out[0]
+    assert "by hand" in found.remedies[0]

@@ -7,7 +7,7 @@ import pymysql.err
 import pytest
 
 from replicator.checks.connecting import explain
-from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 
 ADDRESS = DatabaseAddress("db1", 3306, "app", "hidden", session=(("no_such_thing", "1"),))
 

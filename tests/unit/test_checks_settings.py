@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.checks.binlog_settings import check_binlog_settings
-from replicator.checks.items import CHECKS, unknown_items
-from replicator.checks.result import Place
-from replicator.checks.versions import check_version, parse_version
+from replicator.checks.check_items import CHECKS, unknown_items
+from replicator.checks.result import CheckedPart
+from replicator.checks.server_versions import check_version, parse_version
+from replicator.checks.source.binlog_settings import check_binlog_settings
 
 GOOD = {
     "log_bin": "ON",
@@ -15,7 +15,7 @@ GOOD = {
     "expire_logs_days": "0",
     "binlog_checksum": "CRC32",
 }
-PLACE = Place("a")
+PLACE = CheckedPart("a")
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_good_settings_pass() -> None:
         ("binlog_checksum", "", "binlog_checksum", "warning"),
     ],
 )
-def test_each_bad_setting_is_told_with_its_ways_out(
+def test_each_bad_setting_is_told_with_its_remedies(
     name: str, value: str, check: str, state: str
 ) -> None:
     bad = [r for r in check_binlog_settings(PLACE, {**GOOD, name: value}) if r.state != "passed"]
     assert [(r.name, r.state) for r in bad] == [(check, state)]
-    assert bad[0].ways_out
+    assert bad[0].remedies
 
 
 def test_a_misspelt_item_is_told_with_the_right_name() -> None:
     (found,) = unknown_items(["binlog_formt", "version", "conn_number"])
     assert found.state == "warning"
-    assert "binlog_format?" in found.ways_out[0]
+    assert "binlog_format?" in found.remedies[0]
     assert unknown_items(CHECKS) == []

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from replicator.checks.table_fit import (
-    colliding_keys,
-    member_differences,
-)
-from replicator.checks.target_tables import key_notes
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.checks.schema.table_fit import colliding_keys, member_differences
+from replicator.checks.target.target_tables import key_notes
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 ID = Column("id", "int(11)", nullable=False, auto_increment=True)
 PRIMARY = UniqueKey("PRIMARY", ("id",))

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.checks.type_fit import charset_misfit, type_misfit
-from replicator.schema.column_text import labels_of
-from replicator.schema.structure import Column
+from replicator.checks.schema.table_fit import charset_misfit, type_misfit
+from replicator.schema.structure.column_text import labels_of
+from replicator.schema.structure.structure import Column
 
 
 def column(text: str, charset: str = "") -> Column:

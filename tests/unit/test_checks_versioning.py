@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from replicator.checks.agreement import Shard
-from replicator.checks.versioning import check_versioning
+from replicator.checks.schema.agreement import Shard
+from replicator.checks.schema.versioning import check_versioning
 from replicator.mysql.names import Member, TableName
-from replicator.schema.structure import Column, Table
+from replicator.schema.structure.structure import Column, Table
 
 NAME = TableName("merged", "t")
 PERIOD = (

@@ -13,8 +13,8 @@ import pytest
 from actors.copying import progress as copy_progress
 from actors.copying.progress import CopyProgress
 from actors.counts import CopyCounts
-from replicator.pipeline.chunk_progress import ProgressReader, ProgressWriter
-from replicator.pipeline.copy_writing import Counter
+from replicator.pipeline.copy.chunk_progress import ProgressReader, ProgressWriter
+from replicator.pipeline.copy.copy_writing import Counter
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from actors.control import client
 from actors.control.exit_codes import exit_code, innermost
 from actors.control.protocol import Reply, Request
 from actors.control.server import AlreadyRunningError, ControlServer
-from replicator import checks
-from replicator.checks import CheckResult
+from replicator.checks.result import CheckResult
+from replicator.checks.run import all_checks
 from replicator.status import Fault, TaskStatus, now
 
 DATA_PLANE = {"pyspark", "py4j", "pyarrow", "numba", "numpy", "pandas"}
@@ -320,7 +320,7 @@ def test_check_of_servers_that_are_away(task_file: Path) -> None:
     found = json.loads(out)
     assert (found["task"], found["passed"]) == ("orders", False)
     assert {check["where"] for check in found["checks"]} == {"a", "target"}
-    assert set(found["checks"][0]) == {"name", "where", "state", "finding", "ways_out"}
+    assert set(found["checks"][0]) == {"name", "where", "state", "finding", "remedies"}
 
 
 def test_check_shows_what_passed_and_what_to_mend(
@@ -333,7 +333,7 @@ def test_check_shows_what_passed_and_what_to_mend(
             CheckResult("server_id", "a", "warning", "is 0", ("SET it",)),
         ]
 
-    monkeypatch.setattr(checks, "run_checks", found)
+    monkeypatch.setattr(all_checks, "run_checks", found)
     task_file.write_text(TASK + "ignore-checking-items: [version]\n")
     code, out, _ = invoke("check", task_file, "--keys", "none")
     assert code == 0
@@ -342,7 +342,7 @@ def test_check_shows_what_passed_and_what_to_mend(
     assert code == 0
     for expected in (
         "it [does]",
-        "ways out:",
+        "remedies:",
         "SET it",
         "1 passed, 1 with a warning, 0 failed",
         "can run",
@@ -356,7 +356,7 @@ def test_check_says_that_a_task_starts_whose_shards_share_keys(
     async def found(task: object, ignore: frozenset[str]) -> list[CheckResult]:
         return [CheckResult("key_collisions", "target", "failed", "twice", ("Renumber",))]
 
-    monkeypatch.setattr(checks, "run_checks", found)
+    monkeypatch.setattr(all_checks, "run_checks", found)
     code, out, _ = invoke("check", task_file, "--keys", "none")
     assert code == 1
     assert "the task starts" in out
@@ -364,7 +364,7 @@ def test_check_says_that_a_task_starts_whose_shards_share_keys(
 
 
 def test_a_machine_without_java(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from replicator.pipeline import java_home
+    from replicator.pipeline.spark import java as java_home
 
     def missing() -> str:
         raise java_home.JavaMissingError("install openjdk")

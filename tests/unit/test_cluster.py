@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from replicator.checks.cluster import check_cluster
-from replicator.pipeline import probe
-from replicator.pipeline.cluster import cluster_settings, cut_off, is_local
-from replicator.pipeline.probe import look_around
-from replicator.pipeline.shipping import pack
+from replicator.checks.target.cluster import check_cluster
+from replicator.pipeline.spark import probe
+from replicator.pipeline.spark.cluster import cluster_settings, cut_off, is_local, pack
+from replicator.pipeline.spark.probe import look_around
 
 
 @pytest.fixture
@@ -61,14 +60,14 @@ def test_a_path_of_the_operator_stays_behind_ours() -> None:
 def test_executors_that_can_not_fetch_batches_are_told_with_the_way_out() -> None:
     error = cut_off(
         Exception(
-            "Traceback (most recent call last):\n  in stay\nreplicator.pipeline.living_task."
+            "Traceback (most recent call last):\n  in stay\nreplicator.pipeline.worker."
             "DriverUnreachableError: the executor on w1 can't connect to the driver at d:7: no"
             " route\n\tat java"
         )
     )
     assert error is not None
     assert str(error).startswith("the executor on w1 can't connect to the driver at d:7: no route,")
-    assert "spark.replicator.port" in error.ways_out[0]
+    assert "spark.replicator.port" in error.remedies[0]
     assert cut_off(Exception("another one")) is None
 
 
@@ -83,13 +82,13 @@ def test_a_module_that_an_executor_does_not_have_is_named(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "module",
     [
-        "apply",
-        "cluster",
-        "job",
-        "key_collisions",
-        "living_task",
+        "apply.apply",
+        "spark.cluster",
+        "apply.job",
+        "duplicate_keys.key_collisions",
+        "workers.worker",
         "session",
-        "snapshot",
+        "copy.copy_job",
         "worker_daemon",
     ],
 )
@@ -118,4 +117,4 @@ async def test_no_master_answers(closed: str) -> None:
     assert result.state == "failed"
     assert closed in result.finding
     assert "nowhere is not host:port" in result.finding
-    assert "spark.master" in result.ways_out[0]
+    assert "spark.master" in result.remedies[0]

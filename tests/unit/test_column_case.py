@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks.agreement import member_disagreements
-from replicator.checks.table_fit import colliding_keys, member_differences
-from replicator.ddl.normalise import normalise
-from replicator.ddl.recognise import recognise
+from replicator.checks.schema.agreement import member_disagreements
+from replicator.checks.schema.table_fit import colliding_keys, member_differences
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.names import folded
-from replicator.pipeline.copy_plan import plan_copy
-from replicator.pipeline.planning import match_columns
-from replicator.schema.carried_change import MemberChange, lacking
-from replicator.schema.structure import Column, Table, UniqueKey, differences
+from replicator.pipeline.copy.copy_plan import plan_copy
+from replicator.pipeline.plans.planning import match_columns
+from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.structure.structure import Column, Table, UniqueKey, differences
 
 SIGMA = "\N{GREEK SMALL LETTER SIGMA}"
 # The last letter of the first is one that `str.lower` writes in two ways.
@@ -67,8 +67,7 @@ def test_statements_in_another_case_are_the_same(one: str, other: str) -> None:
         "ALTER TABLE t DROP PARTITION {}",
     ):
         texts = {
-            normalise(recognise(sql.format(name, name), default_schema="s"))
-            for name in (one, other)
+            normalise(classify(sql.format(name, name), default_schema="s")) for name in (one, other)
         }
         assert len(texts) == 1, texts
 
@@ -79,4 +78,4 @@ def test_columns_that_differ_in_an_accent_are_two() -> None:
     assert target.column("e") is None
     assert differences(shard, target) != []
     texts = (f"ALTER TABLE t ADD {name} INT" for name in ("e", "é"))
-    assert len({normalise(recognise(text, default_schema="s")) for text in texts}) == 2
+    assert len({normalise(classify(text, default_schema="s")) for text in texts}) == 2

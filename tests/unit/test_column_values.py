@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl import tokens
-from replicator.schema import column_values
-from replicator.schema.column_values import other_values, value_clause
-from replicator.schema.structure import Column, Table
+from replicator.ddl.parser import tokens
+from replicator.schema.effects import column_values
+from replicator.schema.effects.column_values import other_values, value_clause
+from replicator.schema.structure.structure import Column, Table
 
 
 def table(definition: str) -> Table:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from replicator import compiled
-from replicator import loop_folder as loop_module
-from replicator.loop_folder import UNPACKED, loop_folder
-from replicator.pipeline.shipping import pack
-from replicator.rows import field_text
+from replicator.kernels import compiled
+from replicator.kernels import loop_folder as loop_module
+from replicator.kernels.loop_folder import UNPACKED, loop_folder
+from replicator.pipeline.spark.cluster import pack
+from replicator.rows.decoder import field_text
 
 
 def test_a_kernel_is_kept_by_a_name_that_changes_with_each_module(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_kernel_is_kept_by_a_name_that_changes_with_each_module(tmp_path: Path
 def import_kernels(root: Path, caches: Path) -> subprocess.Popen[str]:
     """Import a module with kernels, as another process does; it tells what it had to compile."""
     code = (
-        "from replicator.binlog import gather\n"
+        "from replicator.kernels import gather\n"
         "kernels = [v for v in vars(gather).values() if hasattr(v, 'stats') and v.signatures]\n"
         "print(sum(len(k.stats.cache_misses) for k in kernels),"
         " sum(len(k.stats.cache_hits) for k in kernels))"

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events import EventType
-from replicator.binlog.types import ColumnType
-from replicator.rows.block_decoder import BlockDecoder
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.compiled_decoder import CompiledDecoder
-from replicator.rows.float_text import Doubles, float_text
-from replicator.rows.own_buckets import OwnBuckets
-from replicator.rows.row_block import RowBlock, block_of_images
-from replicator.rows.row_format import extent
-from replicator.rows.row_lines import RowsDecoder, compile_decoder
-from replicator.rows.values import NoRoomError
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
+from replicator.rows.decoder.block_decoder import BlockDecoder
+from replicator.rows.decoder.own_buckets import OwnBuckets
+from replicator.rows.decoder.reference_decoder import RowsDecoder, compile_decoder
+from replicator.rows.decoder.row_block import RowBlock, block_of_images
+from replicator.rows.decoder.row_decoder import CompiledDecoder
+from replicator.rows.decoder.row_format import extent
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.float_text import Doubles, float_text
+from replicator.rows.values.value_readers import MappedValueError
 from tests.support.event_spans import spans_of
 from tests.support.row_blocks import Image, rows_of
 
@@ -291,7 +291,7 @@ def outcome(
             else decoder.decode([damaged])
         )
         return rows_of(found if isinstance(found, RowBlock) else block_of_images(found))
-    except (BinlogError, NoRoomError) as error:
+    except (BinlogError, MappedValueError) as error:
         return f"{type(error).__name__}: {error}"
 
 

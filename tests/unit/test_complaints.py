@@ -22,7 +22,7 @@ LONG = "the account can't be used: " + "it lacks rights, " * 20
 
 
 def fail() -> None:
-    raise FatalError("a.b", LONG, where="target [d].t", ways_out=("`GRANT [it]`", "wait"))
+    raise FatalError("a.b", LONG, where="target [d].t", remedies=("`GRANT [it]`", "wait"))
 
 
 @pytest.fixture(params=[True, False])
@@ -35,7 +35,7 @@ def told(
     return stream, request.param
 
 
-def test_a_fault_is_told_with_its_place_and_ways_out(told: tuple[io.StringIO, bool]) -> None:
+def test_a_fault_is_told_with_its_place_and_remedies(told: tuple[io.StringIO, bool]) -> None:
     stream, terminal = told
     with pytest.raises(typer.Exit) as ended:
         cli.with_messages(fail)()
@@ -49,7 +49,7 @@ def test_a_fault_is_told_with_its_place_and_ways_out(told: tuple[io.StringIO, bo
             "level": "error",
             "error": LONG,
             "where": "target [d].t",
-            "ways_out": ["`GRANT [it]`", "wait"],
+            "remedies": ["`GRANT [it]`", "wait"],
         }
         return
     text = stream.getvalue()

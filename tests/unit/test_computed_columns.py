@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.checks.table_fit import member_differences
-from replicator.ddl.computed_columns import computed_columns
-from replicator.ddl.recognise import recognise
-from replicator.downstream.columns import Restated
-from replicator.downstream.restated_columns import restated_columns
-from replicator.pipeline.computed_columns import OWN_VALUE, computed_misfits
-from replicator.routing.column_mapping import MappedColumn
-from replicator.routing.member_columns import AS_THEY_ARE, MemberColumns
-from replicator.schema.column_values import other_formula
-from replicator.schema.structure import Column, Table
+from replicator.checks.schema.table_fit import member_differences
+from replicator.ddl.analysis.generated_columns import computed_columns
+from replicator.ddl.parser.classify import classify
+from replicator.downstream.rows.restated_columns import restated_columns
+from replicator.downstream.rows.target_columns import Restated
+from replicator.pipeline.plans.computed_columns import OWN_VALUE, computed_misfits
+from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.schema.effects.column_values import other_formula
+from replicator.schema.structure.structure import Column, Table
 
 MAPPED = MemberColumns(mapped=MappedColumn("ID", 1 << 51))
 
@@ -110,5 +110,5 @@ def test_what_an_update_writes_into_columns_that_a_row_comes_without() -> None:
     ],
 )
 def test_columns_that_a_statement_makes_computed_ones(action: str, names: tuple[str, ...]) -> None:
-    statement = recognise(f"ALTER TABLE s.t {action}", default_schema="s")
+    statement = classify(f"ALTER TABLE s.t {action}", default_schema="s")
     assert computed_columns(statement) == names

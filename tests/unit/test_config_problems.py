@@ -1,4 +1,4 @@
-"""Every kind of mistake in a task file: the message names file, line, key and the way out."""
+"""Every kind of mistake in a task file: the message names file, line, key and the remedy."""
 
 from __future__ import annotations
 

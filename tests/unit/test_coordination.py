@@ -17,14 +17,14 @@ from actors.member_columns import columns_of
 from actors.sharding.coordination import Coordination, Uncoordinated
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.strategies import STRATEGIES
-from actors.task import operator_commands
-from actors.task.lock_report import lock_statuses
-from actors.task.wiring import RunningTask
+from actors.task.operator import operator_commands
+from actors.task.operator.lock_report import lock_statuses
+from actors.task.wiring.wiring import RunningTask
 from config.models import Task
 from config.unsupported import UNSUPPORTED
-from replicator.binlog.segment import Statement
+from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, Item, ResolvedItem
 from replicator.sharding.lock import Resolution, UnlockError
 from replicator.terminal.locks import render_locks

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.pipeline.copy_plan import (
+from replicator.pipeline.copy.copy_plan import (
     CopyChunk,
     TableCopy,
     boundary_query,
     chunk_query,
     plan_copy,
 )
-from replicator.pipeline.planning import PlanError
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.pipeline.plans.planning import PlanError
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 
 def table(*columns: Column, key: tuple[str, ...] = (), name: str = "t") -> Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pymysql.err
 import pytest
 
-from replicator.downstream.typed_writing import NotTypedError
-from replicator.pipeline.binary_rows import UnknownTypeError
-from replicator.pipeline.copy_reading import SourceFailedError, or_not_typed
+from replicator.downstream.rows.bulk_statements import NotTypedError
+from replicator.pipeline.copy.binary_rows import UnknownTypeError
+from replicator.pipeline.copy.copy_reading import SourceFailedError, or_not_typed
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from replicator.mysql.names import Member, TableName
-from replicator.schema.copy_state import CopyState
-from replicator.schema.provenance import GONE, Held, Provenance
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Table
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.provenance import GONE, Held, Provenance
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
 
 TARGET = TableName("d", "t")
 KNOWN = Held(Table("s", "x", (), (), ""), Provenance.READ)
@@ -18,22 +18,22 @@ def member(registry: SchemaRegistry, name: str) -> int:
     return number
 
 
-def test_a_member_counts_as_copied_unless_it_was_postponed() -> None:
+def test_a_member_counts_as_copied_unless_it_was_deferred() -> None:
     registry = SchemaRegistry()
     one, other = member(registry, "x"), member(registry, "y")
-    registry.postpone(one, CopyState.POSTPONED)
-    assert registry.copying(one, 7) is CopyState.POSTPONED
-    assert registry.record(one, 0, 7).copying is CopyState.POSTPONED
+    registry.defer(one, CopyState.DEFERRED)
+    assert registry.copying(one, 7) is CopyState.DEFERRED
+    assert registry.record(one, 0, 7).copying is CopyState.DEFERRED
     assert registry.copying(other, 7) is CopyState.COPIED
-    assert registry.postponed_in("a")
-    assert not registry.postponed_in("b")
+    assert registry.deferred_in("a")
+    assert not registry.deferred_in("b")
     assert not registry.leaves_out
 
 
 def test_it_goes_along_to_another_name_and_not_to_who_takes_the_old_one() -> None:
     registry = SchemaRegistry()
     one, new, third = member(registry, "x"), member(registry, "z"), member(registry, "y")
-    registry.postpone(one, CopyState.LEFT_OUT)
+    registry.defer(one, CopyState.LEFT_OUT)
     assert registry.leaves_out
     # RENAME TABLE x TO z, y TO x
     registry.inherit(new, 50, one)
@@ -50,10 +50,10 @@ def test_it_goes_along_to_another_name_and_not_to_who_takes_the_old_one() -> Non
 def test_what_is_dropped_needs_no_copy_nor_what_is_made_in_its_place() -> None:
     registry = SchemaRegistry()
     one = member(registry, "x")
-    registry.postpone(one, CopyState.POSTPONED)
+    registry.defer(one, CopyState.DEFERRED)
     registry.learn(one, 50, GONE)
     registry.leave(one)
     again = registry.join(Member("a", TableName("s", "x")), TARGET)
     registry.learn(again, 70, KNOWN)
-    assert registry.copying(again, 49) is CopyState.POSTPONED
+    assert registry.copying(again, 49) is CopyState.DEFERRED
     assert registry.copying(again, 80) is CopyState.COPIED

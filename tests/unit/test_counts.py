@@ -11,9 +11,9 @@ from rich.console import Console
 from actors.copying.progress import CopyProgress
 from actors.counts import CopyCounts, TaskCounts
 from actors.spark_jobs import JobAttempts
-from actors.task.blocked_parts import BlockedParts
+from actors.task.operator.blocked_parts import BlockedParts
 from actors.task.status_report import RateMeter, task_status
-from replicator.downstream.chunks import CopiedTables
+from replicator.downstream.meta.chunks import CopiedTables
 from replicator.mysql.names import TableName
 from replicator.status import CopyStatus, now
 from replicator.terminal.copy_bar import CopyBar

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.rows.lines import Lines, lines_of
+from replicator.rows.decoder.lines import Lines, lines_of
 
 
 @given(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import DdlError, Effect, effects_of, one_by_one
+from replicator.schema.effects.ddl_effects import DdlError, Effect, effects_of, one_by_one
 
 
 def route(name: TableName) -> TableName | None:
@@ -22,7 +22,7 @@ MEMBERS = [TableName("s", "t1"), TableName("s", "t2"), TableName("s", "x")]
 
 
 def effects(sql: str) -> tuple[Effect, ...]:
-    return effects_of(recognise(sql, default_schema="s"), route, MEMBERS)
+    return effects_of(classify(sql, default_schema="s"), route, MEMBERS)
 
 
 def brief(sql: str) -> list[tuple[str, str, str, str]]:
@@ -175,7 +175,7 @@ def test_what_or_replace_replaces_is_dropped_before() -> None:
 
 def test_of_a_failed_statement_only_what_it_has_certainly_done() -> None:
     def failed(sql: str) -> tuple[Effect, ...]:
-        statement = replace(recognise(sql, default_schema="s"), error=1048)
+        statement = replace(classify(sql, default_schema="s"), error=1048)
         return effects_of(statement, route, MEMBERS)
 
     (effect,) = failed("CREATE OR REPLACE TABLE t1 (a INT) PARTITION BY HASH (x)")

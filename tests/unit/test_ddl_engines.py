@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.engines import merged_tables
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.engines import merged_tables
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import DdlError, effects_of
+from replicator.schema.effects.ddl_effects import DdlError, effects_of
 
 TARGET = TableName("m", "t")
 
@@ -32,7 +32,7 @@ TARGET = TableName("m", "t")
     ],
 )
 def test_an_engine_that_cannot_roll_back_is_replaced(sql: str, expected: str) -> None:
-    (effect,) = effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, ())
+    (effect,) = effects_of(classify(sql, default_schema="s"), lambda _: TARGET, ())
     assert " ".join(effect.sql.split()) == expected
 
 
@@ -52,7 +52,7 @@ MERGE = "CREATE TABLE all_t (a INT) ENGINE=MERGE INSERT_METHOD=LAST UNION=(t1,`u
     ],
 )
 def test_the_tables_of_a_merge_table(sql: str, expected: list[str]) -> None:
-    found = merged_tables(recognise(sql, default_schema="s"))
+    found = merged_tables(classify(sql, default_schema="s"))
     assert [f"{name.schema}.{name.table}" for name in found] == expected
 
 
@@ -61,6 +61,6 @@ def test_a_merge_table_that_is_left_out_must_have_no_tables_that_are_replicated(
         return TARGET if name.table.startswith("t") else None
 
     with pytest.raises(DdlError, match=r"s\.t1"):
-        effects_of(recognise(MERGE, default_schema="s"), route, ())
-    other = recognise("CREATE TABLE m (a INT) ENGINE=MERGE UNION=(u)", default_schema="s")
+        effects_of(classify(MERGE, default_schema="s"), route, ())
+    other = classify("CREATE TABLE m (a INT) ENGINE=MERGE UNION=(u)", default_schema="s")
     assert effects_of(other, route, ()) == ()

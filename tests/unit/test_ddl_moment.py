@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.moment import converts_times, fills_in_moment
-from replicator.ddl.normalise import normalise
-from replicator.ddl.recognise import recognise
+from replicator.ddl.analysis.time_dependent_defaults import converts_times, fixes_the_time
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.normalise import normalise
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ from replicator.ddl.recognise import recognise
     ],
 )
 def test_fills_in_moment(action: str, expected: bool) -> None:
-    statement = recognise(f"ALTER TABLE t {action}", default_schema="s")
-    assert fills_in_moment(normalise(statement)) is expected
+    statement = classify(f"ALTER TABLE t {action}", default_schema="s")
+    assert fixes_the_time(normalise(statement)) is expected
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.ddl import normalise, recognise
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.normalise import normalise
 from replicator.mysql.names import quote
 
 
 def text(sql: str, schema: str = "s", **mode: bool) -> str:
-    return normalise(recognise(sql, default_schema=schema, **mode))
+    return normalise(classify(sql, default_schema=schema, **mode))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_other_tables_are_compared_as_routed() -> None:
 
     one, other, third = (
         normalise(
-            recognise(
+            classify(
                 f"ALTER TABLE t{i} ADD FOREIGN KEY (a) REFERENCES {p}(id)", default_schema="s"
             ),
             parent,

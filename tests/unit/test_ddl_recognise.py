@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.ddl import Recognised, StatementKind, TableRole, recognise
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
 
 K = StatementKind
 
@@ -225,8 +226,8 @@ DATABASE_STATEMENTS = [
 ]
 
 
-def of(sql: str, **mode: bool) -> Recognised:
-    return recognise(sql, default_schema="s", **mode)
+def of(sql: str, **mode: bool) -> ParsedStatement:
+    return classify(sql, default_schema="s", **mode)
 
 
 @pytest.mark.parametrize(("sql", "kind", "tables"), TABLE_STATEMENTS)
@@ -324,7 +325,7 @@ def test_each_table_of_a_statement_has_its_role() -> None:
     ],
 )
 def test_a_partition_can_become_a_table(sql: str, made: list[str]) -> None:
-    found = recognise(sql, default_schema="s")
+    found = classify(sql, default_schema="s")
     assert [table.table for table in found.split_off] == made
 
 

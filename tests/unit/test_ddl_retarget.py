@@ -4,18 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.ddl import (
-    Recognised,
-    StatementKind,
-    recognise,
-    retarget,
-    retarget_schema,
-)
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.rewrite.retarget import retarget, retarget_schema
 from replicator.mysql.names import quote
 
 
-def of(sql: str, **mode: bool) -> Recognised:
-    return recognise(sql, default_schema="s", **mode)
+def of(sql: str, **mode: bool) -> ParsedStatement:
+    return classify(sql, default_schema="s", **mode)
 
 
 def routed(schema: str, table: str) -> tuple[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.ddl.retarget import retarget_schema
-from replicator.ddl.target_table import Collations, target_table
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.retarget import retarget_schema
+from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import DdlError, effects_of
-from replicator.schema.scratch_statements import as_run, kept_here
+from replicator.schema.effects.ddl_effects import DdlError, effects_of
+from replicator.schema.scratch.scratch_statements import as_run, kept_here
 
 TARGET = TableName("m", "t")
 MEMBER = TableName("s", "t1")
@@ -20,12 +20,12 @@ FOREIGN = (
 
 
 def executed(sql: str) -> str:
-    (effect,) = effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, [MEMBER])
+    (effect,) = effects_of(classify(sql, default_schema="s"), lambda _: TARGET, [MEMBER])
     return " ".join(effect.sql.split())
 
 
 def on_scratch_table(sql: str) -> str:
-    statement = recognise(sql, default_schema="s")
+    statement = classify(sql, default_schema="s")
     return as_run(statement, TableName("x", "y"), creates=sql.startswith("CREATE"))
 
 
@@ -123,7 +123,7 @@ def test_an_engine_that_is_not_known_to_keep_the_rows_itself_is_refused(
 
 
 def test_a_table_that_is_not_replicated_may_have_any_engine() -> None:
-    statement = recognise("CREATE TABLE u (a INT) ENGINE=FEDERATED", default_schema="s")
+    statement = classify("CREATE TABLE u (a INT) ENGINE=FEDERATED", default_schema="s")
     assert effects_of(statement, lambda _: None, ()) == ()
 
 
@@ -151,10 +151,10 @@ def test_a_table_that_is_made_by_a_query_is_refused() -> None:
     ],
 )
 def test_what_is_about_the_server_itself_is_never_executed(sql: str) -> None:
-    found = effects_of(recognise(sql, default_schema="s"), lambda _: None, [MEMBER])
+    found = effects_of(classify(sql, default_schema="s"), lambda _: None, [MEMBER])
     assert [effect.sql for effect in found] == []
     if "TABLE u" not in sql:
-        assert effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, [MEMBER]) == ()
+        assert effects_of(classify(sql, default_schema="s"), lambda _: TARGET, [MEMBER]) == ()
 
 
 def test_what_only_tidb_would_execute_stays_a_comment() -> None:
@@ -164,7 +164,7 @@ def test_what_only_tidb_would_execute_stays_a_comment() -> None:
     assert executed(sql).endswith("/* [placement] PLACEMENT POLICY=p */ ADD c INT /* , DROP b */")
     text = "ALTER TABLE s/*T! x */.t1 COMMENT '/*T! y */'"
     assert executed(text) == "ALTER TABLE `m`.`t` COMMENT '/*T! y */'"
-    database = recognise("CREATE DATABASE s /*T! PLACEMENT POLICY=p */", default_schema="s")
+    database = classify("CREATE DATABASE s /*T! PLACEMENT POLICY=p */", default_schema="s")
     assert "/*T!" not in retarget_schema(database, lambda _: "m")
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.ddl import tokenise
-from replicator.ddl.target_table import Collations, target_table
+from replicator.ddl.parser.tokens import tokenise
+from replicator.ddl.rewrite.target_table import Collations, target_table
 from replicator.mysql.names import quote
 
 DEFAULTS = Collations(

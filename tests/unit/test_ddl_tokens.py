@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replicator.ddl import TokenKind, tokenise
+from replicator.ddl.parser.tokens import TokenKind, tokenise
 
 LONG_PIECES = [
     "/*",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.default_collations import DefaultCollations
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.default_collations import DefaultCollations
 
 SERVER = "utf8mb4_0900_ai_ci"
 CLAUSE = " CHARACTER SET cp1251 COLLATE cp1251_bin"
 
 
 def written(collations: DefaultCollations, sql: str) -> str | None:
-    return collations.written_out(recognise(sql, default_schema="d"), SERVER)
+    return collations.written_out(classify(sql, default_schema="d"), SERVER)
 
 
 def known(available: frozenset[str] | None = None) -> DefaultCollations:
@@ -136,9 +136,9 @@ def test_the_nearest_takes_the_place_of_one_that_the_target_lacks() -> None:
 def test_a_session_has_collations_of_its_own_for_charsets() -> None:
     collations = known()
     own = ("latin1_bin", "utf8mb4_general_ci")
-    sql = recognise("CREATE TABLE t (a INT) CHARSET=latin1", default_schema="d")
+    sql = classify("CREATE TABLE t (a INT) CHARSET=latin1", default_schema="d")
     assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE latin1_bin"
-    sql = recognise("CREATE DATABASE e CHARACTER SET utf8mb4", default_schema="d")
+    sql = classify("CREATE DATABASE e CHARACTER SET utf8mb4", default_schema="d")
     assert collations.written_out(sql, SERVER, own) == f"{sql.sql} COLLATE utf8mb4_general_ci"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import config
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 from replicator.demo import show
 from replicator.demo.estate import Estate
 from replicator.demo.proof import unmatched

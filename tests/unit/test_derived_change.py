@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from replicator.mysql.names import TableName
-from replicator.schema.derived_change import NotDerivableError, derived_alter, rebuilding
-from replicator.schema.structure import Table
+from replicator.schema.effects.derived_change import NotDerivableError, derived_alter, rebuilding
+from replicator.schema.structure.structure import Table
 
 BODY = ["`id` int(11) NOT NULL", "`a` int(11) DEFAULT NULL", "`v` varchar(9) DEFAULT 'x,y'"]
 KEYS = ["PRIMARY KEY (`id`)", "KEY `i` (`a`)"]

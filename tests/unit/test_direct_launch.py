@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from replicator.pipeline import direct_launch
-from replicator.pipeline.direct_launch import goes_directly, java_command
+from replicator.pipeline.spark import direct_launch
+from replicator.pipeline.spark.direct_launch import goes_directly, java_command
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,3]"])

@@ -17,27 +17,32 @@ from typing import Any
 
 import pytest
 
-from replicator.pipeline import doorkeeper, living_task
-from replicator.pipeline.doorkeeper import AT_THE_DOOR
-from replicator.pipeline.entrance import SECRET_SIZE, cluster_entrance, private_entrance
-from replicator.pipeline.frames import (
-    ClosedError,
+from replicator.pipeline.workers import worker as worker
+from replicator.pipeline.workers import worker_listener as doorkeeper
+from replicator.pipeline.workers.driver_endpoint import (
+    SECRET_SIZE,
+    cluster_endpoint,
+    local_endpoint,
+)
+from replicator.pipeline.workers.frames import (
+    ConnectionClosedError,
     WorkFailedError,
     frame_of,
     receive_answer,
     send,
 )
-from replicator.pipeline.living_task import (
+from replicator.pipeline.workers.worker import (
     SLOT,
-    ClusterPoint,
+    ClusterAddress,
     DriverUnreachableError,
+    LocalAddress,
     MeetingPoint,
-    PrivatePoint,
     answer_requests,
     connected,
     met,
     prove_membership,
 )
+from replicator.pipeline.workers.worker_listener import AT_THE_DOOR
 from tests.support.strangers import only_root, opened_by_stranger
 
 SECONDS = 20.0
@@ -47,7 +52,7 @@ HOST = "127.0.0.1"
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is turned away tries again at once."""
-    monkeypatch.setattr(living_task, "PAUSE", 0.0)
+    monkeypatch.setattr(worker, "PAUSE", 0.0)
 
 
 class Inside:
@@ -57,9 +62,9 @@ class Inside:
         self._tasks: queue.Queue[tuple[int, socket.socket]] = queue.Queue()
         self._met: list[socket.socket] = []
         if folder is None:
-            self.entrance = cluster_entrance(HOST, HOST, 0, self._enter)
+            self.entrance = cluster_endpoint(HOST, HOST, 0, self._enter)
         else:
-            self.entrance = private_entrance(str(folder), self._enter)
+            self.entrance = local_endpoint(str(folder), self._enter)
         self.point = self.entrance.point
 
     def _enter(self, slot: int, task: socket.socket) -> None:
@@ -89,14 +94,14 @@ def entrance(folder: Path | None = None) -> Iterator[Inside]:
 
 
 @contextmanager
-def on_a_cluster() -> Iterator[tuple[Inside, ClusterPoint]]:
+def on_a_cluster() -> Iterator[tuple[Inside, ClusterAddress]]:
     with entrance() as inside:
-        assert isinstance(inside.point, ClusterPoint)
+        assert isinstance(inside.point, ClusterAddress)
         yield inside, inside.point
 
 
 @pytest.fixture
-def point_of_nobody() -> ClusterPoint:
+def point_of_nobody() -> ClusterAddress:
     """Where no driver listens any more."""
     with on_a_cluster() as (_, point):
         return point
@@ -117,7 +122,7 @@ def task(point: MeetingPoint, slot: int) -> Iterator[list[BaseException]]:
         try:
             with met(point, slot) as connection:
                 answer_requests(connection, double)
-        except (ValueError, ClosedError) as error:
+        except (ValueError, ConnectionClosedError) as error:
             ended.append(error)
 
     thread = threading.Thread(target=run)
@@ -154,7 +159,7 @@ def test_a_task_that_loses_its_network_fails_and_one_that_is_let_go_does_not() -
     with here, there:
         # As when the other machine no longer answers.
         there.settimeout(0.01)
-        with pytest.raises(ClosedError, match="timed out"):
+        with pytest.raises(ConnectionClosedError, match="timed out"):
             answer_requests(there, double)
         here.close()
         answer_requests(there, double)
@@ -164,7 +169,7 @@ def test_a_task_with_another_secret_is_turned_away() -> None:
     with on_a_cluster() as (inside, point):
         with task(replace(point, secret=secrets.token_bytes(SECRET_SIZE)), 0) as ended:
             pass
-        assert [type(error) for error in ended] == [ClosedError]
+        assert [type(error) for error in ended] == [ConnectionClosedError]
         with task(point, 1):
             assert inside.next()[0] == 1, "and others still come in"
             inside.close()
@@ -175,12 +180,12 @@ def test_a_secret_that_differs_by_a_bit_is_refused(place: int) -> None:
     with on_a_cluster() as (inside, point):
         almost = bytearray(point.secret)
         almost[place] ^= 1
-        with connected(point) as stranger, pytest.raises(ClosedError):
+        with connected(point) as stranger, pytest.raises(ConnectionClosedError):
             prove_membership(stranger, bytes(almost), 0)
         assert inside.nobody()
 
 
-def test_what_is_no_driver_is_left_and_told_no_secret(point_of_nobody: ClusterPoint) -> None:
+def test_what_is_no_driver_is_left_and_told_no_secret(point_of_nobody: ClusterAddress) -> None:
     with socket.create_server((HOST, 0)) as listening:
         told: list[bytes] = []
 
@@ -225,7 +230,7 @@ def test_strangers_that_are_silent_or_talk_nonsense(monkeypatch: pytest.MonkeyPa
             inside.close()
 
 
-def hello(point: ClusterPoint) -> bytes:
+def hello(point: ClusterAddress) -> bytes:
     """The first bytes of a client that speaks TLS, and knows the certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -347,7 +352,7 @@ def test_nobody_comes_in_any_more(here: bool, tmp_path: Path) -> None:
     with entrance(tmp_path if here else None) as inside:
         inside.close()
         point = inside.point
-    where = point.folder if isinstance(point, PrivatePoint) else f"{HOST}:{point.port}"
+    where = point.folder if isinstance(point, LocalAddress) else f"{HOST}:{point.port}"
     with pytest.raises(DriverUnreachableError, match=where):
         met(point, 0)
     assert list(tmp_path.iterdir()) == []
@@ -361,7 +366,7 @@ def test_a_process_of_another_user_is_turned_away(
         # The task looks first; then it is the driver's turn.
         with pytest.raises(DriverUnreachableError, match="belongs to user"):
             met(inside.point, 0)
-        assert isinstance(inside.point, PrivatePoint)
+        assert isinstance(inside.point, LocalAddress)
         with socket.socket(socket.AF_UNIX) as stranger:
             stranger.connect(str(Path(inside.point.folder, inside.point.name)))
             with contextlib.suppress(BrokenPipeError):
@@ -390,4 +395,4 @@ def test_the_name_of_a_folder_may_be_longer_than_that_of_a_socket(tmp_path: Path
 
 
 def test_the_secret_is_not_shown() -> None:
-    assert "hidden" not in repr(ClusterPoint(HOST, 1, b"hidden", ""))
+    assert "hidden" not in repr(ClusterAddress(HOST, 1, b"hidden", ""))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from config.event_names import EVENT_NAMES
-from replicator.ddl.event_kinds import event_kinds
-from replicator.ddl.recognise import recognise
+from config.rules import EVENT_NAMES
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.event_kinds import event_kinds
 
 GROUPS = {"all", "all dml", "all ddl", "none", "none dml", "none ddl"}
 ROWS = {"insert", "update", "delete"}
@@ -63,7 +63,7 @@ CASES = [
 
 @pytest.mark.parametrize(("sql", "kinds"), CASES, ids=[sql for sql, _ in CASES])
 def test_the_kinds_of_a_statement(sql: str, kinds: set[str]) -> None:
-    assert event_kinds(recognise(sql, default_schema="d")) == kinds
+    assert event_kinds(classify(sql, default_schema="d")) == kinds
 
 
 def test_each_name_that_a_filter_can_have_is_that_of_an_event() -> None:

@@ -10,19 +10,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from replicator.routing.expression_columns import ColumnEvaluation
-from replicator.routing.expression_evaluation import EvaluationError, Row, Value, evaluator
-from replicator.routing.expression_fates import fates
-from replicator.routing.expression_filter import Fate, RowRules
-from replicator.routing.expression_types import Call, ExpressionError, FilterColumn
-from replicator.rows.row_images import Change
-from tests.support.expression_values import (
-    FILTERED,
-    ListColumn,
-    checked,
-    number_near,
-    value_of,
-)
+from replicator.routing.expression.column_evaluation import ColumnEvaluation
+from replicator.routing.expression.evaluation import EvaluationError, Row, Value, evaluator
+from replicator.routing.expression.expression_filter import Fate, RowRules
+from replicator.routing.expression.row_fates import fates
+from replicator.routing.expression.types import Call, ExpressionError, FilterColumn
+from replicator.rows.decoder.row_images import RowChange
+from tests.support.expression_values import FILTERED, ListColumn, checked, number_near, value_of
 from tests.support.expressions import random_expression, random_row
 
 ROWS = 60
@@ -179,7 +173,7 @@ def test_changes_have_the_fate_that_they_have_one_by_one() -> None:
         images = [
             [
                 [value_of(column, row[column.name]) for column in columns]
-                for row in (random_row(random) for _ in range(1 + (change == Change.UPDATE)))
+                for row in (random_row(random) for _ in range(1 + (change == RowChange.UPDATE)))
             ]
             for change in changes
         ]
@@ -220,6 +214,6 @@ def test_a_guarded_row_is_no_error() -> None:
 
 
 def test_fates_have_the_numbers_of_changes() -> None:
-    assert {change.name: int(change) for change in Change} == {
+    assert {change.name: int(change) for change in RowChange} == {
         fate.name: int(fate) for fate in Fate if fate is not Fate.NOTHING
     }

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from replicator.pipeline.filter_columns import filter_column, known_collation
-from replicator.routing.expression_evaluation import EvaluationError
-from replicator.routing.expression_filter import (
+from replicator.pipeline.plans.filter_columns import filter_column, known_collation
+from replicator.routing.expression.evaluation import EvaluationError
+from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
     ExpressionRule,
     Fate,
     ResolvedRules,
 )
-from replicator.routing.expression_types import ExpressionError, FilterColumn
-from replicator.schema.structure import Column
+from replicator.routing.expression.types import ExpressionError, FilterColumn
+from replicator.schema.structure.structure import Column
 
 COLUMNS = {
     column.name: column

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console, RenderableType
 
 from replicator.status import LockSource, SourceStatus, TargetStatus, TaskStatus, now
-from replicator.terminal.fitting_table import Column, fitting
+from replicator.terminal.fitting_table import TextColumn, fitting
 from replicator.terminal.locks import render_locks
-from replicator.terminal.status import Screen, render, render_tasks
+from replicator.terminal.status import StatusScreen, render, render_tasks
 from tests.unit.test_status import FULL
 
 PLACE = "mysql-bin.000123:104857600"
@@ -60,7 +60,7 @@ def test_the_fault_and_the_lock_come_first() -> None:
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50)])
 def test_a_screen_tells_the_busiest_of_many_targets(width: int, height: int) -> None:
     status = TaskStatus("orders", "running", now(), 1, sources=SOURCES, targets=targets(90))
-    shown = lines(Screen(status), width, height)
+    shown = lines(StatusScreen(status), width, height)
     assert len(shown) <= height
     words = [
         line.split()[0] for line in shown if "customer_orders_" in line.partition("  ")[0] + line
@@ -71,12 +71,16 @@ def test_a_screen_tells_the_busiest_of_many_targets(width: int, height: int) -> 
 
 
 def test_a_screen_with_a_fault_still_tells_some_targets() -> None:
-    shown = lines(Screen(replace(FULL, targets=targets(90))), 80, 24)
+    shown = lines(StatusScreen(replace(FULL, targets=targets(90))), 80, 24)
     assert sum("warehouse.customer_orders_" in line for line in shown) >= 3
 
 
 def test_the_highest_rank_goes_first() -> None:
-    columns = [Column("a", ["xxxx"]), Column("b", ["xxxx"], 2), Column("c", ["xxxx"], 1)]
+    columns = [
+        TextColumn("a", ["xxxx"]),
+        TextColumn("b", ["xxxx"], 2),
+        TextColumn("c", ["xxxx"], 1),
+    ]
     headings = [[c.heading for c in fitting(columns, width)] for width in (16, 15, 9, 1)]
     assert headings == [["a", "b", "c"], ["a", "c"], ["a"], ["a"]]
 
@@ -130,14 +134,14 @@ def test_the_list_of_tasks_tells_faults_in_whole_lines(width: int) -> None:
 
 
 def test_a_screen_that_is_too_small_tells_one_fault_in_whole_and_of_the_others_a_line() -> None:
-    shown = lines(Screen(replace(FULL, targets=targets(30))), 80, 24)
+    shown = lines(StatusScreen(replace(FULL, targets=targets(30))), 80, 24)
     text = "\n".join(shown)
-    assert "• remove one" in text, "the ways out of the fault"
+    assert "• remove one" in text, "the remedies of the fault"
     for line in ("target d.u is blocked: two shards", "target d.v is blocked: waits for d.u",
                  "source c is blocked: paused", "lock d.t:3  conflict for "):  # fmt: skip
         assert sum(told.startswith(line) for told in shown) == 1, line
     assert "all of it: replicator status orders" in text
-    large = "\n".join(lines(Screen(replace(FULL, targets=targets(2))), 200, 90))
+    large = "\n".join(lines(StatusScreen(replace(FULL, targets=targets(2))), 200, 90))
     assert "all of it:" not in large
     assert "unlock-ddl-lock orders d.t:3" in large
 
@@ -145,7 +149,7 @@ def test_a_screen_that_is_too_small_tells_one_fault_in_whole_and_of_the_others_a
 def test_many_blocked_parts_leave_room_on_the_screen() -> None:
     parts = tuple(replace(FULL.blocked[0], name=f"d.u{number}") for number in range(40))
     status = replace(FULL, error=None, locks=(), blocked=parts, targets=targets(30))
-    shown = lines(Screen(status), 80, 24)
+    shown = lines(StatusScreen(status), 80, 24)
     assert any("and 35 more like these" in line for line in shown)
     assert sum("is blocked" in line for line in shown) == 5
 

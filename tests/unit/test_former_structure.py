@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from actors.task.structures_at_start import TablesAtEnd
-from replicator.ddl.recognise import recognise
+from actors.task.startup.structures_at_start import TablesAtEnd
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
-from replicator.schema.past_changes import past_changes
-from replicator.schema.structure import Table
+from replicator.schema.registry.past_changes import past_changes
+from replicator.schema.structure.structure import Table
 
 T, TRASH = TableName("d", "t"), TableName("d", "_t_del")
 EXCHANGE = "RENAME TABLE t TO _t_del, _t_gho TO t"
@@ -18,7 +18,7 @@ def former(*statements: str) -> Table | None:
     changes = [
         change
         for at, sql in enumerate(statements)
-        for change in past_changes(recognise(sql, default_schema="d"), at)
+        for change in past_changes(classify(sql, default_schema="d"), at)
     ]
     aside = Table("d", "_t_del", (), (), "CREATE TABLE `_t_del` (`id` int(11))")
     return TablesAtEnd({}, tuple(changes), {TRASH: aside}).former(T)

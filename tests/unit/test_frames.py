@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from replicator.pipeline import frames
-from replicator.pipeline.frames import (
-    ClosedError,
+from replicator.pipeline.workers import frames
+from replicator.pipeline.workers.frames import (
+    ConnectionClosedError,
     FrameError,
     WorkFailedError,
     frame_of,
@@ -58,16 +58,16 @@ def test_half_a_frame_is_a_lost_connection(ends: Ends) -> None:
     (piece,) = frame_of("what is cut")
     here.sendall(piece[:-3])
     here.close()
-    with pytest.raises(ClosedError):
+    with pytest.raises(ConnectionClosedError):
         receive(there)
 
 
 def test_a_connection_that_is_closed(ends: Ends) -> None:
     here, there = ends
     here.close()
-    with pytest.raises(ClosedError):
+    with pytest.raises(ConnectionClosedError):
         receive(there)
-    with pytest.raises(ClosedError):
+    with pytest.raises(ConnectionClosedError):
         send(there, frame_of("into nothing"))
 
 

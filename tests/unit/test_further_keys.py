@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.schema.further_keys import only_row_key_collides
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.structure.further_keys import only_row_key_collides
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 COLUMNS = (
     Column("id", "int", nullable=False),

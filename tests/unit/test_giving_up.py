@@ -11,11 +11,11 @@ import anyio
 import pytest
 import yaml
 
-from actors.task.giving_up import done_unless
-from actors.task.spark import TaskSpark
+from actors.task.resources.cancellation import done_unless
+from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from config.loading import load_task
-from replicator.mysql.address import CONNECT_TIMEOUT
+from replicator.mysql.connection.address import CONNECT_TIMEOUT
 from tests.support.running import LOOK_SECONDS
 from tests.unit.test_cli import TASK, private_runtime
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.types import ColumnType
-from replicator.pipeline.guesses import told_by_event
-from replicator.rows.collation_ids import charset_of
-from replicator.schema.structure import Column, Table
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.pipeline.plans.inferred_structures import told_by_event
+from replicator.rows.values.charsets import charset_of
+from replicator.schema.structure.structure import Column, Table
 
 COLUMNS = (
     Column("id", "int(10) unsigned"),

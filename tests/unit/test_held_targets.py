@@ -7,12 +7,12 @@ import pytest
 from actors.faults import of_source, of_target
 from actors.reading.held_targets import HeldTargets
 from actors.reading.statement_reader import Step
-from replicator.binlog.segment import Statement
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.ddl.recognise import recognise
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
-from replicator.schema.ddl_effects import effects_of
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import effects_of
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.watermark import Place
 from tests.support.row_columns import row_events
 
@@ -46,7 +46,7 @@ class Bench:
     def statement(self, at: int, sql: str) -> set[TableName]:
         """The targets that a statement's effects pass to."""
         found: dict[int, tuple[object, ...]] = {}
-        for effect in effects_of(recognise(sql, default_schema="s"), route, self.members):
+        for effect in effects_of(classify(sql, default_schema="s"), route, self.members):
             number = self.registry.target(effect.target)
             found[number] = (*found.get(number, ()), effect)
         step = Step(Statement("s", sql, at, 7), found)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_a_dropped_database_takes_all_of_its_targets_along() -> None:
     def to_m(name: TableName) -> TableName | None:
         return database if not name.table else route(name)
 
-    (*_, effect) = effects_of(recognise(DROP, default_schema="s"), to_m, bench.members)
+    (*_, effect) = effects_of(classify(DROP, default_schema="s"), to_m, bench.members)
     step = Step(Statement("s", DROP, 6, 7), {bench.registry.target(database): (effect,)})
     assert not bench.held.without_held_effects(step, to_m).effects
     assert bench.rows(7, Y, new) == set()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.schema.hidden_columns import (
+from replicator.schema.structure.hidden_columns import (
     Period,
     hidden_columns,
     system_period,
     with_hidden,
     without_period,
 )
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 VERSIONED = "CREATE TABLE `t` (\n  `a` int(11)\n) ENGINE=InnoDB WITH SYSTEM VERSIONING"
 PERIOD = """CREATE TABLE `t` (

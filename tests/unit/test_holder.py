@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.downstream.holder import Holder, begun, is_gone, this_process
+from replicator.downstream.meta.holder import LeaseHolder, begun, is_gone, this_process
 
-HERE = Holder("db1", 17, "boot 1", "100")
-OTHER = Holder("db1", 23, "boot 1", "200")
+HERE = LeaseHolder("db1", 17, "boot 1", "100")
+OTHER = LeaseHolder("db1", 23, "boot 1", "200")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ OTHER = Holder("db1", 23, "boot 1", "200")
     ids=["lives", "no-such-process", "another-has-its-number", "host", "boot", "unknown"],
 )
 def test_only_what_can_be_seen_from_here_is_surely_gone(
-    holder: Holder, begun_at: str, gone: bool
+    holder: LeaseHolder, begun_at: str, gone: bool
 ) -> None:
     assert is_gone(holder, HERE, {holder.process: begun_at}.__getitem__) is gone
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.reading.idle_streams import IdleStream, IdleStreams
-from replicator.binlog.position import BinlogPosition
+from replicator.binlog.positions.position import BinlogPosition
 
 HERE = BinlogPosition("bin.000001", 1000)
 END = BinlogPosition("bin.000001", 400)

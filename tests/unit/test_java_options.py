@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from replicator.pipeline import java_home, java_options
-from replicator.pipeline.java_home import JavaMissingError, find_java_home, java_version
-from replicator.pipeline.java_options import class_archive_options, driver_options
+from replicator.pipeline.spark import java as java_home
+from replicator.pipeline.spark import java as java_options
+from replicator.pipeline.spark.java import (
+    JavaMissingError,
+    class_archive_options,
+    driver_options,
+    find_java_home,
+    java_version,
+)
 
 
 def installed(parent: Path, name: str, version: str) -> str:

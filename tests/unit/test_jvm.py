@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorTCPServer
 from structlog.testing import capture_logs
 
-from replicator.pipeline import jvm
+from replicator.pipeline.spark import jvm
 
 
 def test_a_connection_of_the_jvm_that_breaks_off_goes_into_the_log(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.pipeline.key_equality import is_number, key_form
-from replicator.schema.structure import Column
+from replicator.pipeline.duplicate_keys.key_equality import is_number, key_form
+from replicator.schema.structure.structure import Column
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from replicator.pipeline.key_order import key_ranks
-from replicator.rows.lines import lines_of
+from replicator.pipeline.apply.key_order import key_ranks
+from replicator.rows.decoder.lines import lines_of
 
 ORDERS = (
     [b"-100", b"-7", b"0", b"3", b"20", b"100", b"999999999999999999"],

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.key_equality import key_form
-from replicator.pipeline.key_plan import KeyColumn, KeyRead
-from replicator.pipeline.key_sample import EXAMPLES, HOLDERS, KeyTally
-from replicator.schema.structure import Column
+from replicator.pipeline.duplicate_keys.key_equality import key_form
+from replicator.pipeline.duplicate_keys.key_plan import KeyColumn, KeyRead
+from replicator.pipeline.duplicate_keys.key_sample import EXAMPLES, HOLDERS, KeyTally
+from replicator.schema.structure.structure import Column
 
 COLUMN = KeyColumn(b"`id`", key_form(Column("id", "int")))
 READS = [KeyRead(0, Member("a", TableName("s", f"t{n}")), b"", (COLUMN,)) for n in range(4)]

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import Recognised
-from replicator.mysql.statement_context import NO_CONTEXT
-from replicator.schema.learned_structures import (
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.mysql.context.statement_context import NO_CONTEXT
+from replicator.schema.scratch.learned_structures import (
+    LearnedOutcome,
     LearnedStructures,
-    Outcome,
     Question,
     question,
     timeless,
 )
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 CREATE = "CREATE TABLE `{name}` (\n  `id` int(11) NOT NULL\n) ENGINE=InnoDB{counter} COMMENT='t1'"
 
@@ -31,8 +31,8 @@ def shard(name: str = "t1", *, counter: str = "", learned: bool = False) -> Tabl
     )
 
 
-def statement(sql: str, schema: str = "s") -> Recognised:
-    return recognise(sql, default_schema=schema)
+def statement(sql: str, schema: str = "s") -> ParsedStatement:
+    return classify(sql, default_schema=schema)
 
 
 ADD = statement("ALTER TABLE t1 ADD c INT")
@@ -104,18 +104,18 @@ def test_what_follows_from_the_moment_or_from_elsewhere_is_not_kept(sql: str, la
 def test_what_was_learned_on_one_server_is_forgotten_on_another() -> None:
     learned = LearnedStructures()
     learned.follow("one")
-    learned.note(ASKED, Outcome(shard(), "", lasting=True))
+    learned.note(ASKED, LearnedOutcome(shard(), "", lasting=True))
     learned.follow("one")
-    assert learned.outcome(ASKED) == Outcome(shard(), "", lasting=True)
+    assert learned.outcome(ASKED) == LearnedOutcome(shard(), "", lasting=True)
     learned.follow("another")
     assert learned.outcome(ASKED) is None
 
 
 def test_what_may_be_otherwise_next_time_is_not_kept() -> None:
     learned = LearnedStructures()
-    learned.note(ASKED, Outcome(None, "lock wait timeout", lasting=False))
+    learned.note(ASKED, LearnedOutcome(None, "lock wait timeout", lasting=False))
     assert learned.outcome(ASKED) is None
-    learned.note(ASKED, Outcome(None, "unknown collation", lasting=True))
+    learned.note(ASKED, LearnedOutcome(None, "unknown collation", lasting=True))
     assert learned.outcome(ASKED) is not None
 
 
@@ -126,9 +126,9 @@ def test_those_that_were_not_asked_for_longest_go_first() -> None:
         for n in range(3)
     )
     for asked in (first, second):
-        learned.note(asked, Outcome(shard(), "", lasting=True))
+        learned.note(asked, LearnedOutcome(shard(), "", lasting=True))
     learned.outcome(first)
-    learned.note(third, Outcome(shard(), "", lasting=True))
+    learned.note(third, LearnedOutcome(shard(), "", lasting=True))
     assert [learned.outcome(asked) is not None for asked in (first, second, third)] == [
         True,
         False,

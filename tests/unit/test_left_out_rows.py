@@ -11,21 +11,21 @@ from structlog.testing import capture_logs
 
 from actors.counts import TaskCounts
 from actors.writing.left_out_rows import PACE, LeftOutRows
-from replicator.binlog.events import EventType
-from replicator.binlog.types import ColumnType
-from replicator.downstream.columns import Literal, TargetColumn, TargetTable
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
 from replicator.downstream.fence import Fence
-from replicator.mysql.address import DatabaseAddress
+from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult, LeftOut
-from replicator.pipeline.job import Job, Part, apply_part
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.plan_list import plan_list
-from replicator.pipeline.row_filter import row_filter, rules_for
-from replicator.routing.expression_filter import ExpressionFilters, ExpressionRule
-from replicator.rows.columns import ColumnFormat
-from replicator.schema.registry import SchemaRegistry
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult, LeftOut
+from replicator.pipeline.apply.job import BatchShare, Job, apply_part
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_list import plan_list
+from replicator.pipeline.plans.row_filter import row_filter, rules_for
+from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 from replicator.status import TargetStatus, TaskStatus, now
 from replicator.terminal.status import render
 from tests.support.row_columns import raw_events
@@ -73,7 +73,7 @@ def test_what_is_left_out_is_told_by_one_of_those_who_decode_it(
     batch = Batch(plan_list([filtered_plan()]), ("a",), columns)
     settings = ApplySettings(DatabaseAddress("h", 1, "u"), "`m`.`w`", Fence("`m`.`l`", 1), False)
     job = Job(batch.plans, batch.sources, {}, {}, 0, frozenset(), {}, settings, ("", ""))
-    found = apply_part(Part(job, batch.events, {3: buckets}))
+    found = apply_part(BatchShare(job, batch.events, {3: buckets}))
     assert found == BatchResult((), (LeftOut(3, SHARD, ("small",), 3),) if told else ())
 
 

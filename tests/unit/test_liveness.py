@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from replicator.mysql.liveness import QUIET_SECONDS, Thread, thread_of
+from replicator.mysql.connection.liveness import QUIET_SECONDS, Thread, thread_of
 
 MINE = Thread(("db1", "3306", "10.11.8-MariaDB"), 7, "10.0.0.9:51000")
 ASKED = Thread(MINE.server, 9, "10.0.0.9:51002")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from actors.lock_state import ShardStatement, dump_group, histories, load_group, record_of
-from replicator.binlog.segment import Statement
+from replicator.binlog.segments.segment import Statement
+from replicator.mysql.context.statement_context import StatementContext
 from replicator.mysql.names import TableName
-from replicator.mysql.statement_context import StatementContext
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place

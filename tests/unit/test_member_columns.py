@@ -7,31 +7,31 @@ from collections.abc import Iterable
 import pytest
 
 from actors.reading.ruled_columns import refuse_ruled
-from replicator.binlog.events import EventType
-from replicator.binlog.types import ColumnType
-from replicator.checks.agreement import Shard, check_counters
-from replicator.checks.missing_target import check_missing
-from replicator.checks.table_fit import member_differences
-from replicator.ddl.recognise import recognise
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.event_header import EventType
+from replicator.checks.schema.agreement import Shard, check_counters
+from replicator.checks.schema.missing_target import check_missing
+from replicator.checks.schema.table_fit import member_differences
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.copy_plan import CopyChunk, chunk_query, no_room_query, plan_copy
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.planning import UnfitTargetError, plan_table
-from replicator.routing.column_mapping import (
+from replicator.pipeline.copy.copy_plan import CopyChunk, chunk_query, no_room_query, plan_copy
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.planning import UnfitTargetError, plan_table
+from replicator.routing.columns.column_mapping import (
     VALUE_LIMIT,
     ColumnMappings,
     MappedColumn,
     MappingRule,
 )
-from replicator.routing.extracted_columns import ExtractedColumn, Extraction, NamePart
-from replicator.routing.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
+from replicator.routing.columns.extracted_columns import ExtractedColumn, Extraction, NamePart
+from replicator.routing.columns.member_columns import NO_COLUMN_RULES, ColumnRules, MemberColumns
 from replicator.routing.routes import RouteRule, Routes
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.row_lines import compile_decoder
-from replicator.rows.values import NoRoomError
-from replicator.schema.column_rules import as_shards_have_it
-from replicator.schema.ddl_effects import DdlError, effects_of
-from replicator.schema.structure import Column, Table, UniqueKey, differences
+from replicator.rows.decoder.reference_decoder import compile_decoder
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.value_readers import MappedValueError
+from replicator.schema.effects.ddl_effects import DdlError, effects_of
+from replicator.schema.structure.column_rules import as_shards_have_it
+from replicator.schema.structure.structure import Column, Table, UniqueKey, differences
 from tests.unit.test_binlog_rows import event, row
 from tests.unit.test_planning import map_of
 
@@ -90,7 +90,7 @@ def test_a_mapped_value_is_one_in_both_images_in_keys_and_hashes() -> None:
     assert images.before == [b"%d\ta" % (UPPER + 7), None]
     assert images.after == [b"%d\ta" % UPPER, b"\\N\ta"]
     assert images.before_key == [b"%d" % (UPPER + 7), None]
-    with pytest.raises(NoRoomError, match=r"id has a value .* 0 to 17592186044415") as raised:
+    with pytest.raises(MappedValueError, match=r"id has a value .* 0 to 17592186044415") as raised:
         decoder.decode([event(EventType.WRITE_ROWS_V2, row(-1, b"a"))])
     assert "the value -1," not in str(raised.value)
     assert "the value -1," in raised.value.told
@@ -167,8 +167,8 @@ def test_counters_collide_unless_rules_tell_all_shards_apart() -> None:
 def test_a_missing_target_that_would_not_do_is_told_with_statements() -> None:
     (found,) = check_missing(TableName("m", "t"), shards(FILLED), set(), copies=True)
     assert found.state == "failed"
-    assert "CREATE TABLE" in found.ways_out[0]
-    assert "ALTER TABLE `m`.`t` ADD COLUMN `c_table` VARCHAR(64) NOT NULL;" in found.ways_out[0]
+    assert "CREATE TABLE" in found.remedies[0]
+    assert "ALTER TABLE `m`.`t` ADD COLUMN `c_table` VARCHAR(64) NOT NULL;" in found.remedies[0]
 
 
 def rules_for(*tables: str) -> ColumnRules:
@@ -194,7 +194,7 @@ def numbered() -> ColumnRules:
 
 def refuse(sql: str, rules: ColumnRules) -> None:
     effects = effects_of(
-        recognise(sql, default_schema="s"), lambda _: TableName("m", "t"), [TableName("s", "t")]
+        classify(sql, default_schema="s"), lambda _: TableName("m", "t"), [TableName("s", "t")]
     )
     refuse_ruled(effects, rules)
 

@@ -18,8 +18,8 @@ from replicator.memory import (
     set_largest_event,
     worker_environment,
 )
-from replicator.pipeline.cluster import cluster_settings
-from replicator.pipeline.java_options import driver_memory
+from replicator.pipeline.spark.cluster import cluster_settings
+from replicator.pipeline.spark.java import driver_memory
 
 GIB = 1024 * MIB
 UNLIMITED_V1 = "9223372036854771712"

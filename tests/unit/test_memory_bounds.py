@@ -14,17 +14,17 @@ from itertools import count
 import pytest
 import zstandard
 
-from replicator.binlog.compression import expand_rows, expand_value
+from replicator.binlog.connection.framing import FIRST_PACKET, FULL_PACKET, PacketBuffer
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import FIRST_PACKET, FULL_PACKET, PacketBuffer
-from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
-from replicator.binlog.payload import LARGEST_WINDOW, Payload
-from replicator.binlog.query_event import parse_query_event
-from replicator.binlog.table_map import parse_table_map
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.compression import expand_rows, expand_value
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.events.query_event import parse_query_event
+from replicator.binlog.events.table_map import parse_table_map
+from replicator.binlog.events.transaction_payload import LARGEST_WINDOW, Payload
+from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
 from replicator.memory import MIB, set_largest_event
-from replicator.rows.mysql_json import json_text
+from replicator.rows.values.mysql_json import json_text
 from tests.support.binlog_events import Binlog
 from tests.support.packets import feed, numbered
 from tests.support.payloads import packed

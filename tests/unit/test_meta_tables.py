@@ -9,8 +9,8 @@ from pathlib import Path
 
 import replicator.downstream
 from config.models import Task
+from replicator.downstream.meta.all_tables import META_TABLES
 from replicator.downstream.meta_table import MetaTable
-from replicator.downstream.meta_tables import META_TABLES
 from replicator.downstream.scratch_names import scratch_table
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ LONGEST = "n" * 49
 
 def declared() -> set[MetaTable]:
     """The tables that the modules of `replicator.downstream` declare."""
-    modules = pkgutil.iter_modules(replicator.downstream.__path__, "replicator.downstream.")
+    modules = pkgutil.walk_packages(replicator.downstream.__path__, "replicator.downstream.")
     return {
         value
         for module in modules

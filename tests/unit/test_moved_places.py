@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from actors.lock_state import Decision, ShardStatement, dump_decision, dump_group, load_decision
+from actors.lock_state import (
+    SavedDecision,
+    ShardStatement,
+    dump_decision,
+    dump_group,
+    load_decision,
+)
 from actors.lock_state import load_group as load
-from actors.moved_locks import moved_decision, moved_group
-from replicator.binlog.segment import Statement
-from replicator.downstream.moved_places import MovedPlaces, UnknownPlaceError
+from actors.task.failover.failed_over_locks import moved_decision, moved_group
+from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.failover_positions import FailoverPositions, UnknownPlaceError
 from replicator.mysql.names import TableName
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.watermark import Place, Reached, Watermark
 
-MOVES = MovedPlaces(1000, 50, {1200: 70, 1400: 90}, {Place(1300, 4): 85})
+MOVES = FailoverPositions(1000, 50, {1200: 70, 1400: 90}, {Place(1300, 4): 85})
 
 
 def test_what_stands_before_the_saved_position_keeps_its_order_and_comes_before_everything() -> (
@@ -29,7 +35,7 @@ def test_what_stands_before_the_saved_position_keeps_its_order_and_comes_before_
 def test_however_often_servers_change_a_place_fits_into_its_column() -> None:
     key = 5
     for _ in range(100):
-        key = MovedPlaces((1 << 61) + 7, 50).key(key)
+        key = FailoverPositions((1 << 61) + 7, 50).key(key)
         assert -(1 << 63) < key < 0
 
 
@@ -61,7 +67,7 @@ def test_a_group_and_a_decision_move() -> None:
     )
     cutovers = {"a": Cutover(1, Place(1400, 0)), "b": Cutover(1, Place(1200, 0))}
     event = ShardStatement(Statement("s", "ALTER", 1200, 7))
-    text = dump_decision(Decision(ResolvedItem("x"), cutovers, 0, event))
+    text = dump_decision(SavedDecision(ResolvedItem("x"), cutovers, 0, event))
     own = load_decision(moved_decision(text, "a", "a", MOVES.place, MOVES.before))
     assert own.cutovers == {"a": Cutover(1, Place(90, 0)), "b": Cutover(1, Place(1200, 0))}
     assert own.event.statement.transaction == 70
@@ -81,7 +87,7 @@ def test_a_group_and_a_decision_move() -> None:
 )
 def test_a_cutover_at_a_row_moves_back_to_the_last_statement(at: Place, now: Place) -> None:
     event = ShardStatement(Statement("s", "ALTER", 1200, 7))
-    text = dump_decision(Decision(ResolvedItem("x"), {"a": Cutover(1, at)}, 0, event))
+    text = dump_decision(SavedDecision(ResolvedItem("x"), {"a": Cutover(1, at)}, 0, event))
     moved = load_decision(moved_decision(text, "a", "b", MOVES.place, MOVES.before))
     assert moved.cutovers == {"a": Cutover(1, now)}
 
@@ -89,6 +95,6 @@ def test_a_cutover_at_a_row_moves_back_to_the_last_statement(at: Place, now: Pla
 def test_a_forced_cutover_at_a_row_does_not() -> None:
     event = ShardStatement(Statement("s", "ALTER", 1200, 7))
     cutovers = {"a": Cutover(1, Place(1500, 3), forced=True)}
-    text = dump_decision(Decision(ResolvedItem("x"), cutovers, 0, event))
+    text = dump_decision(SavedDecision(ResolvedItem("x"), cutovers, 0, event))
     with pytest.raises(UnknownPlaceError):
         moved_decision(text, "a", "b", MOVES.place, MOVES.before)

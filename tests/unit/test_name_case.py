@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.checks.checked_task import SourceToCheck
 from replicator.checks.name_case import check_source_names
-from replicator.checks.task import SourceToCheck
-from replicator.ddl.normalise import normalise
-from replicator.ddl.recognise import recognise
-from replicator.ddl.retarget import retarget
-from replicator.ddl.statement import Recognised
-from replicator.mysql.connection import DatabaseAddress
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.ddl.rewrite.retarget import retarget
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.names import TableName, folded
-from replicator.routing import AllowList, Router, Routes
-from replicator.schema.ddl_effects import effects_of
-from replicator.schema.past_changes import past_changes
-from replicator.schema.target_names import TargetNames
+from replicator.routing.allow_list import AllowList
+from replicator.routing.router import Router
+from replicator.routing.routes import Routes
+from replicator.schema.effects.ddl_effects import effects_of
+from replicator.schema.registry.past_changes import past_changes
+from replicator.schema.structure.target_names import TargetNames
 
 MEMBERS = [TableName("shop", "t1"), TableName("shop", "t2")]
 
 
-def recognised(sql: str, *, folds: bool = True) -> Recognised:
-    return recognise(sql, default_schema="SHOP", folds_names=folds)
+def parsed(sql: str, *, folds: bool = True) -> ParsedStatement:
+    return classify(sql, default_schema="SHOP", folds_names=folds)
 
 
 def route(name: TableName) -> TableName | None:
@@ -62,33 +64,33 @@ def test_names_that_are_two_without_their_case(name: str, other: str) -> None:
     ],
 )
 def test_tables_are_named_in_lower_case(sql: str, tables: str) -> None:
-    assert " ".join(f"{t.schema}.{t.table}" for t in recognised(sql).tables) == tables
+    assert " ".join(f"{t.schema}.{t.table}" for t in parsed(sql).tables) == tables
 
 
 def test_elsewhere_tables_are_named_as_written() -> None:
-    (table,) = recognised("DROP TABLE T1", folds=False).tables
+    (table,) = parsed("DROP TABLE T1", folds=False).tables
     assert (table.schema, table.table) == ("SHOP", "T1")
 
 
 def test_a_database_is_named_in_lower_case() -> None:
     for sql in ("DROP DATABASE SHOP", "ALTER DATABASE COLLATE utf8mb4_bin"):
-        schema = recognised(sql).schema
+        schema = parsed(sql).schema
         assert schema is not None
         assert schema.name == "shop"
 
 
 def test_the_table_before_a_column_may_be_in_any_case() -> None:
-    statement = recognised("ALTER TABLE T1 ADD CHECK (t1.A > 0 AND Shop.T1.B > T2.C)")
+    statement = parsed("ALTER TABLE T1 ADD CHECK (t1.A > 0 AND Shop.T1.B > T2.C)")
     assert retarget(statement, lambda *_: ("m", "t")) == (
         "ALTER TABLE `m`.`t` ADD CHECK (`A` > 0 AND `B` > T2.C)"
     )
-    told_apart = recognised("ALTER TABLE T1 ADD CHECK (t1.A > 0)", folds=False)
+    told_apart = parsed("ALTER TABLE T1 ADD CHECK (t1.A > 0)", folds=False)
     assert "t1.A" in retarget(told_apart, lambda *_: ("m", "t"))
 
 
 def test_parents_in_another_case_are_the_same_parent() -> None:
     one, other = (
-        recognised(f"ALTER TABLE T1 ADD FOREIGN KEY (A) REFERENCES {parent} (Id)")
+        parsed(f"ALTER TABLE T1 ADD FOREIGN KEY (A) REFERENCES {parent} (Id)")
         for parent in ("Parent", "SHOP.PARENT")
     )
     assert normalise(one) == normalise(other)
@@ -104,19 +106,19 @@ def test_parents_in_another_case_are_the_same_parent() -> None:
     ],
 )
 def test_effects_are_those_on_the_shards(sql: str, expected: str) -> None:
-    found = effects_of(recognised(sql), route, MEMBERS)
+    found = effects_of(parsed(sql), route, MEMBERS)
     assert ", ".join(f"{effect.kind.value} {effect.table}" for effect in found) == expected
 
 
 def test_a_table_that_is_renamed_to_itself_stays() -> None:
-    assert effects_of(recognised("ALTER TABLE T1 RENAME TO t1"), route, MEMBERS) == ()
-    assert effects_of(recognised("ALTER TABLE t1 RENAME t1"), route, MEMBERS) == ()
-    assert effects_of(recognised("ALTER TABLE T3 RENAME TO t4"), route, MEMBERS) != ()
+    assert effects_of(parsed("ALTER TABLE T1 RENAME TO t1"), route, MEMBERS) == ()
+    assert effects_of(parsed("ALTER TABLE t1 RENAME t1"), route, MEMBERS) == ()
+    assert effects_of(parsed("ALTER TABLE T3 RENAME TO t4"), route, MEMBERS) != ()
 
 
 def test_past_changes_are_those_of_the_shards() -> None:
-    (altered,) = past_changes(recognised("ALTER TABLE T1 ADD C INT"), 4)
-    (dropped,) = past_changes(recognised("DROP DATABASE SHOP"), 4)
+    (altered,) = past_changes(parsed("ALTER TABLE T1 ADD C INT"), 4)
+    (dropped,) = past_changes(parsed("DROP DATABASE SHOP"), 4)
     assert [c.concerns(MEMBERS[0]) for c in (altered, dropped)] == [True, True]
 
 

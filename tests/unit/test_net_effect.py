@@ -13,23 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.downstream.writing import NetChanges
+from replicator.downstream.rows.writing import NetChanges
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.entries import Entries
-from replicator.pipeline.net_columns import PlanNumbers, net_changes
-from replicator.pipeline.net_effect import (
-    DuplicateKeyError,
-    Entry,
-    ListedChanges,
-    net_effect,
-)
-from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.pipeline.plan_list import PlanList, plan_list
-from replicator.rows.columns import ColumnFormat
-from replicator.rows.lines import lines_of
-from replicator.rows.row_images import Change
+from replicator.pipeline.apply.entries import Entries
+from replicator.pipeline.apply.net_effect import DuplicateKeyError, Entry, ListedChanges, net_effect
+from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
+from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.plans.plan_list import PlanList, plan_list
+from replicator.rows.decoder.lines import lines_of
+from replicator.rows.decoder.row_images import RowChange
+from replicator.rows.values.column_format import ColumnFormat
 
-INSERT, UPDATE, DELETE = map(int, Change)
+INSERT, UPDATE, DELETE = map(int, RowChange)
 COLUMNS = (ColumnFormat("k", 3, 0), ColumnFormat("v", 3, 0))
 TARGET = TargetTable(1, "s", "t", 1, replace=True)
 
@@ -81,7 +76,7 @@ def effect(
 
 
 def on_arrays(steps: list[Step], in_safe_mode: list[bool]) -> list[NetChanges]:
-    """The same by `replicator.pipeline.net_columns`."""
+    """The same by `replicator.pipeline.apply.vectorised_net_effect`."""
     plans = list({id(step[0]): step[0] for step in steps}.values())
     images = [(p, row) for p, old, new in steps for row in (old, new) if row is not None]
     places = np.array([row is not None for _, *rows in steps for row in rows], np.bool_)
@@ -108,7 +103,7 @@ def merged(changes: Sequence[NetChanges]) -> list[NetChanges]:
         of.deletes += group.deletes
         of.overwrites += group.overwrites
         of.upserts += group.upserts
-        of.arrivals += group.arrivals
+        of.arkey_conflicts += group.arkey_conflicts
         of.inserts += group.inserts
         of.members += group.members
         of.removals |= group.removals
@@ -123,7 +118,7 @@ def content(changes: Sequence[NetChanges]) -> Sequence[object]:
             sorted(group.deletes),
             sorted(group.overwrites),
             sorted(group.upserts),
-            sorted(group.arrivals),
+            sorted(group.arkey_conflicts),
             sorted(zip(group.inserts, map(str, group.members), strict=True)),
             sorted(group.removals.items()),
         )
@@ -150,12 +145,12 @@ def test_an_inserted_row_must_not_be_there() -> None:
 
 def test_what_a_shard_gets_in_safe_mode_arrives() -> None:
     """The row that is there may be another shard's; one that is only changed is the shard's own."""
-    assert one([(A, None, (1, 1))], safe_mode=True).arrivals == [b"1"]
-    assert one([(A, (2, 1), (1, 1))], safe_mode=True).arrivals == [b"1"]
-    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arrivals == [b"1"]
-    assert one([(A, (1, 1), (1, 2))], safe_mode=True).arrivals == []
-    assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arrivals == []
-    assert one([(A, None, (1, 1))]).arrivals == []
+    assert one([(A, None, (1, 1))], safe_mode=True).arkey_conflicts == [b"1"]
+    assert one([(A, (2, 1), (1, 1))], safe_mode=True).arkey_conflicts == [b"1"]
+    assert one([(A, (1, 1), (1, 2)), (B, None, (1, 3))], safe_mode=True).arkey_conflicts == [b"1"]
+    assert one([(A, (1, 1), (1, 2))], safe_mode=True).arkey_conflicts == []
+    assert one([(A, None, (1, 1)), (A, (1, 1), None)], safe_mode=True).arkey_conflicts == []
+    assert one([(A, None, (1, 1))]).arkey_conflicts == []
 
 
 def test_a_changed_row_is_overwritten() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.numbering import numbered_columns
-from replicator.ddl.recognise import recognise
+from replicator.ddl.analysis.numbering import numbered_columns
+from replicator.ddl.parser.classify import classify
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from replicator.ddl.recognise import recognise
     ],
 )
 def test_columns_that_number_rows(action: str, existing: list[str]) -> None:
-    statement = recognise(f"ALTER TABLE t {action}", default_schema="s")
+    statement = classify(f"ALTER TABLE t {action}", default_schema="s")
     assert [column.existing for column in numbered_columns(statement)] == existing
 
 
@@ -31,7 +31,7 @@ def test_columns_that_number_rows(action: str, existing: list[str]) -> None:
     "sql", ["CREATE TABLE t (id INT AUTO_INCREMENT KEY)", "CREATE INDEX i ON t (a)"]
 )
 def test_new_tables_have_no_rows(sql: str) -> None:
-    assert numbered_columns(recognise(sql, default_schema="s")) == ()
+    assert numbered_columns(classify(sql, default_schema="s")) == ()
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_new_tables_have_no_rows(sql: str) -> None:
     ],
 )
 def test_names_of_new_columns(action: str, name: str) -> None:
-    [column] = numbered_columns(recognise(f"ALTER TABLE t {action}", default_schema="s"))
+    [column] = numbered_columns(classify(f"ALTER TABLE t {action}", default_schema="s"))
     assert column.name == name

@@ -17,11 +17,11 @@ from actors.sharding.lock_messages import GroupChanged
 from actors.sharding.pessimistic_group import PessimisticGroup
 from actors.writing.batched_writer import BatchedWriter
 from actors.writing.ddl_runner import DdlRunner
-from replicator.binlog.segment import Statement
-from replicator.downstream.decisions import DecisionStore
-from replicator.mysql.connection import Connection
+from replicator.binlog.segments.segment import Statement
+from replicator.downstream.meta.decisions import DecisionStore
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.online_ddl import (
+from replicator.ddl.online.online_ddl import (
     Beside,
     GhostAct,
     GhostEntry,
@@ -15,7 +15,7 @@ from replicator.ddl.online_ddl import (
     is_filled,
     read_online,
 )
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 from replicator.routing.online_tables import OnlineNames, OnlineTable, OnlineUse
 
@@ -45,8 +45,8 @@ class Log:
         for sql in statements:
             self.at += 100
             event = GhostEntry(TableName("", ""), self.at, GhostAct.CHANGED, sql, "d")
-            recognised = recognise(sql, default_schema="d")
-            step = read_online(recognised, event, beside, self.history)
+            parsed = classify(sql, default_schema="d")
+            step = read_online(parsed, event, beside, self.history)
             for entry in step.entries:
                 self.history.add(entry)
         return step
@@ -308,9 +308,9 @@ def test_a_table_that_makes_room_for_its_ghost_is_not_dropped() -> None:
 def test_whether_a_ghost_takes_the_place_next(behind: tuple[str, ...], filled: bool | None) -> None:
     log = Log()
     log.read(*PT_OSC)
-    drop = recognise("DROP TABLE t", default_schema="d")
+    drop = classify("DROP TABLE t", default_schema="d")
     (gap,) = gaps_of(drop, log.at + 100, beside, log.history)
-    assert is_filled(gap, [recognise(sql, default_schema="d") for sql in behind]) is filled
+    assert is_filled(gap, [classify(sql, default_schema="d") for sql in behind]) is filled
 
 
 def test_a_table_that_is_emptied_while_its_ghost_is_filled_is_refused() -> None:

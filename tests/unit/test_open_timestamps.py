@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.open_timestamps import open_timestamps
-from replicator.ddl.recognise import recognise
+from replicator.ddl.analysis.implicit_timestamps import implicit_timestamps
+from replicator.ddl.parser.classify import classify
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,5 @@ from replicator.ddl.recognise import recognise
         ("CREATE TABLE t (a TIMESTAMP)", ()),
     ],
 )
-def test_open_timestamps(sql: str, expected: tuple[str, ...]) -> None:
-    assert open_timestamps(recognise(sql, default_schema="s")) == expected
+def test_implicit_timestamps(sql: str, expected: tuple[str, ...]) -> None:
+    assert implicit_timestamps(classify(sql, default_schema="s")) == expected

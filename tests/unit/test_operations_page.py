@@ -1,4 +1,4 @@
-"""docs/operations.md tells every fault that can pause a task, its ways out, and the status."""
+"""docs/operations.md tells every fault that can pause a task, its remedies, and the status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.pipeline.batch import Outcome
+from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,
     BlockedPart,
@@ -31,11 +31,16 @@ from tests.support.remedies import NOT_EXECUTED, executed, named
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
-NO_FAULTS = (Outcome.DONE, Outcome.UNREACHABLE, Outcome.LOCKED, Outcome.OUT_OF_STEP)
+NO_FAULTS = (
+    WriteOutcome.DONE,
+    WriteOutcome.UNREACHABLE,
+    WriteOutcome.LOCKED,
+    WriteOutcome.OUT_OF_STEP,
+)
 MAKES_ONE_OF_A_SOURCE = "self._source_fault"
 """What makes the faults of a source that another server has taken over, by their events."""
 WORDS = re.compile(r"of_target|of_source|None")
-OUTCOMES = [o.value for o in Outcome if o not in NO_FAULTS]
+OUTCOMES = [o.value for o in WriteOutcome if o not in NO_FAULTS]
 
 
 def names(event: ast.expr) -> Iterator[str]:
@@ -73,15 +78,15 @@ def faults() -> dict[str, set[str]]:
         if made == MAKES_ONE_OF_A_SOURCE:
             for name in names(call.args[0]):
                 found.setdefault(name, set()).add("source")
-        elif made.endswith("FatalError") and ast.unparse(call.args[0]) != "takeover_event":
+        elif made.endswith("FatalError") and ast.unparse(call.args[0]) != "failover_event":
             for name in names(call.args[0]):
                 found.setdefault(name, set()).update(blocked_by(call))
     return found
 
 
 def rows_of_table() -> list[tuple[str, str, str]]:
-    """The event, what it blocks, and the ways out, of each row of the table of faults."""
-    head = "| event | blocks | what it means | ways out |\n|---|---|---|---|\n"
+    """The event, what it blocks, and the remedies, of each row of the table of faults."""
+    head = "| event | blocks | what it means | remedies |\n|---|---|---|---|\n"
     table = PAGE.split(head)[1].split("\n\n")[0]
     row = re.compile(
         r"^\| `([a-z.-]+)` \| (target|source|task|(?:source|target) or task|source or target) \|"
@@ -91,7 +96,7 @@ def rows_of_table() -> list[tuple[str, str, str]]:
     return row.findall(table)
 
 
-def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_ways_out() -> None:
+def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_remedies() -> None:
     documented = {event: set(blocks.split(" or ")) for event, blocks, _ in rows_of_table()}
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
     assert documented == faults(), "say what they block, what they mean and what to do"
@@ -104,7 +109,7 @@ def test_every_way_out_is_executed_by_a_test() -> None:
     assert not {e: w for e, w in unknown.items() if w}, "the table does not name what they execute"
     left = {event: ways - found.get(event, set()) for event, ways in told.items()}
     assert {e: w for e, w in left.items() if w} == NOT_EXECUTED, (
-        "each way out of a fault needs a test that executes it and has the mark `remedy`"
+        "each remedy of a fault needs a test that executes it and has the mark `remedy`"
         " (tests/support/remedies.py); what a test executes does not stand in NOT_EXECUTED"
     )
 

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog import ordinary_course, payload, small_payloads
-from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.gtid import MySQLGtids
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.events import transaction_payload as payload
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.parser import fast_path as ordinary_course
+from replicator.binlog.parser import fast_path as small_payloads
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.positions.gtid import MySQLGtids
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.watermark import Place
 from tests.support.binlog_events import ARTIFICIAL, Binlog
 from tests.support.careful_reading import handled_kinds, read_alike

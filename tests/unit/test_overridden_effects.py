@@ -6,14 +6,14 @@ import pytest
 
 from actors.faults import DdlEvent
 from actors.reading.ddl_overrides import DdlOverrides
-from actors.task.operator_commands import ways_of
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.segment import Statement
-from replicator.ddl.recognise import recognise
-from replicator.downstream.ddl_overrides import DdlOverride
+from actors.task.operator.operator_commands import remedies_of
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.downstream.meta.ddl_overrides import DdlOverride
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import DdlError, Effect, EffectKind
-from replicator.schema.overridden_effects import (
+from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind
+from replicator.schema.effects.overridden_effects import (
     OverrideAction,
     overridden_effects,
     overridden_exchange,
@@ -30,8 +30,8 @@ def route(name: TableName) -> TableName | None:
 
 
 def overridden(action: OverrideAction, sql: str, *given: str) -> tuple[tuple[Effect, ...], ...]:
-    texts = [recognise(text, default_schema="s") for text in given]
-    return overridden_effects(action, recognise(sql, default_schema="s"), texts, route, [])
+    texts = [classify(text, default_schema="s") for text in given]
+    return overridden_effects(action, classify(sql, default_schema="s"), texts, route, [])
 
 
 def test_a_skipped_change_keeps_its_effect_on_the_shard() -> None:
@@ -54,9 +54,7 @@ def test_statements_before_a_change() -> None:
 def exchanged(action: OverrideAction, *given: str, members: tuple[str, ...] = ("t1",)) -> list[Any]:
     """What is executed for each of two statements that an exchange stands for."""
     replayed = ["ALTER TABLE t1 ADD c INT", "CREATE INDEX i ON t1 (c)"]
-    own, texts = (
-        [recognise(sql, default_schema="s") for sql in some] for some in (replayed, given)
-    )
+    own, texts = ([classify(sql, default_schema="s") for sql in some] for some in (replayed, given))
     names = [TableName("s", name) for name in members]
     return [
         [(effect.statement.sql, effect.instead) for effect in effects]
@@ -123,7 +121,7 @@ def test_overrides_are_found_by_either_position() -> None:
 
 def test_the_commands_that_a_fault_names() -> None:
     event = DdlEvent("a", BinlogPosition("bin.000003", 142), ("skip", "replace"))
-    skip, replace = ways_of("my orders", event)
+    skip, replace = remedies_of("my orders", event)
     place = "--source a --binlog-pos bin.000003:142"
     assert f"`replicator binlog skip 'my orders' {place}`" in skip
     assert f"`replicator binlog replace 'my orders' 'STATEMENT' … {place}`" in replace

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.downstream.columns import Literal, TargetColumn
-from replicator.mysql.address import DatabaseAddress
-from replicator.mysql.identity import ServerIdentity
-from replicator.pipeline.copy_plan import plan_copy
-from replicator.pipeline.key_holders import Holder, own_key
-from replicator.routing.column_mapping import MappedColumn
-from replicator.routing.member_columns import MemberColumns
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.copy.copy_plan import plan_copy
+from replicator.pipeline.moved_rows.key_holders import KeyHolder, own_key
+from replicator.routing.columns.column_mapping import MappedColumn
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 SHARD = Table(
     "s",
@@ -25,10 +25,10 @@ FROM = TargetColumn("From_Table", Literal.TEXT)
 UPPER = 5 << 44
 
 
-def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> Holder:
+def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> KeyHolder:
     rules = MemberColumns(mapped=None if upper is None else MappedColumn("ID", upper))
     copy = plan_copy("a", SHARD, "", SHARD, 0, rules)
-    return Holder(copy, DatabaseAddress("h", 1, "u", ""), ServerIdentity(1, ""), 0, extracted)
+    return KeyHolder(copy, DatabaseAddress("h", 1, "u", ""), ServerIdentity(1, ""), 0, extracted)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def holder(upper: int | None = None, *extracted: tuple[str, bytes]) -> Holder:
     ],
 )
 def test_the_key_that_a_shard_has(
-    of: Holder, columns: tuple[TargetColumn, ...], line: bytes, expected: list[bytes] | None
+    of: KeyHolder, columns: tuple[TargetColumn, ...], line: bytes, expected: list[bytes] | None
 ) -> None:
     found = own_key(of, columns, line)
     assert (None if found is None else [field for _, field in found]) == expected

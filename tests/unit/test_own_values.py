@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.own_values import own_values
-from replicator.ddl.recognise import recognise
+from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.parser.classify import classify
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ from replicator.ddl.recognise import recognise
         ("ADD u CHAR(36) DEFAULT", ""),
     ],
 )
-def test_own_values(action: str, expected: str) -> None:
-    statement = recognise(f"ALTER TABLE t {action}", default_schema="s")
-    assert own_values(statement) == expected
+def test_nondeterministic_defaults(action: str, expected: str) -> None:
+    statement = classify(f"ALTER TABLE t {action}", default_schema="s")
+    assert nondeterministic_defaults(statement) == expected
 
 
 def test_a_new_table_has_no_rows() -> None:
     sql = "CREATE TABLE t (u CHAR(36) DEFAULT uuid())"
-    assert own_values(recognise(sql, default_schema="s")) == ""
+    assert nondeterministic_defaults(classify(sql, default_schema="s")) == ""

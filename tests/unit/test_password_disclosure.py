@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from replicator.mysql.address import ServerKey
-from replicator.mysql.auth_plugins import (
+from replicator.mysql.connection.address import ServerKey
+from replicator.mysql.connection.auth_plugins import (
     CACHING_SHA2,
     CLEAR,
     SHA256,
@@ -18,7 +18,7 @@ from replicator.mysql.auth_plugins import (
     first_plugin,
     is_local,
 )
-from replicator.mysql.tls import Pem
+from replicator.mysql.connection.tls import Pem
 
 NO_KEY = ServerKey()
 ANY_KEY = ServerKey(any_key=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
-from replicator.schema.past_changes import Past, past_changes
+from replicator.schema.registry.past_changes import Past, past_changes
 
 T = TableName("s", "t")
 
 
 def pasts(sql: str) -> list[tuple[TableName | None, Past]]:
-    changes = past_changes(recognise(sql, default_schema="s"), 7)
+    changes = past_changes(classify(sql, default_schema="s"), 7)
     return [(change.table, change.past) for change in changes]
 
 
@@ -68,8 +68,8 @@ def test_a_table_that_another_takes_the_place_of_was_there() -> None:
 
 
 def test_what_concerns_many() -> None:
-    [change] = past_changes(recognise("DROP DATABASE s", default_schema=""), 7)
+    [change] = past_changes(classify("DROP DATABASE s", default_schema=""), 7)
     assert change.concerns(T)
     assert not change.concerns(TableName("x", "t"))
-    [change] = past_changes(recognise("FROBNICATE t", default_schema="s"), 7)
+    [change] = past_changes(classify("FROBNICATE t", default_schema="s"), 7)
     assert change.concerns(TableName("x", "t"))

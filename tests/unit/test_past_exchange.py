@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.online_ddl import Beside
-from replicator.ddl.past_exchange import exchanged_ghost
-from replicator.ddl.recognise import recognise
+from replicator.ddl.online.online_ddl import Beside
+from replicator.ddl.online.past_exchange import exchanged_ghost
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
 
 T, GHOST, TRASH = TableName("d", "t"), TableName("d", "_t_gho"), TableName("d", "_t_del")
@@ -18,7 +18,7 @@ def beside(table: TableName) -> Beside | None:
 
 
 def ghost_of(*statements: str) -> TableName | None:
-    behind = [recognise(sql, default_schema="d") for sql in statements]
+    behind = [classify(sql, default_schema="d") for sql in statements]
     return exchanged_ghost(T, TRASH, behind, beside)
 
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console, RenderableType
 
-from replicator.checks import CheckResult
-from replicator.checks.estimates import TargetEstimate
+from replicator.checks.result import CheckResult
+from replicator.checks.source.estimates import TargetEstimate
 from replicator.status import BlockedPart, Fault, HeldAtSource, LockStatus, SourceStatus, TaskStatus
 from replicator.terminal.checks import render_checks
 from replicator.terminal.consoles import UNWRAPPED, show
-from replicator.terminal.status import Screen, render, render_tasks
-from replicator.terminal.ways_out import parts_of
+from replicator.terminal.remedies import parts_of
+from replicator.terminal.status import StatusScreen, render, render_tasks
 
 RESUME = "replicator resume orders --target 'merged.customer orders' --target merged.items_of_them"
 GRANT = (
@@ -50,7 +50,7 @@ STATUS = TaskStatus(
             "",
             "waiting",
             MOMENT,
-            ways_out=(f"`{UNLOCK}`: the statement of source shop-eu-02 is executed",),
+            remedies=(f"`{UNLOCK}`: the statement of source shop-eu-02 is executed",),
         ),
     ),
     blocked=(
@@ -101,7 +101,9 @@ def test_nothing_is_broken_or_filled_up_in_a_pipe() -> None:
 
 def test_a_command_that_does_not_fit_is_not_cut_on_a_screen_that_is_drawn_anew() -> None:
     console = Console(file=io.StringIO(), width=80, height=50, force_terminal=True, no_color=True)
-    lines = ["".join(part.text for part in line) for line in console.render_lines(Screen(STATUS))]
+    lines = [
+        "".join(part.text for part in line) for line in console.render_lines(StatusScreen(STATUS))
+    ]
     assert max(map(len, lines)) <= 80
     assert any(UNLOCK in line for line in lines), "it fits"
     assert not any("replicator resume" in line for line in lines)
@@ -160,8 +162,8 @@ def test_held_row_events_are_called_so() -> None:
 def test_the_real_output_into_a_pipe_is_not_broken() -> None:
     program = (
         "from replicator.terminal.consoles import out, show, complain\n"
-        "from replicator.terminal.ways_out import ways_out_list\n"
-        f"out.print('word ' * 100)\nshow(ways_out_list([{'`' + RESUME + '`'!r}]))\n"
+        "from replicator.terminal.remedies import remedies_list\n"
+        f"out.print('word ' * 100)\nshow(remedies_list([{'`' + RESUME + '`'!r}]))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -176,6 +178,6 @@ def test_the_real_output_into_a_pipe_is_not_broken() -> None:
 
 
 def test_a_paused_part_tells_its_command() -> None:
-    part = replace(STATUS.blocked[0], error=None, ways_out=(f"`{RESUME}`: it is paused",))
+    part = replace(STATUS.blocked[0], error=None, remedies=(f"`{RESUME}`: it is paused",))
     lines = shown(render(replace(STATUS, blocked=(part,))), 40, terminal=True)
     assert f"    {RESUME}" in lines

@@ -9,19 +9,19 @@ import anyio
 from actors.lock_state import ShardStatement
 from actors.mailbox import Mailbox
 from actors.member_columns import columns_of
-from actors.messages import Part, TargetRows, WriterMessage
+from actors.messages import TargetRows, TargetSegment, WriterMessage
 from actors.schema_tracker import SchemaTracker
 from actors.sharding.lock_messages import LockMessage
 from actors.sharding.pessimistic_group import GroupTools, PessimisticGroup
 from actors.sharding.target_versions import TargetVersions
-from replicator.binlog.segment import Statement
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.ddl.recognise import recognise
-from replicator.mysql.connection import Connection
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.ddl_effects import Effect, effects_of
-from replicator.schema.provenance import UNSEEN, Held
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import Effect, effects_of
+from replicator.schema.registry.provenance import UNSEEN, Held
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.group import Group
 from replicator.sharding.items import Cutover, GroupState, MemberState, ResolvedItem
 from replicator.sharding.lock import TargetLock
@@ -70,7 +70,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         0,
         7,
         row_events([(number, table_map)], [5], [1]),
-        effects_of(recognise(sql, default_schema="s"), lambda _: TARGET, []),
+        effects_of(classify(sql, default_schema="s"), lambda _: TARGET, []),
         Statement("s", sql, 9, 0),
     )
     async with anyio.create_task_group() as tasks:
@@ -83,7 +83,7 @@ async def test_a_cutover_in_the_middle_of_a_segment_stands_behind_the_rows_of_th
         assert actor.cutover_segment() == 7
         tracker.go.set()
     part = await writer.get()
-    assert isinstance(part, Part)
+    assert isinstance(part, TargetSegment)
     assert (part.segment, part.version, len(part.rows or ())) == (7, 0, 1)
 
 
@@ -110,7 +110,7 @@ async def test_a_table_nobody_knew_may_first_be_met_in_the_middle_of_a_transacti
     met = registry.join(Member("a", TableName("s", "gone")), TARGET)
     await actor.on_message(TargetRows(0, 1, row_events([(met, table_map)], [5], [2])))
     parts = [await writer.get() for _ in range(2)]
-    assert [len(part.rows or ()) for part in parts if isinstance(part, Part)] == [1, 1]
+    assert [len(part.rows or ()) for part in parts if isinstance(part, TargetSegment)] == [1, 1]
 
 
 async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -> None:
@@ -144,4 +144,7 @@ async def test_a_cutover_at_the_last_row_lies_behind_the_rows_of_all_members() -
     await actor.on_message(TargetRows(0, 0, row_events(kinds, [5, 5], [1, 2])))
     await actor.on_message(TargetRows(0, 1, row_events(kinds, [8, 8], [1, 2])))
     parts = [await writer.get() for _ in range(2)]
-    assert [places(part.rows) for part in parts if isinstance(part, Part)] == [[(5, 1), (5, 2)], []]
+    assert [places(part.rows) for part in parts if isinstance(part, TargetSegment)] == [
+        [(5, 1), (5, 2)],
+        [],
+    ]

@@ -6,9 +6,9 @@ import pickle
 from dataclasses import replace
 
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.plan import Literal, TablePlan, TargetColumn, TargetTable
-from replicator.pipeline.plan_list import PlanCollector, plan_list
-from replicator.rows.columns import ColumnFormat
+from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.plans.plan_list import PlanCollector, plan_list
+from replicator.rows.values.column_format import ColumnFormat
 
 ONE = TablePlan(
     TargetTable(3, "s", "t", 4, replace=True),

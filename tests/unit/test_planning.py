@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.plan import Literal, TablePlan
-from replicator.pipeline.planning import PlanError, UnfitTargetError, plan_table
-from replicator.schema.column_text import labels_of
-from replicator.schema.structure import Column, Table, UniqueKey
+from replicator.pipeline.plans.plan import Literal, TablePlan
+from replicator.pipeline.plans.planning import PlanError, UnfitTargetError, plan_table
+from replicator.schema.structure.column_text import labels_of
+from replicator.schema.structure.structure import Column, Table, UniqueKey
 
 CODES = {
     "int": ColumnType.LONG,

@@ -7,7 +7,7 @@ import pytest
 
 from actors.faults import FatalError, of_source
 from actors.refusals import refusal
-from replicator.mysql.connection import DatabaseAddress, DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress, DatabaseUnavailableError
 
 SERVER = DatabaseAddress("db1", 3306, "merger", "secret")
 
@@ -18,7 +18,7 @@ def fault(code: int, text: str) -> FatalError:
     assert found.event == "server.refused"
     assert found.where == "target"
     assert text in found.message
-    assert "replicator resume" in found.ways_out[0]
+    assert "replicator resume" in found.remedies[0]
     assert "secret" not in str(found)
     return found
 
@@ -32,15 +32,15 @@ def test_a_server_that_is_away_or_kills_the_connection_is_no_fault(code: int) ->
 def test_a_refused_login_names_user_and_server() -> None:
     found = fault(1045, "Access denied for user")
     assert "merger@db1:3306" in found.message
-    assert "password" in found.ways_out[0]
+    assert "password" in found.remedies[0]
 
 
 def test_a_missing_privilege_is_to_be_granted() -> None:
-    assert "grant merger" in fault(1142, "INSERT command denied").ways_out[0]
+    assert "grant merger" in fault(1142, "INSERT command denied").remedies[0]
 
 
 def test_anything_else_is_to_be_mended_at_the_server() -> None:
-    assert "mend" in fault(1054, "Unknown column 'x'").ways_out[0]
+    assert "mend" in fault(1054, "Unknown column 'x'").remedies[0]
 
 
 def test_only_the_target_keeps_the_whole_task_from_going_on() -> None:

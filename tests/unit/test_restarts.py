@@ -15,9 +15,9 @@ from actors.member_columns import columns_of
 from actors.sharding import lock_coordinator
 from actors.sharding.lock_coordinator import LockCoordinator
 from actors.sharding.lock_messages import GroupChanged
-from replicator.binlog.segment import Statement
+from replicator.binlog.segments.segment import Statement
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import Cutover, GroupState, Item, MemberState, ResolvedItem
 from replicator.sharding.lock import Resolution
 from replicator.watermark import Place

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from replicator.routing import AllowList, PatternError, TableFilter
+from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.wildcards import PatternError
 
 
 def allow(**lists: Any) -> AllowList:

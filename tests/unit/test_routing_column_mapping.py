@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.routing.column_mapping import VALUE_LIMIT, ColumnMappings, MappedColumn, MappingRule
+from replicator.routing.columns.column_mapping import (
+    VALUE_LIMIT,
+    ColumnMappings,
+    MappedColumn,
+    MappingRule,
+)
 from replicator.routing.routes import RouteError
 
 

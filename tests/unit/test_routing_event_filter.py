@@ -10,7 +10,7 @@ from replicator.routing.event_filter import (
     EventFilter,
     FilterAction,
     FilterRule,
-    Verdict,
+    FilterVerdict,
 )
 from replicator.routing.wildcards import PatternError
 
@@ -40,14 +40,14 @@ def verdict(filtering: EventFilter, kinds: frozenset[str] = ALTER, sql: str = SQ
 
 def test_without_rules_everything_passes() -> None:
     assert NO_FILTER.rows_left_out("s", "t") == frozenset()
-    assert NO_FILTER.statement("s", "t", ALTER, SQL) == Verdict(DO)
+    assert NO_FILTER.statement("s", "t", ALTER, SQL) == FilterVerdict(DO)
 
 
 def test_a_rule_is_about_its_tables_only() -> None:
     filtering = made(rule(IGNORE, "all", name="nothing"))
-    assert filtering.statement("s1", "t_1", ALTER, SQL) == Verdict(IGNORE, "nothing")
-    assert filtering.statement("s1", "u", ALTER, SQL) == Verdict(DO)
-    assert filtering.statement("x", "t_1", ALTER, SQL) == Verdict(DO)
+    assert filtering.statement("s1", "t_1", ALTER, SQL) == FilterVerdict(IGNORE, "nothing")
+    assert filtering.statement("s1", "u", ALTER, SQL) == FilterVerdict(DO)
+    assert filtering.statement("x", "t_1", ALTER, SQL) == FilterVerdict(DO)
     assert filtering.rows_left_out("s1", "t_1") == ROW_EVENTS
     assert filtering.rows_left_out("s1", "u") == frozenset()
 

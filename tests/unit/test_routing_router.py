@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.routing import AllowList, RouteError, Router, RouteRule, Routes, TableFilter
+from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.router import Router
+from replicator.routing.routes import RouteError, RouteRule, Routes
 
 
 def router(*rules: RouteRule) -> Router:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.routing import RouteError, RouteRule, Routes, TargetName
+from replicator.routing.routes import RouteError, RouteRule, Routes, TargetName
 
 
 def routes(*rules: RouteRule, case_sensitive: bool = False) -> Routes:

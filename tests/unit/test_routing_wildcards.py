@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.routing import NamePattern, PatternError
-from replicator.routing.wildcards import example_of, is_plain
+from replicator.routing.wildcards import NamePattern, PatternError, example_of, is_plain
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,19 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.binlog.known_tables import KnownTables
-from replicator.binlog.row_columns import RowColumns
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.table_routes import RoutedTable
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.segments.row_columns import RowColumns
+from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.segments.table_map_arrays import KnownTables
+from replicator.binlog.segments.table_routes import RoutedTable
 from replicator.downstream.fence import Fence
-from replicator.mysql.address import DatabaseAddress
+from replicator.mysql.connection.address import DatabaseAddress
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.apply import job_of
-from replicator.pipeline.batch import ApplySettings, Batch
-from replicator.pipeline.plan import TablePlan
-from replicator.pipeline.plan_list import plan_list
-from replicator.pipeline.raw_events import joined
+from replicator.pipeline.apply.apply import job_of
+from replicator.pipeline.apply.batch import ApplySettings, Batch
+from replicator.pipeline.apply.raw_events import joined
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_list import plan_list
 from replicator.watermark import Place, Watermark
 from tests.support.row_columns import places, raw_events, row_events, single, table_maps
 

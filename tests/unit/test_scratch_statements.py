@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.schema.scratch_table import is_like
+from replicator.ddl.parser.classify import classify
+from replicator.schema.scratch.scratch_table import is_like
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from replicator.schema.scratch_table import is_like
     ],
 )
 def test_a_parent_is_no_pattern(sql: str, like: bool) -> None:
-    assert is_like(recognise(sql, default_schema="s")) is like
+    assert is_like(classify(sql, default_schema="s")) is like

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.segment_builder import SegmentBuilder, SegmentLimits
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.table_routes import RoutedTable, TableRoutes
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.segments.segment_builder import SegmentBuilder, SegmentLimits
+from replicator.binlog.segments.table_routes import RoutedTable, TableRoutes
 
 LIMITS = SegmentLimits(1000, 4000, target_events=10, max_events=40, widest=8)
 END = SourcePosition(BinlogPosition("bin.000001", 4))

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from actors.messages import DdlItem, GroupSaved, Part, SegmentEnd
+from actors.messages import DdlItem, GroupSaved, SegmentEnd, TargetSegment
 from actors.writing.segment_tracker import SegmentTracker, SourceState
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import Statement
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.ddl.recognise import recognise
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
-from replicator.schema.ddl_effects import Effect, EffectKind
+from replicator.schema.effects.ddl_effects import Effect, EffectKind
 from replicator.watermark import Watermark
 from tests.support.row_columns import row_events
 
@@ -32,9 +32,13 @@ def end(segment: int, *targets: int, size: int = 100) -> SegmentEnd:
     return SegmentEnd("a", 0, segment, frozenset(targets), position(1000 + segment), True, 7, size)
 
 
-def part(segment: int, target: int, *transactions: int, ddl: DdlItem | None = None) -> Part:
+def part(
+    segment: int, target: int, *transactions: int, ddl: DdlItem | None = None
+) -> TargetSegment:
     found = rows(*transactions) if transactions else None
-    return Part("a", 0, segment, target, found, 0, ddl, GroupSaved(((target, 1),)) if ddl else None)
+    return TargetSegment(
+        "a", 0, segment, target, found, 0, ddl, GroupSaved(((target, 1),)) if ddl else None
+    )
 
 
 def item(target: int) -> DdlItem:
@@ -44,7 +48,7 @@ def item(target: int) -> DdlItem:
         TableName("s", "t"),
         TableName("m", "t"),
         "",
-        recognise(statement.sql, default_schema="s"),
+        classify(statement.sql, default_schema="s"),
     )
     return DdlItem("a", target, 1, effect, statement)
 
@@ -165,7 +169,7 @@ def test_a_cut_transaction_that_was_put_back_is_taken_whole(tracker: SegmentTrac
     tracker.applied(first)
     cut = tracker.take(0, ())
     assert tracker.cut_short(cut)
-    tracker.put_back(cut)
+    tracker.repair(cut)
     assert tracker.take(1000, ()) == []
     assert tracker.idle
     for number in (3, 4):
@@ -190,7 +194,7 @@ def test_a_batch_that_was_put_back_may_be_in_some_buckets(tracker: SegmentTracke
     tracker.add_end(replace(end(0, 1), complete=False))
     tracker.add_part(part(0, 1, 10))
     taken = tracker.take(1000, ())
-    tracker.put_back(taken)
+    tracker.repair(taken)
     assert (tracker.low_watermarks, tracker.high_watermarks) == ({}, {1: Watermark(0, 10, 1)})
     again = tracker.renewed(1, SourceState(position(4), {}), tracker.low_watermarks)
     assert again.high_watermarks == {1: Watermark(0, 10, 1)}

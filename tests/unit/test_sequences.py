@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.ddl.statement import StatementKind
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import StatementKind
 from replicator.mysql.names import TableName
-from replicator.schema.sequences import Sequences, has_columns_of_sequence
+from replicator.schema.structure.sequences import Sequences, has_columns_of_sequence
 
 KNOWN = TableName("d", "s")
 
@@ -16,7 +16,7 @@ def after(*statements: str) -> tuple[Sequences, list[tuple[str, str]]]:
     """What is known behind statements, and kind and tables of each as it is left."""
     sequences = Sequences()
     sequences.know([KNOWN])
-    left = [sequences.without(recognise(sql, default_schema="d")) for sql in statements]
+    left = [sequences.without(classify(sql, default_schema="d")) for sql in statements]
     return sequences, [
         (found.kind.value, " ".join(table.table for table in found.tables)) for found in left
     ]

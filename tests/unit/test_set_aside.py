@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from actors.faults import FatalError, Parts, of_target
-from actors.task.blocked_parts import Block, BlockedParts, block_of
-from actors.task.set_aside import ATTEMPT_SECONDS, PAUSES, SetAside
+from actors.task.lock_backoff import ATTEMPT_SECONDS, PAUSES, LockBackoff
+from actors.task.operator.blocked_parts import Block, BlockedParts, block_of
 from actors.writing.ddl_runner import DDL_LOCK_SECONDS
 from actors.writing.locked_targets import locked_fault
-from replicator.downstream.session import LOCK_SECONDS
+from replicator.downstream.rows.write_session import LOCK_SECONDS
 from replicator.mysql.names import TableName
 from replicator.status import now
 
@@ -24,7 +24,7 @@ class Parted:
         self.seconds = 1000.0
         self.parts = BlockedParts("orders")
         self.busy = False
-        self.aside = SetAside(self.parts, lambda: self.busy, lambda: self.seconds)
+        self.aside = LockBackoff(self.parts, lambda: self.busy, lambda: self.seconds)
 
     def lock(self, *targets: TableName) -> None:
         self.parts.add(of_target(*targets), block_of("orders", locked_fault(targets, "no", "m")))
@@ -117,6 +117,6 @@ async def test_pauses_grow_however_long_an_attempt_takes() -> None:
 @pytest.mark.parametrize("passing", [True, False])
 def test_a_part_that_is_tried_again_by_itself_is_no_failure(*, passing: bool) -> None:
     parts = BlockedParts("orders")
-    error = FatalError("e", "m", where="w", ways_out=(), scope=of_target(X), passing=passing)
+    error = FatalError("e", "m", where="w", remedies=(), scope=of_target(X), passing=passing)
     parts.add(of_target(X), block_of("orders", error))
     assert parts.failed is not passing

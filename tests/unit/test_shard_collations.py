@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from actors.writing.row_filters import ShardCollations, with_collations
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.binlog.types import ColumnType
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
 from replicator.mysql.names import TableName
-from replicator.pipeline.row_filter import rules_for
-from replicator.routing.expression_filter import (
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.routing.expression.expression_filter import (
     ExpressionFilters,
     ExpressionRule,
     Fate,
     ResolvedRules,
 )
-from replicator.routing.expression_types import ExpressionError
-from replicator.schema.registry import dump_structure, load_structure
-from replicator.schema.stand_in import taken_over
-from replicator.schema.structure import Column, Table
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.scratch.stand_in import taken_over
+from replicator.schema.structure.structure import Column, Table
 
 CREATE = "CREATE TABLE `x` (\n  `a` varchar(9)\n) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 READ = Column("a", "varchar(9)", "utf8mb4", "utf8mb4_bin")

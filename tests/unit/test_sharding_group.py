@@ -5,18 +5,18 @@ import pytest
 from replicator.sharding.group import Group
 from replicator.sharding.items import (
     Cutover,
-    Decision,
     GroupState,
     HistoryError,
     Item,
     MemberState,
     ResolvedItem,
+    RowDecision,
     Template,
 )
 from replicator.watermark import Place, boundary
 
 START = boundary(0)
-APPLY, HOLD, SKIP = Decision.APPLY, Decision.HOLD, Decision.SKIP
+APPLY, HOLD, SKIP = RowDecision.APPLY, RowDecision.HOLD, RowDecision.SKIP
 
 
 def group(

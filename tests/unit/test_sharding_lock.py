@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from replicator.sharding.group import Group
-from replicator.sharding.items import Cutover, Decision, GroupState, Item, MemberState, ResolvedItem
+from replicator.sharding.items import (
+    Cutover,
+    GroupState,
+    Item,
+    MemberState,
+    ResolvedItem,
+    RowDecision,
+)
 from replicator.sharding.lock import DisputedError, TargetLock, UnlockError
 from replicator.sharding.resume import Boundary, Resume
 from replicator.watermark import Place, boundary
@@ -100,7 +107,7 @@ def test_unlock_executes_the_named_sources_statement() -> None:
     assert resolution.item.text == "c default -1"
     assert resolution.cutovers["B"] == Cutover(1, Place(2, 1), forced=True)
     assert found.may_execute
-    assert groups["B"].row("b2", Place(3, 1)) is Decision.HOLD
+    assert groups["B"].row("b2", Place(3, 1)) is RowDecision.HOLD
     with pytest.raises(UnlockError, match="being resolved already"):
         found.unlock(RESUME)
 
@@ -178,9 +185,9 @@ def test_a_decision_survives_a_crash() -> None:
     b = again.start("B", GroupState(0, (("b1", MemberState(0, START)),)), START)
     assert not again.may_execute
     ddl(a, "a1", "x", 1)
-    assert b.row("b1", Place(4, 1)) is Decision.APPLY
+    assert b.row("b1", Place(4, 1)) is RowDecision.APPLY
     assert again.may_execute
-    assert b.row("b1", Place(5, 1)) is Decision.HOLD
+    assert b.row("b1", Place(5, 1)) is RowDecision.HOLD
     again.executed()
     assert a.can_adopt
     assert not b.can_adopt

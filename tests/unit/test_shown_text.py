@@ -17,16 +17,10 @@ from rich.text import Text
 from replicator import logs
 from replicator.checks.result import CheckResult
 from replicator.mysql.names import TableName
-from replicator.shown_text import shown_json, shown_line, shown_text
-from replicator.status import (
-    Fault,
-    SourceStatus,
-    TargetStatus,
-    TaskStatus,
-)
+from replicator.printable_text import printable_text, shown_json, shown_line
+from replicator.status import Fault, SourceStatus, TargetStatus, TaskStatus
 from replicator.terminal.checks import checks_json, render_checks
-from replicator.terminal.consoles import complain, tell
-from replicator.terminal.safe_console import SafeConsole
+from replicator.terminal.consoles import SafeConsole, complain, tell
 from replicator.terminal.status import fault_panel, render, render_tasks
 
 EVIL = "a\x1b]0;t\x07\x1b[2Jb\x9b1m\u202ec\u2066\x7f\u200f\ud800d[red]x[/] :pile_of_poo:"
@@ -51,14 +45,16 @@ CODES = [
 @pytest.mark.parametrize("code", CODES)
 def test_every_control_character_is_escaped(code: int) -> None:
     assert shown_line(f"a{chr(code)}b").isprintable()
-    assert shown_text(chr(code)) == (chr(code) if chr(code) in "\t\n" else shown_line(chr(code)))
+    assert printable_text(chr(code)) == (
+        chr(code) if chr(code) in "\t\n" else shown_line(chr(code))
+    )
     assert json.loads(shown_json(chr(code))) == chr(code)
     assert unharmed(shown_json(EVIL))
 
 
 def test_other_text_stays() -> None:
     for text in ("añ 表 😀 ‍", "\\x1b", "a`b'\"", "e\u0301", "\ufb01"):
-        assert shown_line(text) == shown_text(text) == text
+        assert shown_line(text) == printable_text(text) == text
 
 
 def test_names_are_shown_in_one_line_and_apart() -> None:
@@ -83,7 +79,7 @@ def test_a_console_prints_escapes(thing: object, capsys: pytest.CaptureFixture[s
 
 
 def status() -> TaskStatus:
-    fault = Fault("x.y", f"m {EVIL}", where=EVIL, ways_out=(EVIL,), since=datetime.now(UTC))
+    fault = Fault("x.y", f"m {EVIL}", where=EVIL, remedies=(EVIL,), since=datetime.now(UTC))
     return TaskStatus(
         task=EVIL,
         state="running",
@@ -118,7 +114,7 @@ def test_what_commands_show(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_a_failed_command_says(capsys: pytest.CaptureFixture[str]) -> None:
-    complain(EVIL, where=EVIL, ways_out=[EVIL])
+    complain(EVIL, where=EVIL, remedies=[EVIL])
     line = capsys.readouterr().err
     assert unharmed(line)
     assert json.loads(line)["error"] == EVIL

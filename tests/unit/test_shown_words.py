@@ -8,7 +8,7 @@ import sys
 BLOTTED = """
 import os
 from pathlib import Path
-from replicator.pipeline.shown_words import blot_out
+from replicator.pipeline.spark.process_title import blot_out
 blot_out({"SECRET", "NOT_THERE"})
 print(os.environ["SECRET"], os.environ["SECRETIVE"])
 print(repr(Path("/proc/self/environ").read_bytes()))

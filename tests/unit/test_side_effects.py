@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.ddl.side_effects import may_change_side_effects, mentioned, stored_functions
-from replicator.ddl.statement import Recognised
+from replicator.ddl.analysis.side_effects import (
+    may_change_side_effects,
+    mentioned,
+    stored_functions,
+)
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement
 
 CHECKSUM = (
     "REPLACE INTO `percona`.`checksums` (db, tbl, chunk, this_cnt, this_crc) SELECT 's', 't1', '1',"
@@ -17,8 +21,8 @@ CHECKSUM = (
 """As pt-table-checksum writes it."""
 
 
-def read(sql: str) -> Recognised:
-    return recognise(sql, default_schema="x")
+def read(sql: str) -> ParsedStatement:
+    return classify(sql, default_schema="x")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.ddl.recognise import recognise
-from replicator.ddl.single_changes import dropped_keys, renewed_columns, single_changes
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns, single_changes
 
 
 def singles(actions: str, head: str = "ALTER TABLE d.t") -> list[str]:
-    found = single_changes(recognise(f"{head} {actions}", default_schema="d"))
+    found = single_changes(classify(f"{head} {actions}", default_schema="d"))
     assert all(text.startswith(f"{head} ") for text in found)
     return [text.removeprefix(f"{head} ") for text in found]
 
@@ -75,12 +75,12 @@ def test_the_head_of_the_statement_stays() -> None:
         "ADD a INT",
         "ADD b INT",
     ]
-    online = recognise("ALTER ONLINE TABLE d.t WAIT 5 ADD a INT, DROP b", default_schema="d")
+    online = classify("ALTER ONLINE TABLE d.t WAIT 5 ADD a INT, DROP b", default_schema="d")
     assert single_changes(online) == ("ALTER TABLE d.t ADD a INT", "ALTER TABLE d.t DROP b")
 
 
 def test_columns_that_come_anew_and_keys_that_go() -> None:
-    found = recognise(
+    found = classify(
         "ALTER TABLE t DROP COLUMN IF EXISTS `A`, ADD (a INT, x INT), DROP b, DROP INDEX I,"
         " ADD INDEX b (x), DROP c, CHANGE d c INT, DROP KEY IF EXISTS k, ADD COLUMN n INT",
         default_schema="d",
@@ -91,12 +91,12 @@ def test_columns_that_come_anew_and_keys_that_go() -> None:
 
 def test_other_statements_have_none() -> None:
     for sql in ("CREATE TABLE t (a INT, b INT)", "DROP TABLE a, b", "RENAME TABLE a TO b, b TO c"):
-        assert single_changes(recognise(sql, default_schema="d")) == ()
+        assert single_changes(classify(sql, default_schema="d")) == ()
 
 
 def test_what_does_not_belong_to_the_target_is_left_out() -> None:
     found = single_changes(
-        recognise(
+        classify(
             "SET STATEMENT max_statement_time=5 FOR ALTER IGNORE TABLE t ADD t.c INT, ADD b INT",
             default_schema="d",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from actors.reading.reader_progress import ReaderProgress
+from actors.reading.source_reader import ReaderProgress
 
 
 def test_unknown_before_the_first_event() -> None:

@@ -19,17 +19,19 @@ from actors.reading.side_effects import SideEffects
 from actors.reading.source_reader import SourceReader, SourceSettings
 from actors.reading.table_gaps import TableGaps
 from actors.sharding.group import GroupActor
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.connection.dump_connection import SourceAddress
+from replicator.binlog.connection.source_server import ServerInfo, parse_server_info
 from replicator.binlog.errors import StreamLostError
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Segment, Statement
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.server import ServerInfo, parse_server_info
-from replicator.ddl.online_ddl import GhostHistory
-from replicator.downstream.statement_gtids import StatementGtidStore
-from replicator.mysql.statement_context import StatementContext
-from replicator.routing import AllowList, Router, RouteRule, Routes
-from replicator.schema.registry import SchemaRegistry
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Segment, Statement
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.routing.allow_list import AllowList
+from replicator.routing.router import Router
+from replicator.routing.routes import RouteRule, Routes
+from replicator.schema.registry.registry import SchemaRegistry
 
 ROUTER = Router(
     AllowList(case_sensitive=False),

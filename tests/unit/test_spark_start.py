@@ -13,10 +13,9 @@ import anyio
 import pytest
 from pyspark import SparkContext
 
-import actors.task.spark
+import actors.task.resources.spark
 import cli
-from actors.task.opening import Opening
-from actors.task.spark import TaskSpark
+from actors.task.resources.spark import Opening, TaskSpark
 from config.loading import load_task
 from config.models import Task
 
@@ -35,9 +34,9 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Task:
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[SparkContext]:
     """The applications that were ended."""
     found: list[SparkContext] = []
-    monkeypatch.setattr(actors.task.spark, "close_spark", found.append)
-    monkeypatch.setattr(actors.task.spark, "ready", lambda spark: spark)
-    monkeypatch.setattr(actors.task.spark, "begin_tasks", lambda spark: None)
+    monkeypatch.setattr(actors.task.resources.spark, "close_spark", found.append)
+    monkeypatch.setattr(actors.task.resources.spark, "ready", lambda spark: spark)
+    monkeypatch.setattr(actors.task.resources.spark, "begin_tasks", lambda spark: None)
     return found
 
 
@@ -52,7 +51,7 @@ def started_by(monkeypatch: pytest.MonkeyPatch, *results: SparkContext | Excepti
             raise result
         return result
 
-    monkeypatch.setattr(actors.task.spark, "spark_context", start)
+    monkeypatch.setattr(actors.task.resources.spark, "spark_context", start)
     return masters
 
 
@@ -69,13 +68,15 @@ def imported_by(*modules: str) -> set[str]:
 
 
 def test_what_starts_spark_loads_nothing_that_decodes_rows() -> None:
-    imported = imported_by("actors.task.spark", "actors.task.programs")
+    imported = imported_by("actors.task.resources.spark", "actors.task.startup.programs")
     assert "pyspark" in imported
     assert imported & {"numba", "numpy", "pandas", "pyarrow", "aiomysql"} == set()
 
 
 def test_what_starts_java_loads_nothing_of_spark() -> None:
-    imported = imported_by("actors.task.programs", "replicator.pipeline.direct_launch")
+    imported = imported_by(
+        "actors.task.startup.programs", "replicator.pipeline.spark.direct_launch"
+    )
     assert "replicator" in imported
     assert imported & {"pyspark", "py4j", "numba", "numpy", "pandas", "aiomysql"} == set()
 
@@ -85,7 +86,7 @@ async def test_what_was_begun_is_what_is_waited_for(
 ) -> None:
     masters = started_by(monkeypatch, MADE)
     busy: list[SparkContext] = []
-    monkeypatch.setattr(actors.task.spark, "begin_tasks", busy.append)
+    monkeypatch.setattr(actors.task.resources.spark, "begin_tasks", busy.append)
     spark = TaskSpark(task)
     spark.begin()
     assert await spark.context() is MADE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.mysql.sql_modes import ServerKind, UnknownModeError, kind_of, modes_for
+from replicator.mysql.context.sql_modes import ServerKind, UnknownModeError, kind_of, modes_for
 
 ORACLE_OF_MARIADB = 1 << 9
 NO_ZERO_DATE = 1 << 24

@@ -88,13 +88,13 @@ FULL = TaskStatus(
             "d.u",
             now(),
             replace(
-                FAULT, event="rows.refused", ways_out=("replicator resume orders --target d.u",)
+                FAULT, event="rows.refused", remedies=("replicator resume orders --target d.u",)
             ),
             held=(HeldAtSource("a", 17, "bin.000001:4", BinlogDistance(2, 3_000_000, 1)),),
-            ways_out=("replicator resume orders --target d.u",),
+            remedies=("replicator resume orders --target d.u",),
         ),
-        BlockedPart("target", "d.v", now(), waits_for="d.u", ways_out=("it goes on with d.u",)),
-        BlockedPart("source", "c", now(), ways_out=("replicator resume orders --source c",)),
+        BlockedPart("target", "d.v", now(), waits_for="d.u", remedies=("it goes on with d.u",)),
+        BlockedPart("source", "c", now(), remedies=("replicator resume orders --source c",)),
     ),
 )
 
@@ -113,7 +113,7 @@ def test_the_json_form_is_stable() -> None:
         "task", "state", "since", "pid", "error", "sources", "targets", "writer",
         "locks", "copy", "blocked",
     ]  # fmt: skip
-    assert values["error"]["ways_out"] == ["replicator resume orders", "remove one"]
+    assert values["error"]["remedies"] == ["replicator resume orders", "remove one"]
     assert values["since"].endswith("Z")
     assert datetime.fromisoformat(values["since"]) == FULL.since
     assert values["sources"][0]["saved_position"] == "bin.000001:4"
@@ -162,7 +162,7 @@ def test_the_view_shows_the_copy_instead_of_the_writer_that_waits_for_it() -> No
     assert "batches" not in text
 
 
-def test_the_view_names_faults_and_ways_out() -> None:
+def test_the_view_names_faults_and_remedies() -> None:
     text = rendered(replace(FULL, copy=None))
     for expected in (
         "orders", "paused", "bin.000001:900", "bin.000001:4", "d.t", "two shards carry the key [7]",

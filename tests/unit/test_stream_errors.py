@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from actors.faults import FatalError
 from actors.reading.stream_errors import StreamErrors
-from replicator.binlog.errors import (
-    BinlogError,
-    ChecksumError,
-    DamagedStreamError,
-    StreamLostError,
-)
-from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.errors import BinlogError, ChecksumError, DamagedStreamError, StreamLostError
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.watermark import Place
 
 HERE = SourcePosition(BinlogPosition("bin.000003", 1000))

@@ -13,16 +13,16 @@ import pytest
 
 from actors.backoff import Backoff
 from actors.faults import FatalError, Parts, TransientError, of_source, of_target
-from actors.task import set_aside
+from actors.task import lock_backoff as lock_backoff
 from actors.task.outcome import Failed, Outcome, Pause, Retry, Stop, restart_fault
-from actors.task.spark import TaskSpark
+from actors.task.resources.spark import TaskSpark
 from actors.task.supervisor import TaskSupervisor
 from actors.writing.locked_targets import locked_fault
 from config.loading import load_task
-from replicator.mysql.connection import DatabaseUnavailableError
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
 from replicator.mysql.names import TableName
 
-FAULT = Failed(FatalError("ddl.refused", "no", where="a", ways_out=("mend it",)))
+FAULT = Failed(FatalError("ddl.refused", "no", where="a", remedies=("mend it",)))
 AWAY = DatabaseUnavailableError("the target is away")
 EXAMPLE = Path(__file__).parents[2] / "config/examples/merge-two-sources.yaml"
 
@@ -125,7 +125,7 @@ async def test_a_fault_pauses_and_is_told_until_it_is_resumed() -> None:
         await until(task, "paused")
         fault = task.status().error
         assert fault is not None
-        assert (fault.event, fault.where, fault.ways_out) == ("ddl.refused", "a", ("mend it",))
+        assert (fault.event, fault.where, fault.remedies) == ("ddl.refused", "a", ("mend it",))
         task.request("resume")
         assert task.status().error is None
         await until(task, "stopped")
@@ -162,7 +162,7 @@ async def test_a_restart_tells_of_the_first_failure_and_of_the_next_attempt() ->
     earlier = replace(first, since=first.since - timedelta(minutes=5))
     again = restart_fault(earlier, AWAY, 30.0)
     assert again.since == earlier.since
-    assert "next attempt at" in again.ways_out[0]
+    assert "next attempt at" in again.remedies[0]
     other = replace(earlier, event="rows.refused")
     assert restart_fault(other, AWAY, 30.0).since >= first.since
 
@@ -191,7 +191,7 @@ async def test_a_fault_while_the_task_stops_does_not_keep_it() -> None:
 
 
 def failed(scope: Parts) -> Failed:
-    return Failed(FatalError("rows.duplicate", "no", where="a", ways_out=(), scope=scope))
+    return Failed(FatalError("rows.duplicate", "no", where="a", remedies=(), scope=scope))
 
 
 OF_TARGET = failed(of_target(TableName("m", "x")))
@@ -284,7 +284,7 @@ class OfTwoTargets(Scripted):
 async def test_a_pause_for_want_of_targets_ends_when_a_locked_one_is_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(set_aside, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(lock_backoff, "PAUSES", (0.01, 0.01))
     task = OfTwoTargets(ends(LOCKED), ends(failed(of_target(TableName("m", "y")))), ends(Stop()))
     assert await task.live() == 1
     assert [part.name for part in task.status().blocked] == ["m.y"]
@@ -293,7 +293,7 @@ async def test_a_pause_for_want_of_targets_ends_when_a_locked_one_is_due(
 async def test_a_target_that_is_due_does_not_end_a_pause_that_the_operator_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(set_aside, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(lock_backoff, "PAUSES", (0.01, 0.01))
     task = OfTwoTargets(ends(LOCKED), asked("pause", Pause()), ends(Stop()))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(task.live)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.binlog.errors import BinlogError, UnsupportedEventError
-from replicator.binlog.tagged_gtid import PackedReader, packed_tag, read_tagged
+from replicator.binlog.positions.tagged_gtid import PackedReader, packed_tag, read_tagged
 from tests.support.gtid_events import packed, tagged_body
 
 SOURCE = bytes.fromhex("fffffffffefdfcfb8081828384858687")

@@ -1,19 +1,19 @@
-"""docs/testing.md names every crash point, and only tests that exist."""
+"""docs/testing.md names every failpoint, and only tests that exist."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from replicator.crashpoints import CrashPoint
+from replicator.failpoints import Failpoint
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
-def test_every_crash_point_is_in_the_table() -> None:
+def test_every_failpoint_is_in_the_table() -> None:
     table = PAGE.split("| step | where the process dies |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(CrashPoint)
+    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(Failpoint)
 
 
 def test_the_tests_that_are_named_exist() -> None:

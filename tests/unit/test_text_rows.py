@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.downstream.literals import NULL_FIELD, field_value
-from replicator.pipeline.text_rows import (
+from replicator.downstream.rows.literals import NULL_FIELD, field_value
+from replicator.pipeline.copy.text_rows import (
     END,
     LONG_ROW,
     LONGEST_PAYLOAD,
@@ -16,7 +16,7 @@ from replicator.pipeline.text_rows import (
     convert_payload,
     convert_rows,
 )
-from replicator.rows.fields import escape
+from replicator.rows.values.fields import escape
 from tests.support.result_rows import encoded_length, packet
 
 Row = list[bytes | None]

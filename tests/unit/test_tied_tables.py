@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks.tied_tables import (
+from replicator.checks.schema.tied_tables import (
     ForeignKey,
     KeyedShard,
     TargetKeys,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from actors.faults import UnreadRows
-from actors.task.structure_commands import ways_of
-from replicator.binlog.position import BinlogPosition
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.downstream.meta import Checkpoint
-from replicator.downstream.told_structures import ToldStructure, is_needed
-from replicator.mysql.identity import ServerIdentity
+from actors.task.operator.structure_commands import remedies_of
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.meta.checkpoint import Checkpoint
+from replicator.downstream.meta.declared_structures import DeclaredStructure, is_needed
 from replicator.mysql.names import Member, TableName
-from replicator.schema.provenance import GONE, UNSEEN, Held, Provenance, guess
-from replicator.schema.registry import MemberRecord, SchemaRegistry
-from replicator.schema.structure import Column, Table
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance, guess
+from replicator.schema.registry.registry import MemberRecord, SchemaRegistry
+from replicator.schema.structure.structure import Column, Table
 
 MEMBER = Member("a", TableName("s", "t1"))
 TARGET = TableName("m", "t")
@@ -66,14 +66,16 @@ def record(since: int) -> MemberRecord:
 def test_it_is_kept_until_the_checkpoint_has_it(
     told_for: int, saved: Checkpoint | None, needed: bool
 ) -> None:
-    assert is_needed(ToldStructure(MEMBER, told_for, table("a")), saved, 100) is needed
+    assert is_needed(DeclaredStructure(MEMBER, told_for, table("a")), saved, 100) is needed
 
 
 def test_the_commands_can_be_pasted() -> None:
     name = TableName("my shop", "t.1")
     unread = UnreadRows(Member("a", name), 1, TableMap("s", "t", (), (), (), OptionalMetadata()))
     words = "replicator schema set 'the task' --source a --table 'my shop.`t.1`'"
-    assert [way.split("` ")[0].startswith(f"`{words}") for way in ways_of("the task", unread)] == [
+    assert [
+        way.split("` ")[0].startswith(f"`{words}") for way in remedies_of("the task", unread)
+    ] == [
         True,
         True,
     ]

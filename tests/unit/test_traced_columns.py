@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.ddl.recognise import recognise
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import TableName
-from replicator.schema.structure import Column, Table
-from replicator.schema.traced_columns import TableChange, Traced, traced
+from replicator.schema.effects.traced_columns import TableChange, Traced, traced
+from replicator.schema.structure.structure import Column, Table
 
 A, B, E = Column("a", "int(11)"), Column("B", "varchar(5)"), Column("e", "enum('x','y')")
 TABLE = Table("s", "t", (A, B, E), (), "CREATE TABLE `t` ()")
@@ -18,10 +18,10 @@ TABLE = Table("s", "t", (A, B, E), (), "CREATE TABLE `t` ()")
 def behind(*statements: str) -> Traced:
     changes = []
     for place, sql in enumerate(statements, 1):
-        recognised = recognise(sql, default_schema="s")
-        named = recognised.tables[0] if recognised.tables else None
+        parsed = classify(sql, default_schema="s")
+        named = parsed.tables[0] if parsed.tables else None
         table = TableName(named.schema, named.table) if named else TableName("s", "")
-        changes.append(TableChange(recognised, table, place))
+        changes.append(TableChange(parsed, table, place))
     return traced(TABLE, changes)
 
 
@@ -62,7 +62,7 @@ def test_columns_get_other_names_and_places() -> None:
 
 def test_two_columns_that_exchange_their_names_are_told_apart() -> None:
     table = Table("s", "t", (A, Column("c", "int(11)")), (), "")
-    change = recognise("ALTER TABLE t CHANGE a c INT, CHANGE c a INT", default_schema="s")
+    change = classify("ALTER TABLE t CHANGE a c INT, CHANGE c a INT", default_schema="s")
     found = traced(table, [TableChange(change, TableName("s", "t"), 7)])
     assert found.columns == {"a": "c", "c": "a"}
     assert found.moves == (7,)
@@ -92,10 +92,10 @@ def test_a_table_is_followed_to_its_new_name() -> None:
     ],
 )
 def test_a_table_whose_rows_went_is_gone(sql: str) -> None:
-    statement = recognise(sql, default_schema="s")
+    statement = classify(sql, default_schema="s")
     found = traced(TABLE, [TableChange(statement, TableName("s", "t"), 5)])
     assert found.gone_at == 5
-    again = TableChange(recognise("ALTER TABLE t DROP a", default_schema="s"), found.name, 6)
+    again = TableChange(classify("ALTER TABLE t DROP a", default_schema="s"), found.name, 6)
     assert traced(TABLE, [TableChange(statement, TableName("s", "t"), 5), again]) == found
 
 

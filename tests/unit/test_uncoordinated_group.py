@@ -12,18 +12,18 @@ import pytest
 
 from actors.faults import FatalError
 from actors.mailbox import Mailbox
-from actors.messages import GroupSaved, Part, TargetRows, WriterMessage
+from actors.messages import GroupSaved, TargetRows, TargetSegment, WriterMessage
 from actors.sharding.coordination import Uncoordinated, Unit
 from actors.sharding.uncoordinated_group import UncoordinatedGroup
 from actors.writing.change_entries import plain_entry
 from actors.writing.segment_tracker import SourceState
-from replicator.binlog.row_events import RowEvents
-from replicator.binlog.segment import Statement
-from replicator.binlog.table_map import OptionalMetadata, TableMap
-from replicator.ddl.recognise import recognise
+from replicator.binlog.events.table_map import OptionalMetadata, TableMap
+from replicator.binlog.segments.row_events import RowEvents
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
 from replicator.mysql.names import Member, TableName
-from replicator.schema.ddl_effects import Effect, EffectKind, effects_of
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.effects.ddl_effects import Effect, EffectKind, effects_of
+from replicator.schema.registry.registry import SchemaRegistry
 from replicator.sharding.items import GroupState
 from replicator.watermark import Watermark
 from tests.support.row_columns import places, row_events
@@ -65,7 +65,7 @@ class Bench:
             low_watermark=low_watermark,
         )
 
-    async def rows(self, *places: tuple[int, int], members: Sequence[int] = ()) -> Part:
+    async def rows(self, *places: tuple[int, int], members: Sequence[int] = ()) -> TargetSegment:
         events = row_events(
             [(member, TABLE_MAP) for member in list(members) or [0] * len(places)],
             [transaction for transaction, _ in places],
@@ -73,22 +73,22 @@ class Bench:
         )
         return await self._send(TargetRows(0, 0, events))
 
-    async def ddl(self, sql: str) -> Part:
+    async def ddl(self, sql: str) -> TargetSegment:
         effects = effects_of(
-            recognise(sql, default_schema="s"),
+            classify(sql, default_schema="s"),
             route,
             [self.registry.member(n).name for n in self.registry.members_in("a")],
         )
         mine: tuple[Effect, ...] = tuple(e for e in effects if e.target == TARGET)
         return await self.effects(*mine, sql=sql)
 
-    async def effects(self, *effects: Effect, sql: str) -> Part:
+    async def effects(self, *effects: Effect, sql: str) -> TargetSegment:
         return await self._send(TargetRows(0, 0, None, effects, Statement("s", sql, 9, 0)))
 
-    async def _send(self, message: TargetRows) -> Part:
+    async def _send(self, message: TargetRows) -> TargetSegment:
         await self.group.on_message(message)
         part = await self.writer.get()
-        assert isinstance(part, Part)
+        assert isinstance(part, TargetSegment)
         return part
 
 
@@ -150,7 +150,7 @@ async def test_behind_the_places_of_the_copy_no_row_is_looked_at_any_more() -> N
     rows = unread(20)
     await bench.group.on_message(TargetRows(0, 0, rows))
     part = await bench.writer.get()
-    assert isinstance(part, Part)
+    assert isinstance(part, TargetSegment)
     assert part.rows is rows
 
 
@@ -176,7 +176,7 @@ async def test_what_the_operator_has_run_instead_of_a_removal_is_run() -> None:
     bench = Bench(others=True)
     before = "ALTER TABLE `m`.`t` ADD c INT"
     sql = "ALTER TABLE t1 DROP PARTITION p"
-    (effect,) = effects_of(recognise(sql, default_schema="s"), route, ())
+    (effect,) = effects_of(classify(sql, default_schema="s"), route, ())
     for instead, run in (
         ((before,), (before,)),
         ((before, effect.sql), (before,)),
@@ -200,7 +200,7 @@ async def test_a_table_that_moves_along_leaves_the_history_of_its_target_behind(
         return TARGET if name.table.startswith("t") else TableName("m", name.table)
 
     sql = "RENAME TABLE x TO y, t1 TO x, y TO t1"
-    found = effects_of(recognise(sql, default_schema="s"), routed, ())
+    found = effects_of(classify(sql, default_schema="s"), routed, ())
     mine = [effect for effect in found if effect.target == TARGET]
     assert [effect.kind for effect in mine] == [EffectKind.MOVE_OUT, EffectKind.MOVE_IN]
     part = await Bench().effects(*mine, sql=sql)
@@ -217,7 +217,7 @@ async def test_a_table_never_moves_between_targets_with_rows_of_others(sql: str)
         return TARGET if name.table.startswith("t") else TableName("m", name.table)
 
     bench = Bench(others=True)
-    found = effects_of(recognise(sql, default_schema="s"), routed, ())
+    found = effects_of(classify(sql, default_schema="s"), routed, ())
     (mine,) = [effect for effect in found if effect.target == TARGET]
     with pytest.raises(FatalError, match=r"other shards share m\.t") as caught:
         await bench.effects(mine, sql=sql)
@@ -229,7 +229,7 @@ async def test_a_table_never_moves_between_targets_with_rows_of_others(sql: str)
 async def test_an_override_of_a_replaced_table_decides_what_is_run() -> None:
     bench = Bench()
     sql = "CREATE OR REPLACE TABLE t1 (a INT)"
-    (effect,) = effects_of(recognise(sql, default_schema="s"), route, ())
+    (effect,) = effects_of(classify(sql, default_schema="s"), route, ())
     for instead, run in (((), ()), (("x", effect.sql), ("x", effect.clears, effect.sql))):
         part = await bench.effects(replace(effect, instead=instead), sql=sql)
         assert part.ddl is not None

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from replicator.downstream.columns import Literal, TargetColumn
-from replicator.downstream.literals import row_values
-from replicator.downstream.statements import ROWS_PER_STATEMENT, runs
-from replicator.rows.lines import lines_of
+from replicator.downstream.rows.literals import row_values
+from replicator.downstream.rows.statements import ROWS_PER_STATEMENT, runs
+from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.rows.decoder.lines import lines_of
 
 FIELDS = (
     b"\\N",

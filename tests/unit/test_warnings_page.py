@@ -49,7 +49,7 @@ def of_checks() -> set[str]:
         aliased = "= _PLACE.failed if" in text
         for call, _ in calls([file]):
             made = ast.unparse(call.func)
-            if made.endswith(("lace.warning", "PLACE.warning", "Place('task').warning")):
+            if made.endswith(("lace.warning", "PLACE.warning", "CheckedPart('task').warning")):
                 found |= set(names_in(call.args[0]))
         if aliased:
             found |= set(re.findall(r'\bmake\(\s*"(\w+)"', text))

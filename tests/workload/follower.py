@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from replicator.downstream.lease import LEASE_TABLE
-from replicator.downstream.meta import CHECKPOINT_TABLE
-from replicator.downstream.meta_tables import META_TABLES
+from replicator.downstream.meta.all_tables import META_TABLES
+from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE
+from replicator.downstream.meta.lease import LEASE_TABLE
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_ends import end_of
 from tests.support.processes import TaskProcess, place_of, task_process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark import SparkContext
 
-from replicator.pipeline import apply as apply_module
+from replicator.pipeline.apply import apply as apply_module
 from replicator.sandbox.server import DatabaseServer
 from tests.support.applying import Merge
 

@@ -15,22 +15,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from replicator.downstream.chunk_records import CHUNK_TABLE
-from replicator.downstream.load_data import probe_load_data
-from replicator.downstream.session import Session
-from replicator.downstream.watermarks import LOW_WATERMARK_BUCKET
-from replicator.mysql.address import DatabaseAddress
-from replicator.pipeline import living_job as living_module
-from replicator.pipeline.answers import from_json
-from replicator.pipeline.apply import job_of
-from replicator.pipeline.batch import BatchResult, Outcome
-from replicator.pipeline.copy_chunk import CopyOutcome, CopySettings, copy_chunk
-from replicator.pipeline.copy_plan import CopyChunk, plan_copy
-from replicator.pipeline.copy_writing import OnDuplicate
-from replicator.pipeline.frames import frame_of
-from replicator.pipeline.job import Part
-from replicator.pipeline.living_job import living_job, make_room
-from replicator.pipeline.part_work import work_on
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE
+from replicator.downstream.rows.load_data import probe_load_data
+from replicator.downstream.rows.watermark_table import LOW_WATERMARK_BUCKET
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.pipeline.apply.apply import job_of
+from replicator.pipeline.apply.batch import BatchResult, WriteOutcome
+from replicator.pipeline.apply.job import BatchShare
+from replicator.pipeline.apply.pool_work import work_on
+from replicator.pipeline.copy.copy_chunk import CopyOutcome, CopySettings, copy_chunk
+from replicator.pipeline.copy.copy_plan import CopyChunk, plan_copy
+from replicator.pipeline.copy.copy_writing import OnDuplicate
+from replicator.pipeline.spark.json_results import from_json
+from replicator.pipeline.workers import worker_pool as living_module
+from replicator.pipeline.workers.frames import frame_of
+from replicator.pipeline.workers.worker_pool import release_slots, worker_pool
 from replicator.sandbox.server import DatabaseServer
 from replicator.sandbox.tidb import TiDBServer
 from tests.support.applying import TARGETS, TOKEN, Merge, address_of, structure
@@ -81,7 +81,7 @@ def test_two_writers_of_the_same_batch_at_a_time(
 ) -> None:
     # Both are there, however busy the machine.
     monkeypatch.setattr(living_module, "GATHER_SECONDS", 60.0)
-    make_room(merge.spark)
+    release_slots(merge.spark)
     merge.create("id INT, v INT")
     batch = merge.record(
         *(f"INSERT INTO a.t SELECT seq % 5, {n} FROM seq_1_to_50" for n in range(20)),
@@ -89,9 +89,9 @@ def test_two_writers_of_the_same_batch_at_a_time(
     )
     kinds = batch.plans.kinds
     share = {plan.target.number: frozenset(range(plan.target.buckets)) for plan in kinds}
-    whole = frame_of(Part(job_of(batch, merge.settings), batch.events, share))
+    whole = frame_of(BatchShare(job_of(batch, merge.settings), batch.events, share))
     # Each of two tasks is given all of it, as when one that was given up still writes.
-    answers = living_job(merge.spark, work_on).ask(
+    answers = worker_pool(merge.spark, work_on).ask(
         lambda tasks: [whole] * tasks, 2, sent=lambda: None
     )
     results = [*(from_json(BatchResult, answer) for answer in answers), merge.apply(batch)]
@@ -137,7 +137,7 @@ def test_an_unreadable_event_keeps_its_target_as_it_was(merge: Merge, path: str)
         start=batch.events.start - np.array([0, 0, 2]),
     )
     (failure,) = merge.apply(batch).failures
-    assert failure.outcome is Outcome.UNDECODABLE
+    assert failure.outcome is WriteOutcome.UNDECODABLE
     assert f"{merge.name}_a.t" in failure.message
     assert merge.rows() == []
     moved = f"SELECT COUNT(*) FROM {merge.settings.watermark_table} WHERE ordinal > 0"
@@ -160,7 +160,7 @@ def test_a_target_that_stays_away_is_an_outcome(merge: Merge) -> None:
         (failure,) = merge.apply(batch, patience=0.1).failures
     finally:
         merge.target.start()
-    assert failure.outcome is Outcome.UNREACHABLE
+    assert failure.outcome is WriteOutcome.UNREACHABLE
     merge.apply(batch)
     assert merge.rows() == [(1,)]
 
@@ -232,7 +232,7 @@ def test_a_target_that_stays_locked_is_an_outcome(merge: Merge) -> None:
         cursor.execute(f"INSERT INTO {merge.name}.{first} VALUES (1)")
         (failure,) = merge.apply(batch, address=impatient(merge)).failures
         one.rollback()
-    assert (failure.outcome, failure.target) == (Outcome.LOCKED, TARGETS[first])
+    assert (failure.outcome, failure.target) == (WriteOutcome.LOCKED, TARGETS[first])
     assert {table: merge.rows(table) for table in others} == {key: [(1,)] for key in others}
     assert merge.rows(first) == []
     assert merge.apply(batch).failures == ()
@@ -245,7 +245,7 @@ def test_a_target_that_is_locked_as_a_whole_is_the_same_outcome(merge: Merge) ->
     with merge.target.connect() as one, one.cursor() as cursor:
         cursor.execute(f"LOCK TABLES {merge.name}.t READ")
         (failure,) = merge.apply(batch, address=impatient(merge)).failures
-    assert failure.outcome is Outcome.LOCKED
+    assert failure.outcome is WriteOutcome.LOCKED
     assert merge.apply(batch).failures == ()
     assert merge.rows() == [(1,)]
 
@@ -269,7 +269,7 @@ def test_several_targets_that_stay_away_are_applied_by_the_next_batch(merge: Mer
         failures = merge.apply(batch, patience=0.1).failures
     finally:
         merge.target.start()
-    assert {failure.outcome for failure in failures} == {Outcome.UNREACHABLE}
+    assert {failure.outcome for failure in failures} == {WriteOutcome.UNREACHABLE}
     assert merge.apply(batch).failures == ()
     for table in TARGETS:
         assert merge.rows(table) == [(1, 2), (2, 1)]
@@ -288,7 +288,7 @@ def test_the_probe_finds_whether_load_data_is_transactional(target_server: Datab
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["rows-written", "watermarks-written", "bucket-committed"])
-def test_a_driver_killed_by_a_crash_point_in_an_executor(
+def test_a_driver_killed_by_a_failpoint_in_an_executor(
     merge: Merge, point: str, tmp_path: Path
 ) -> None:
     merge.create("id INT, v INT")
@@ -301,7 +301,7 @@ def test_a_driver_killed_by_a_crash_point_in_an_executor(
     work.write_bytes(pickle.dumps((batch, merge.settings)))
     program = (
         "import pickle, sys\n"
-        "from replicator.pipeline.apply import apply_batch\n"
+        "from replicator.pipeline.apply.apply import apply_batch\n"
         "from replicator.pipeline.session import spark_context\n"
         "batch, settings = pickle.load(open(sys.argv[1], 'rb'))\n"
         "apply_batch(spark_context('local[1]', {}, 'crash'), batch, settings)\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.pipeline.batch import Outcome
+from replicator.pipeline.apply.batch import WriteOutcome
 from tests.support.applying import Merge
 
 
@@ -110,7 +110,7 @@ def test_two_shards_with_one_key_are_a_duplicate_and_nothing_is_written(merge: M
     merge.create("id INT PRIMARY KEY, v INT")
     both = merge.record("INSERT INTO a.t VALUES (5, 1)", "INSERT INTO b.t VALUES (5, 2)")
     (failure,) = merge.apply(both).failures
-    assert failure.outcome is Outcome.DUPLICATE
+    assert failure.outcome is WriteOutcome.DUPLICATE
     assert [m.partition(":")[0][-2:] for m in failure.members] == ["_a", "_b"]
     assert failure.key == ("id",)
     assert failure.row == ""
@@ -128,7 +128,7 @@ def test_a_key_that_the_target_has_from_elsewhere_is_a_duplicate(merge: Merge, r
     merge.done("INSERT INTO a.t VALUES (5, 1)")
     both = merge.record(f"INSERT INTO b.t {rows}")
     (failure,) = merge.apply(both).failures
-    assert failure.outcome is Outcome.DUPLICATE
+    assert failure.outcome is WriteOutcome.DUPLICATE
     # TiDB and MySQL 8 name the table before the key.
     assert re.search(r"'…' for key '(t\.)?PRIMARY'", failure.message)
     assert failure.members == (f"{merge.name}_b: {merge.name}_b.t",)

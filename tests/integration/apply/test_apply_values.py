@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from pyspark import SparkContext
 
-from replicator.pipeline.batch import Outcome
-from replicator.pipeline.planning import PlanError
+from replicator.pipeline.apply.batch import WriteOutcome
+from replicator.pipeline.plans.planning import PlanError
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from replicator.watermark import NOTHING_APPLIED
@@ -73,7 +73,7 @@ def test_no_value_is_changed_in_silence(
     merge.create(f"id INT PRIMARY KEY, v {source}", "a", target=f"id INT PRIMARY KEY, v {target}")
     batch = merge.record(f"INSERT INTO a.t SELECT seq, {value} FROM seq_1_to_{rows}")
     failures = merge.apply(batch).failures
-    assert {failure.outcome for failure in failures} == {Outcome.REFUSED}
+    assert {failure.outcome for failure in failures} == {WriteOutcome.REFUSED}
     assert all(failure.code and "v" in failure.message for failure in failures)
     assert {failure.members for failure in failures} == {(f"{merge.name}_a: {merge.name}_a.t",)}
     assert {failure.places[0].event for failure in failures} == {*merge.row_events}

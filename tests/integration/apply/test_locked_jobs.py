@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from actors.faults import FatalError, of_target
 from actors.writing.job_runner import JobRunner
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from tests.support.applying import TARGETS, Merge
 from tests.support.running import LOOK_SECONDS, PATIENCE
 

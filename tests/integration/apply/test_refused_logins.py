@@ -14,16 +14,16 @@ from pyspark import SparkContext
 from actors.faults import FatalError
 from actors.writing import job_runner
 from actors.writing.job_runner import JobRunner
-from replicator.downstream.holder import this_process
-from replicator.downstream.lease import Lease
-from replicator.downstream.meta import MetaStore
-from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.tls import Pem, Tls
-from replicator.pipeline.apply import apply_batch
-from replicator.pipeline.batch import ApplySettings, Batch, BatchResult
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.connection.tls import Pem, Tls
+from replicator.pipeline.apply.apply import apply_batch
+from replicator.pipeline.apply.batch import ApplySettings, Batch, BatchResult
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer, give_to_server
-from replicator.schema.registry import SchemaRegistry
+from replicator.schema.registry.registry import SchemaRegistry
 from tests.conftest import StartServer
 from tests.support.applying import Merge
 from tests.support.certificates import make_authority

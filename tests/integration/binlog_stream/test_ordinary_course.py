@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import pytest
 
-from replicator.binlog.assembler import SegmentAssembler
-from replicator.binlog.connection import BinlogConnection, SourceAddress
-from replicator.binlog.events import EventType
-from replicator.binlog.framing import PacketBuffer
-from replicator.binlog.gtid import MariaDBGtids, MySQLGtids
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.server import Flavor, ServerInfo
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.connection.source_server import Flavor, ServerInfo
+from replicator.binlog.events.event_header import EventType
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mysql56 import GTID_OPTIONS, MySQL56Server
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
 from tests.support.binlog_streams import following, here, read_to, row_events

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from replicator.binlog.connection.source_server import ServerInfo, server_info
 from replicator.binlog.errors import UnsupportedEventError
-from replicator.binlog.events import EventType
-from replicator.binlog.server import ServerInfo, server_info
+from replicator.binlog.events.event_header import EventType
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import following, here, read_to, row_events, statements
 from tests.support.row_columns import single
@@ -78,7 +78,7 @@ def test_checksums_are_switched_while_a_stream_is_opened(
         source.execute(f"SET GLOBAL binlog_checksum = {algorithm}")
         return info
 
-    monkeypatch.setattr("replicator.binlog.connection.server_info", ask_and_switch)
+    monkeypatch.setattr("replicator.binlog.connection.dump_connection.server_info", ask_and_switch)
     try:
         with following(source, start, database_name) as stream:
             source.execute("INSERT INTO t VALUES (1)", database=database_name)

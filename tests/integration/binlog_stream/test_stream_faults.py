@@ -10,13 +10,13 @@ from typing import Any
 import pymysql
 import pytest
 
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.connection.dump_connection import SourceAddress
 from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment import Segment
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.stream import BinlogStream
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.stream.binlog_stream import BinlogStream
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from replicator.binlog.errors import OtherBinlogError, OtherNamesError, OtherServerError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import SourcePosition
-from replicator.mysql.identity import ServerIdentity
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import SourcePosition
+from replicator.mysql.server.identity import ServerIdentity
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.mysql import MySQLServer
@@ -63,16 +63,16 @@ def identity_of(server: DatabaseServer) -> ServerIdentity:
 
 
 def starts(end: SourcePosition) -> list[SourcePosition | GtidStart]:
-    return [end, replace(end, gtid=""), GtidStart(end.gtid, end.landmark)]
+    return [end, replace(end, gtid=""), GtidStart(end.gtid, end.anchor)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_goes_on_behind_its_landmark(kind: str, start_server: StartServer) -> None:
+def test_it_goes_on_behind_its_anchor(kind: str, start_server: StartServer) -> None:
     server = start_server(KINDS[kind], options(kind, 7))
     before = start(server)
     begin(server)
     end = read_all(server, before)
-    assert end.landmark is not None
+    assert end.anchor is not None
     # Nothing that a server may change is taken for another binlog.
     server.execute("SET GLOBAL binlog_checksum = NONE")
     server.execute("INSERT INTO s.t (a) VALUES ('y')")

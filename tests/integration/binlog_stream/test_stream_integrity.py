@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from replicator.binlog.assembler import SegmentAssembler
+from replicator.binlog.connection.framing import FIRST_PACKET
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.events import ROW_EVENTS, EventType
-from replicator.binlog.framing import FIRST_PACKET
-from replicator.binlog.segment import Segment
-from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.events.event_header import ROW_EVENTS, EventType
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mariadb11 import MariaDB11Server
 from replicator.sandbox.server import DatabaseServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.binlog.connection import BinlogConnection, SourceAddress
-from replicator.binlog.server import ServerInfo
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.source_server import ServerInfo
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from replicator.binlog.errors import OtherBinlogError, PurgedError
-from replicator.binlog.gtid import GtidStart
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.binlog.segment_builder import SegmentLimits
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mysql import MySQLServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.binlog_streams import (
@@ -72,7 +72,7 @@ def rows_from(server: DatabaseServer, start: SourcePosition | GtidStart) -> int:
 
 def ways(place: SourcePosition) -> list[SourcePosition | GtidStart]:
     """The ways to go on from a place; the file and position alone: the binlog tells the rest."""
-    return [place, GtidStart(place.gtid), GtidStart(place.gtid, place.landmark)]
+    return [place, GtidStart(place.gtid), GtidStart(place.gtid, place.anchor)]
 
 
 def test_all_that_has_tags_is_read_once(server: DatabaseServer) -> None:
@@ -123,19 +123,19 @@ def test_what_was_purged_or_begun_anew_is_not_read(server: DatabaseServer) -> No
     kill_dumps(server)
     purge(server)
     server.execute(*tagged("AUTOMATIC:blue", INSERT))
-    assert rows_from(server, GtidStart(end.gtid, end.landmark)) == 1
+    assert rows_from(server, GtidStart(end.gtid, end.anchor)) == 1
     with pytest.raises(PurgedError), following(server, GtidStart(start.gtid), "s") as stream:
         stream.read_segment()
     with following(server, GtidStart(end.gtid), "s") as stream:
         end = read_to(stream, here(server))[-1].end
     next_second()
     server.execute("RESET BINARY LOGS AND GTIDS")
-    for way in (end, GtidStart(end.gtid, end.landmark)):
+    for way in (end, GtidStart(end.gtid, end.anchor)):
         with pytest.raises(OtherBinlogError, match="begun anew"), following(server, way, "s"):
             pass
     # The same numbers are there again.
     server.execute(f"SET GLOBAL gtid_purged = '{end.gtid}'")
-    for way in (end, replace(end, gtid=""), GtidStart(end.gtid, end.landmark)):
+    for way in (end, replace(end, gtid=""), GtidStart(end.gtid, end.anchor)):
         with pytest.raises(OtherBinlogError, match="begun anew"), following(server, way, "s"):
             pass
 

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from replicator.binlog.connection import SourceAddress
+from replicator.binlog.connection.dump_connection import SourceAddress
 from replicator.binlog.errors import BinlogError
-from replicator.binlog.segment import RouteSlot
-from replicator.binlog.stream import BinlogStream
-from replicator.mysql.tls import Pem, Tls
+from replicator.binlog.segments.segment import RouteSlot
+from replicator.binlog.stream.binlog_stream import BinlogStream
+from replicator.mysql.connection.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from tests.conftest import StartServer
 from tests.support.binlog_streams import EVERY_ROW, here, read_to, row_events

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.binlog.position import SourcePosition
-from replicator.binlog.segment import Segment
-from replicator.binlog.segment_builder import SegmentLimits
-from replicator.binlog.xa import UnknownTransactionError
+from replicator.binlog.events.xa_events import UnknownTransactionError
+from replicator.binlog.positions.position import SourcePosition
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.conftest import StartServer

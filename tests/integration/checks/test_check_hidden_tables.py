@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks import CheckResult
-from replicator.checks.hidden_tables import check_hidden_tables
-from replicator.mysql.connection import Connection
-from replicator.routing import AllowList, Router, RouteRule, Routes, TableFilter
+from replicator.checks.result import CheckResult
+from replicator.checks.source.hidden_tables import check_hidden_tables
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.routing.allow_list import AllowList, TableFilter
+from replicator.routing.router import Router
+from replicator.routing.routes import RouteRule, Routes
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import list_tables
+from replicator.schema.structure.inspection import list_tables
 from tests.support.checking import address, routed
 
 ROUTES = (("shop_*", "t*"),)
@@ -70,15 +72,15 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
     one_schema = "GRANT SELECT ON shop_1.* TO 'some'@'%'"
     [warned] = await found(server, one_schema)
     assert (warned.state, "'shop_*'" in warned.finding) == ("warning", True)
-    assert r"ON `shop\_%`.* TO 'some'@'%';" in warned.ways_out[0]
+    assert r"ON `shop\_%`.* TO 'some'@'%';" in warned.remedies[0]
     assert states(await found(server, one_schema, routes=(("shop_1", "t*"),))) == ["passed"]
     # Named, and perhaps not there at all.
     both = (("shop_1", "t*"), ("shop_2", "t*"))
     [failed] = await found(server, one_schema, routes=both)
     assert failed.state == "failed"
     assert failed.finding.startswith("shop_2 is named")
-    assert failed.ways_out[0] == r"GRANT SELECT ON `shop\_2`.* TO 'some'@'%';"
-    assert "ignore-checking-items: [hidden_tables]" in failed.ways_out[-1]
+    assert failed.remedies[0] == r"GRANT SELECT ON `shop\_2`.* TO 'some'@'%';"
+    assert "ignore-checking-items: [hidden_tables]" in failed.remedies[-1]
     [warned] = await found(server, one_schema, routes=both, copies=False)
     assert warned.state == "warning"
     # Named, and not there.
@@ -92,7 +94,7 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
         [failed] = everything
         assert failed.state == "failed"
         assert failed.finding.startswith("shop_9 is named in block-allow-list")
-        assert "CREATE DATABASE `shop_9`;" in failed.ways_out[0]
+        assert "CREATE DATABASE `shop_9`;" in failed.remedies[0]
     by_route = await found(
         server, "GRANT SELECT ON *.* TO 'some'@'%'", routes=(*both, ("shop_9", "t*"))
     )
@@ -101,7 +103,7 @@ async def test_rights_are_compared_with_routes(request: pytest.FixtureRequest, k
     [failed] = await found(server, one_table, routes=(("shop_1", "t*"),))
     assert failed.state == "failed"
     assert failed.finding.startswith("the user sees only some tables of shop_1 (shop_1.t1)")
-    assert failed.ways_out == (r"GRANT SELECT ON `shop\_1`.* TO 'some'@'%';",)
+    assert failed.remedies == (r"GRANT SELECT ON `shop\_1`.* TO 'some'@'%';",)
     # All that is wanted is seen.
     wanted: tuple[tuple[str, str], ...] = (("shop_1", "t1"),)
     assert states(await found(server, one_table, routes=wanted, tables=wanted)) == ["passed"]

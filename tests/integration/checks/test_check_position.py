@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.checks import check_source
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.checks.source.source_checks import check_source
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer

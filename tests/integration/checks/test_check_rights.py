@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from replicator.checks import CheckResult
-from replicator.checks.target_rights import try_schema
-from replicator.mysql.connection import Connection, DatabaseAddress
+from replicator.checks.result import CheckResult
+from replicator.checks.target.target_rights import try_schema
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from replicator.terminal.checks import checks_json, render_checks
 from tests.support.checking import one
@@ -63,7 +63,7 @@ async def test_each_right_that_is_missing_is_named(
             assert right in failed.finding.upper(), failed
             literal = database_name.replace("_", r"\_")
             granted = f"GRANT {', '.join(RIGHTS)} ON `{literal}`.* TO"
-            assert failed.ways_out == (f"{granted} '{database_name}_{number}'@'%';",)
+            assert failed.remedies == (f"{granted} '{database_name}_{number}'@'%';",)
         results = await tried(server, database_name, RIGHTS, f"{database_name}_all")
         one(results, "target_privilege", "passed")
 

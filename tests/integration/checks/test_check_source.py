@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from replicator.checks import check_source
-from replicator.mysql.connection import DatabaseAddress
-from replicator.mysql.tls import Pem, Tls
+from replicator.checks.source.source_checks import check_source
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
+from replicator.mysql.connection.tls import Pem, Tls
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.mysql56 import MySQL56Server
 from replicator.sandbox.server import DatabaseServer, reserved_port
@@ -52,7 +52,7 @@ async def test_tls_that_the_server_does_not_offer(mariadb: DatabaseServer, tmp_p
     assert "TLS" in one(results, "connection", "failed").finding
     missing = replace(address(mariadb), tls=Tls(Pem("/nowhere/ca.pem")))
     results = await check_source(routed(missing))
-    assert "/nowhere/ca.pem" in one(results, "connection", "failed").ways_out[0]
+    assert "/nowhere/ca.pem" in one(results, "connection", "failed").remedies[0]
 
 
 @pytest.mark.parametrize("kind", [MariaDBServer, MySQL56Server])
@@ -83,13 +83,13 @@ async def test_a_binlog_without_checksums_is_warned_of(upstream: DatabaseServer)
     with global_setting(upstream, "binlog_checksum", "'NONE'"):
         results = await check_source(routed(address(upstream)))
     assert failures(results) == set()
-    assert "CRC32" in one(results, "binlog_checksum", "warning").ways_out[0]
+    assert "CRC32" in one(results, "binlog_checksum", "warning").remedies[0]
 
 
 async def test_a_missing_replication_privilege_is_named(upstream: DatabaseServer) -> None:
     results = await check_source(routed(address(upstream, "reader", "secret")))
     assert failures(results) == {"replication_privilege"}
-    assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").ways_out[0]
+    assert "REPLICATION SLAVE" in one(results, "replication_privilege", "failed").remedies[0]
 
 
 async def test_a_missing_select_privilege_names_the_tables(upstream: DatabaseServer) -> None:
@@ -97,7 +97,7 @@ async def test_a_missing_select_privilege_names_the_tables(upstream: DatabaseSer
     assert failures(results) == {"dump_privilege"}
     found = one(results, "dump_privilege", "failed")
     assert "shop.t1" in found.finding
-    assert "GRANT SELECT ON `shop`.*" in found.ways_out[0]
+    assert "GRANT SELECT ON `shop`.*" in found.remedies[0]
 
 
 async def test_a_route_that_matches_nothing_names_the_nearest(upstream: DatabaseServer) -> None:

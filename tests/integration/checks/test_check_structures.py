@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replicator.binlog.position import BinlogPosition, SourcePosition
-from replicator.checks import check_source, check_structures
-from replicator.checks.copying import check_locking
-from replicator.mysql.connection import DatabaseAddress
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.checks.schema.structures import check_structures
+from replicator.checks.source.copying import check_locking
+from replicator.checks.source.source_checks import check_source
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.mysql.names import TableName
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
@@ -20,7 +21,7 @@ async def test_a_missing_target_table_comes_with_its_statement(
 ) -> None:
     source = routed(address(upstream))
     results = await check_structures(task(source, target=target, task_mode="incremental"))
-    way_out = one(results, "table_schema", "warning").ways_out[0]
+    way_out = one(results, "table_schema", "warning").remedies[0]
     assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
     if isinstance(upstream, MariaDBServer):
         for statement in way_out.rstrip(";").split("; "):
@@ -48,7 +49,7 @@ async def test_a_column_that_does_not_fit(upstream: DatabaseServer, target: Data
     assert {r.name for r in found} == {"table_schema"}
     assert any("`a`" in r.finding and "(a: shop.t1, a: shop.t2)" in r.finding for r in found)
     for result in found:
-        target.execute(result.ways_out[0].rstrip(";"))
+        target.execute(result.remedies[0].rstrip(";"))
     assert failures(await check_structures(task(source, target=target))) == set()
 
 
@@ -129,16 +130,16 @@ async def test_what_a_target_is_made_without_and_what_no_binlog_tells(
         assert failures(copied) == set()
         found = one(copied, "foreign_keys", "warning")
         assert "without the foreign keys of a: shop2.t1: CONSTRAINT `up` FOREIGN" in found.finding
-        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.ways_out[0]
+        assert "ALTER TABLE `merged`.`t` ADD CONSTRAINT `up` FOREIGN KEY" in found.remedies[0]
         assert "`on-duplicate-logical`" in one(copied, "auto_increment_ID", "warning").finding
         followed = await check_structures(task(source, target=target, task_mode="incremental"))
         found = one(followed, "foreign_keys", "failed")
-        assert "ignore-checking-items: [foreign_keys]" in found.ways_out[1]
+        assert "ignore-checking-items: [foreign_keys]" in found.remedies[1]
         assert "foreign keys of a: shop2.t1 change or delete rows" in found.finding
         assert "stop the task" in one(followed, "auto_increment_ID", "warning").finding
         # The statement for a target that has to be made by hand names no parent of the shard.
         (way_out,) = [
-            r.ways_out[0] for r in followed if r.name == "table_schema" and "merged.t" in r.finding
+            r.remedies[0] for r in followed if r.name == "table_schema" and "merged.t" in r.finding
         ]
         assert "CREATE TABLE IF NOT EXISTS `merged`.`t` (" in way_out
         assert "FOREIGN" not in way_out
@@ -212,7 +213,7 @@ async def test_tables_must_be_lockable_where_snapshots_have_no_place(
         assert failures(copied) == {"dump_privilege"}
         results = await check_structures(wanted)
         assert failures(results) == {"dump_privilege"}
-        way_out = one(results, "dump_privilege", "failed").ways_out[0]
+        way_out = one(results, "dump_privilege", "failed").remedies[0]
         assert way_out == "GRANT SELECT, LOCK TABLES ON `shop2`.* TO 'copier'@'127.0.0.1';"
         mysql56_source.execute(way_out)
         found = one(await check_structures(wanted), "dump_privilege", "passed")
@@ -249,7 +250,7 @@ async def test_merge_tables(upstream: DatabaseServer) -> None:
         assert [result.state for result in found] == ["failed"] * 2
         assert "shop2.t9 have no rows of their own" in found[0].finding
         assert "shop3.other is a MERGE table over shop2.t1" in found[1].finding
-        upstream.execute("DROP TABLE shop2.t9", found[1].ways_out[0].partition(";")[0])
+        upstream.execute("DROP TABLE shop2.t9", found[1].remedies[0].partition(";")[0])
         assert not [r for r in await check_source(followed) if r.name == "merge_tables"]
     finally:
         upstream.execute("DROP DATABASE shop2", "DROP DATABASE shop3")
@@ -275,10 +276,10 @@ async def test_tables_that_have_no_snapshots(
         )
         target.execute("CREATE TABLE merged.t (id INT PRIMARY KEY) ENGINE=MyISAM")
         result = one(await check_structures(wanted), "storage_engine", "failed")
-        target.execute(result.ways_out[0])
+        target.execute(result.remedies[0])
         results = await check_structures(wanted)
         assert not [r for r in results if r.name == "storage_engine"]
-        upstream.execute(found.ways_out[0])
+        upstream.execute(found.remedies[0])
         assert one(await check_source(both), "storage_engine", "passed")
     finally:
         upstream.execute("DROP DATABASE shop2")
@@ -335,7 +336,7 @@ async def test_a_target_that_has_rows_before_a_full_copy(
         results = await check_structures(task(source, target=target, task_mode=mode))
         told = one(results, "target_rows", "warning")
         assert "merged.t has rows before the full copy, about 500 by" in told.finding
-        assert told.ways_out[0].endswith("TRUNCATE TABLE `merged`.`t`;")
+        assert told.remedies[0].endswith("TRUNCATE TABLE `merged`.`t`;")
         assert failures(results) == set()
     results = await check_structures(task(source, target=target, task_mode="incremental"))
     assert not [result for result in results if result.name == "target_rows"]

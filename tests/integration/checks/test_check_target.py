@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replicator.checks import TargetToCheck, TaskToCheck, check_structures, check_target, run_checks
-from replicator.mysql.connection import DatabaseAddress
+from replicator.checks.checked_task import TargetToCheck, TaskToCheck
+from replicator.checks.run.all_checks import run_checks
+from replicator.checks.schema.structures import check_structures
+from replicator.checks.target.target_checks import check_target
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from tests.support.checking import address, failures, global_setting, one, routed, task
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replicator.checks.estimates import TargetEstimate, estimate_targets
-from replicator.mysql.connection import DatabaseAddress
+from replicator.checks.source.estimates import TargetEstimate, estimate_targets
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from tests.support.checking import address, routed, task
 

@@ -9,12 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.checks import CheckResult, TargetToCheck, TaskToCheck, run_checks
-from replicator.downstream.session import Session
-from replicator.mysql.connection import Connection, DatabaseAddress
-from replicator.mysql.statement_context import StatementContext
-from replicator.mysql.statement_session import set_up_session
-from replicator.pipeline.source_stream import SourceStream
+from replicator.checks.checked_task import TargetToCheck, TaskToCheck
+from replicator.checks.result import CheckResult
+from replicator.checks.run.all_checks import run_checks
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.context.statement_session import set_up_session
+from replicator.pipeline.copy.source_stream import SourceStream
 from replicator.sandbox.server import DatabaseServer
 from tests.support.checking import routed
 
@@ -62,7 +64,7 @@ def grants_of(results: list[CheckResult]) -> set[tuple[str, str]]:
     return {
         (result.where, grant)
         for result in results
-        for way_out in result.ways_out
+        for way_out in result.remedies
         for grant in re.findall(r"GRANT [^;]*;", way_out)
     }
 

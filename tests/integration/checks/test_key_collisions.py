@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli import app
-from replicator.checks import CheckResult
+from replicator.checks.result import CheckResult
 from replicator.sandbox.server import DatabaseServer
 from tests.support.key_estate import Estate, numbered
 
@@ -27,7 +27,7 @@ def estate(
 def only(results: list[CheckResult]) -> CheckResult:
     (result,) = results
     assert result.name == "key_collisions"
-    assert bool(result.ways_out) == (result.state != "passed")
+    assert bool(result.remedies) == (result.state != "passed")
     return result
 
 
@@ -40,9 +40,9 @@ async def test_a_value_that_two_shards_have(estate: Estate) -> None:
     db = estate.db
     assert f"3 (a: {db}.t1, a: {db}.t2)" in result.finding
     assert result.finding.startswith("one value is there more than once")
-    assert "partition id" in result.ways_out[0]
-    assert "extract-table" in result.ways_out[1]
-    assert "UPDATE" in result.ways_out[2]
+    assert "partition id" in result.remedies[0]
+    assert "extract-table" in result.remedies[1]
+    assert "UPDATE" in result.remedies[2]
     estate.sources["a"].execute(f"UPDATE {db}.t2 SET id=9 WHERE id=3")
     result = only(await estate.look())
     assert result.state == "passed"

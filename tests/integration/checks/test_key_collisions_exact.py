@@ -15,15 +15,15 @@ import yaml
 from anyio import to_thread
 from pyspark import SparkContext
 
-from replicator.mysql.connection import Connection
+from replicator.mysql.connection.asyncio_connection import Connection
 from replicator.mysql.names import Member, TableName
-from replicator.pipeline.key_collisions import compare_keys
-from replicator.pipeline.key_plan import KeyRead, plan_key
-from replicator.pipeline.key_reading import KeyServers
-from replicator.pipeline.key_sample import EXAMPLES, SharedValue, sample_key
+from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
+from replicator.pipeline.duplicate_keys.key_plan import KeyRead, plan_key
+from replicator.pipeline.duplicate_keys.key_reading import KeyServers
+from replicator.pipeline.duplicate_keys.key_sample import EXAMPLES, SharedValue, sample_key
 from replicator.sandbox.server import DatabaseServer
-from replicator.schema.inspection import read_table
-from replicator.schema.structure import UniqueKey
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import UniqueKey
 from tests.support.checking import address
 from tests.support.key_estate import Estate, numbered
 

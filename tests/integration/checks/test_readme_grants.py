@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from replicator.checks import TargetToCheck, TaskToCheck, run_checks
-from replicator.mysql.connection import DatabaseAddress
+from replicator.checks.checked_task import TargetToCheck, TaskToCheck
+from replicator.checks.run.all_checks import run_checks
+from replicator.mysql.connection.asyncio_connection import DatabaseAddress
 from replicator.sandbox.server import DatabaseServer
 from tests.support.checking import routed
 
@@ -79,6 +80,6 @@ async def test_the_accounts_of_the_readme_are_enough(
     finally:
         source.execute(f"DROP DATABASE {database_name}", f"DROP USER {user}")
         target.execute(f"DROP USER {user}")
-    asked = [r for r in results if any("GRANT" in way for way in r.ways_out)]
+    asked = [r for r in results if any("GRANT" in way for way in r.remedies)]
     assert asked == []
     assert [result for result in results if result.state == "failed"] == []

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from replicator.checks import run_checks
-from replicator.checks.target_effects import check_target_effects
-from replicator.checks.task import TaskToCheck
+from replicator.checks.checked_task import TaskToCheck
+from replicator.checks.run.all_checks import run_checks
+from replicator.checks.target.target_effects import check_target_effects
 from replicator.sandbox.mariadb import MariaDBServer
 from replicator.sandbox.server import DatabaseServer
 from tests.support.checking import address, failures, one, routed, task
@@ -61,7 +61,7 @@ async def test_a_trigger_fails_the_check(
     assert failures(results) == {"target_triggers"}
     result = one(results, "target_triggers", "failed")
     assert "merged.fires" in result.finding
-    target.execute(result.ways_out[0])
+    target.execute(result.remedies[0])
     assert await check_target_effects(wanted) == []
 
 
@@ -94,7 +94,7 @@ async def test_an_event_that_names_a_target_fails_the_check(
         assert "elsewhere.clean, which names merged.t" in results[0].finding
         assert "merged.calls, which calls" in results[1].finding
         for result in results:
-            target.execute(result.ways_out[0].partition("; or ")[0])
+            target.execute(result.remedies[0].partition("; or ")[0])
         assert await check_target_effects(wanted) == []
     finally:
         target.execute("DROP DATABASE elsewhere")
@@ -111,7 +111,7 @@ async def test_a_foreign_key_that_lets_others_change_rows_fails_the_check(
     )
     result = one(await check_target_effects(wanted), "target_foreign_keys", "failed")
     assert "merged.parent" in result.finding
-    target.execute(result.ways_out[0])
+    target.execute(result.remedies[0])
     assert await check_target_effects(wanted) == []
 
 
@@ -127,7 +127,7 @@ async def test_an_account_that_may_not_see_them_is_told(
         where = address(target, "writes", "secret")
         account = TaskToCheck(wanted.sources, type(wanted.target)(where, "dm_meta", "merge"))
         result = one(await check_target_effects(account), "target_triggers", "warning")
-        target.execute(result.ways_out[0])
+        target.execute(result.remedies[0])
         one(await check_target_effects(account), "target_triggers", "failed")
     finally:
         target.execute("DROP USER 'writes'@'127.0.0.1'")

@@ -1,0 +1,259 @@
+"""Shards that could not be read as they were when their copy began: their copy, once it can be had.
+
+Their statements come by the binlog, are executed on the target, and what is read of the shards
+meanwhile is applied in safe mode. When the saved position is behind all statements that their
+source has logged of them, they are what the target has. Then they are copied from there like at the
+beginning of a task, whole: what is read is not older than what was applied, and what is newer comes
+again.
+
+Another target may hold the saved position back. So it is enough that a shard's own target has all
+up to a later place: the copy begins there, and what stands before it is left out when it is read
+again. The structure that the shard has there is kept apart, since the saved one is that of the rows
+which are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.copying.start import CopyMember, CopyStart, resumed
+from actors.copying.statements import CopyStatements
+from actors.faults import COPY_ANEW, FatalError, Parts, of_target
+from actors.member_columns import columns_of
+from actors.reading.ghosts_at_start import record_ghosts
+from actors.reading.source_faults import refuse_other_server
+from actors.refusals import refusal
+from actors.task_setup import SourceSetup
+from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.ddl.parser.statement import StatementKind
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import CopyStore, LaterCopy
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
+from replicator.mysql.server.identify import server_identity
+from replicator.pipeline.copy.copy_plan import keyed_by_target
+from replicator.schema.effects.traced_columns import TableChange
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import MemberRecord
+from replicator.schema.structure.inspection import read_table, read_target
+from replicator.schema.structure.structure import Table
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCopy:
+    """The shards of a source that are copied later.
+
+    ``start`` has those that can be copied now. ``held`` are those of blocked targets, ``waiting``
+    the others: it is worth looking again when the saved position has come to ``look_at`` (its key),
+    or one of the ``targets`` has everything up to there.
+    """
+
+    start: CopyStart
+    held: Sequence[TableName] = ()
+    waiting: Sequence[TableName] = ()
+    look_at: int = 0
+    targets: frozenset[TableName] = frozenset()
+
+
+async def deferred_copy(
+    setup: SourceSetup,
+    meta: MetaStore,
+    store: CopyStore,
+    blocked: Parts,
+    applied: Mapping[TableName, int],
+) -> DeferredCopy | None:
+    """What is to be copied later of a source whose copy is done; None where nothing is.
+
+    Those that can be copied now are noted as begun. ``applied``: targets that are known to have all
+    that stands in the source's binlog before a place (its key). Raises FatalError, TransientError,
+    DatabaseUnavailableError.
+    """
+    checkpoint = await meta.load(setup.source)
+    if checkpoint is None or setup.source in blocked.sources:
+        return None
+    uncopied = [r for r in checkpoint.members if r.copying is not CopyState.COPIED]
+    if not uncopied:
+        return None
+    found = [record for record in uncopied if record.target not in blocked.targets]
+    held = [record.member.name for record in uncopied if record.target in blocked.targets]
+    if not found:
+        return DeferredCopy(CopyStart((), None, None), held)
+    upstream = Connection(setup.address)
+    try:
+        server = await server_identity(upstream)
+        refuse_other_server(setup.source, setup.address, checkpoint.server, server, by_gtid=False)
+        start = resumed(checkpoint)
+        assert start.position is not None, f"{setup.source} is followed from no position"
+        place = start.position.binlog.key
+        recorded = OnlineDdlStore(meta)
+        await record_ghosts(setup, server, start.position, place, recorded, first=False)
+        waiting = [record for record in found if record.copying is not CopyState.AGAIN]
+        present = {r.member.name: await read_table(upstream, r.member.name) for r in waiting}
+        ghosts = GhostHistory(await recorded.load(setup.source))
+        statements = CopyStatements(setup, server, start.position, ghosts)
+        if waiting:
+            await statements.read(upstream)
+    except MySQLError as error:
+        raise refusal(setup.address, error, source=setup.source) from error
+    finally:
+        upstream.close()
+    structures, later, targets = _ready(waiting, statements.changes, present, applied)
+    for record in waiting:
+        name = record.member.name
+        structure = later[name].structure if name in later else structures.get(name)
+        if structure is not None:
+            await _refuse_doubling(setup, meta, record, structure)
+    if structures or later:
+        await store.begin_again(setup.source, structures, later)
+        reach(Failpoint.COPY_BEGUN_AGAIN)
+    begun = {r.member.name: r for r in found if r.copying is CopyState.AGAIN}
+    known = await store.later_copies(setup.source)
+    later |= {name: copy for name, copy in known.items() if name in begun}
+    structures |= {n: r.held.structure for n, r in begun.items() if r.held.structure is not None}
+    members = _members(found, structures, later)
+    if members:
+        names = sorted(str(member.name) for member in members)
+        log.info("copy.recopied", source=setup.source, members=names)
+    return DeferredCopy(
+        CopyStart(members, start.position, checkpoint.server),
+        held,
+        [r.member.name for r in found if r.member.name not in {m.name for m in members}],
+        statements.known_to,
+        targets,
+    )
+
+
+def _ready(
+    waiting: Sequence[MemberRecord],
+    changes: Sequence[TableChange],
+    present: Mapping[TableName, Table | None],
+    applied: Mapping[TableName, int],
+) -> tuple[dict[TableName, Table], dict[TableName, LaterCopy], frozenset[TableName]]:
+    """What can be copied now: from the saved position on, and from later places on.
+
+    Also the targets of others that can be when these have everything. Raises FatalError.
+    """
+    structures: dict[TableName, Table] = {}
+    later: dict[TableName, LaterCopy] = {}
+    targets = set()
+    for record in waiting:
+        name = record.member.name
+        own = [change for change in changes if _concerns(change, name)]
+        known_to = applied.get(record.target, 0)
+        in_place = _keeps_its_name(name, own)
+        if own and not (in_place and max(change.at for change in own) < known_to):
+            targets |= {record.target} if in_place else set()
+            continue
+        structure = present[name]
+        if structure is None:
+            raise _gone(record)
+        if own:
+            later[name] = LaterCopy(known_to, structure)
+        else:
+            structures[name] = structure
+    return structures, later, frozenset(targets)
+
+
+def _members(
+    records: Sequence[MemberRecord],
+    structures: Mapping[TableName, Table],
+    later: Mapping[TableName, LaterCopy],
+) -> tuple[CopyMember, ...]:
+    """Those of the members that are being copied once more, some from a ``later`` place on."""
+    members = []
+    for record in records:
+        name = record.member.name
+        if name in later:
+            members.append(
+                CopyMember(name, record.target, later[name].structure, later[name].place)
+            )
+        elif name in structures:
+            members.append(CopyMember(name, record.target, structures[name]))
+    return tuple(members)
+
+
+def _keeps_its_name(name: TableName, changes: Sequence[TableChange]) -> bool:
+    """Whether a shard is the same table, under its name, behind statements that concern it."""
+    return all(
+        change.table == name
+        and change.statement.kind in _IN_PLACE
+        and not (change.trouble or change.statement.error or change.statement.renames)
+        for change in changes
+    )
+
+
+_IN_PLACE = frozenset(
+    {
+        StatementKind.ALTER_TABLE,
+        StatementKind.CREATE_INDEX,
+        StatementKind.DROP_INDEX,
+        StatementKind.TRUNCATE_TABLE,
+    }
+)
+
+
+def _concerns(change: TableChange, name: TableName) -> bool:
+    """Whether a statement may have changed a table, its rows or its name."""
+    statement = change.statement
+    if statement.temporary:
+        return False
+    if statement.kind is StatementKind.DROP_DATABASE:
+        return change.table.schema == name.schema
+    renamed = (TableName(table.schema, table.table) for pair in statement.renames for table in pair)
+    return change.table == name or name in renamed
+
+
+async def _refuse_doubling(
+    setup: SourceSetup, meta: MetaStore, record: MemberRecord, structure: Table
+) -> None:
+    """Raise FatalError where rows that are on the target would be there twice."""
+    target = await read_target(meta.connection, record.target)
+    rules = columns_of({setup.source: setup})(record.member)
+    keyless = target is not None and not keyed_by_target(structure, target, rules)
+    if keyless and record.copying is CopyState.DEFERRED:
+        raise shard_changed(
+            str(record.member),
+            record.target,
+            "it is to be copied once more, and its target has lost the key by which rows of it that"
+            " are there would be known",
+            emptied=True,
+        )
+
+
+def _gone(record: MemberRecord) -> FatalError:
+    return shard_changed(
+        str(record.member),
+        record.target,
+        "it is to be copied once more; it is not there any more, and no statement tells of it",
+    )
+
+
+def shard_changed(member: str, target: TableName, why: str, *, emptied: bool = False) -> FatalError:
+    """The fault for a shard whose rows can't be read any more as they were when its copy began.
+
+    ``emptied``: whether all shards of the target are copied anew once an operator has emptied it.
+    """
+    copied_anew = (
+        f"TRUNCATE TABLE {target.quoted}, on the target's server, then `replicator resume`: all"
+        " shards of this target are copied anew",
+    )
+    return FatalError(
+        "copy.shard-changed",
+        f"{member} was changed (or dropped) after the copy of its rows had begun: what is copied"
+        f" and what follows in the binlog do not fit together: {why}",
+        where=f"{member}, target {target}",
+        scope=of_target(target),
+        remedies=(
+            *(copied_anew if emptied else ()),
+            "give the shard its former structure again, then `replicator resume`",
+            f"finish the change on all shards, and {COPY_ANEW}",
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Going on with another server behind a source's address."""

@@ -1,0 +1,346 @@
+"""Going on with another server behind a source's address: a replica that was promoted, or a proxy
+that has moved.
+
+Positions of two servers do not compare, GTIDs do. So at a start everything that is saved of such a
+source is given the places that the same transactions have in the new server's binlog, in one
+transaction under the lease; after that it is as if that server had always been read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from functools import partial
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.reading.gtid_lookup import look_up
+from actors.reading.source_faults import other_names, source_fault
+from actors.refusals import refusal
+from actors.task.failover.failed_over_locks import Move, moved_decision, moved_group
+from actors.task.failover.failover_faults import Failover
+from actors.task.resources.resources import Resources
+from actors.task.resources.unavailable_sources import Behind
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError, OtherOrderError
+from replicator.binlog.positions.executed_gtids import Shortfall, shortfall
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.stream.gtid_positions import GtidPlaces, Sought, find_places
+from replicator.downstream.meta.checkpoint import GROUP_TABLE, Checkpoint, MetaStore
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta.decisions import DDL_TABLE
+from replicator.downstream.meta.failover_positions import (
+    FailoverPositions,
+    MarkedPlace,
+    UnknownPlaceError,
+    last_before,
+    marked_places,
+    move_checkpoint,
+    move_places,
+    move_texts,
+    named_places,
+)
+from replicator.downstream.meta.failovers import failovers, note_failover
+from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.registry.copy_state import CopyState
+from replicator.watermark import Place
+
+log = structlog.get_logger()
+
+
+async def follow_moved_sources(resources: Resources) -> dict[str, Behind]:
+    """Let what is saved of sources be places of the servers that answer now, where they are others.
+
+    Only of those with ``enable-gtid``. Returns the sources whose new server is about to have what
+    it lacks: nothing was done about them. Raises FatalError where that is not certain to be exact,
+    DatabaseUnavailableError.
+    """
+    found: dict[str, Behind] = {}
+    for source, setup in resources.setups.items():
+        if not setup.use_gtid or source in resources.blocked.sources:
+            continue
+        checkpoint = await resources.meta.load(source)
+        if checkpoint is None or not checkpoint.file:
+            continue
+        upstream = Connection(setup.address)
+        try:
+            server = await server_identity(upstream)
+            if not checkpoint.server.is_same(server):
+                behind = await _Move(setup, resources.meta, checkpoint, server).run(upstream)
+                if behind is not None:
+                    found[source] = behind
+        except MySQLError as error:
+            raise refusal(setup.address, error, source=source) from error
+        finally:
+            upstream.close()
+    return found
+
+
+async def _behind(setup: SourceSetup, executed: str, later: Collection[str], mariadb: bool) -> str:
+    """Why a replica can't be gone on with yet."""
+    upstream = Connection(setup.address)
+    try:
+        has = await shortfall(upstream, executed, later, mariadb=mariadb)
+    except MySQLError:
+        # The next run meets it again, and tells.
+        return ""
+    finally:
+        upstream.close()
+    if not has.coming:
+        return ""
+    return (
+        f"source {setup.source}: {setup.address} is another server now, a replica that has not"
+        f" applied all yet that was read from the server before; it lacks {has.lacking}"
+    )
+
+
+class _Move:
+    """One source that another server has taken over."""
+
+    def __init__(
+        self,
+        setup: SourceSetup,
+        meta: MetaStore,
+        checkpoint: Checkpoint,
+        server: ServerIdentity,
+    ) -> None:
+        self._setup = setup
+        self._meta = meta
+        self._checkpoint = checkpoint
+        self._server = server
+        self._source = setup.source
+        self._position = BinlogPosition(checkpoint.file, checkpoint.offset)
+        self._failover = Failover(
+            setup.source,
+            str(setup.address),
+            checkpoint.server,
+            server,
+            str(self._position),
+            checkpoint.gtid,
+        )
+
+    async def run(self, upstream: Connection) -> Behind | None:
+        """Find all places, then rewrite them; what tells how long to wait before that, if it has
+        not applied all yet."""
+        saved = self._position.key
+        self._refuse_other_kind()
+        self._refuse_other_names()
+        await self._refuse_in_copy()
+        if not self._checkpoint.gtid:
+            raise self._failover.no_gtids()
+        marks = await marked_places(self._meta, self._source, saved)
+        sets = self._sets(marks)
+        answers = await self._answers()
+        gtids = await self._statements({mark.place for mark in marks}, answers)
+        mariadb, later = not self._server.server_uuid, (*sets.values(), *gtids.values())
+        has = await shortfall(upstream, self._checkpoint.gtid, later, mariadb=mariadb)
+        if has.coming:
+            return partial(_behind, self._setup, self._checkpoint.gtid, later, mariadb)
+        self._refuse_shortfall(has)
+        left = await failovers(self._meta, self._source)
+        sought = Sought(
+            self._checkpoint.gtid,
+            frozenset(sets.values()),
+            frozenset(gtids.values()),
+            left,
+            has.unlogged,
+        )
+        found = await self._find(upstream, sought)
+        moves = FailoverPositions(
+            saved,
+            found.position.binlog.key,
+            {place: found.transactions[gtid] for place, gtid in gtids.items()},
+            {place: found.boundaries[gtid] for place, gtid in sets.items()},
+        )
+        note = partial(note_failover, number=len(left) + 1, logged=has.logged)
+        await self._save(moves, found.position, answers, note)
+        log.info(
+            "source.failed-over",
+            source=self._source,
+            former=str(self._checkpoint.server),
+            server=str(self._server),
+            former_position=str(self._position),
+            position=str(found.position.binlog),
+            gtid=self._checkpoint.gtid,
+        )
+        return None
+
+    def _refuse_other_kind(self) -> None:
+        if bool(self._server.server_uuid) != bool(self._checkpoint.server.server_uuid):
+            raise self._failover.unknown("one is a MySQL, the other a MariaDB, with other GTIDs")
+
+    def _refuse_other_names(self) -> None:
+        if not self._checkpoint.server.names_alike(self._server):
+            raise other_names(
+                self._source,
+                f"{self._setup.address} is another server now, with another lower_case_table_names",
+                f"source {self._source}",
+            )
+
+    async def _refuse_in_copy(self) -> None:
+        copy = (await CopyStore(self._meta).copies()).get(self._source)
+        if copy is None:
+            return
+        deferred = any(r.copying is not CopyState.COPIED for r in self._checkpoint.members)
+        behind = copy.end is not None and BinlogPosition(*copy.end).key > self._position.key
+        if not copy.done or deferred or behind:
+            raise self._failover.in_copy()
+
+    def _sets(self, marks: list[MarkedPlace]) -> dict[Place, str]:
+        """By the places of watermarks behind the saved position, the GTID sets executed there."""
+        sets: dict[Place, str] = {}
+        for mark in sorted(marks, key=lambda mark: mark.gtid):
+            sets[mark.place] = mark.gtid
+        for mark in marks:
+            if not sets[mark.place]:
+                raise self._failover.unknown(
+                    f"bucket {mark.bucket} of {mark.target} stands inside a transaction, or its"
+                    " GTIDs are not known"
+                )
+        return sets
+
+    async def _answers(self) -> list[DdlOverride]:
+        """What the operator has answered to statements behind the saved position."""
+        answers = await DdlOverrideStore(self._meta).load()
+        saved = self._position.key
+        return [a for a in answers if a.source == self._source and a.key >= saved]
+
+    async def _statements(self, marked: set[Place], answers: list[DdlOverride]) -> dict[int, str]:
+        """The GTIDs of the statements behind the saved position that something is saved of."""
+        saved = self._position.key
+        known = await StatementGtidStore(self._meta).load(self._source)
+        named = await named_places(self._meta, self._source, saved)
+        named.update(answer.key for answer in answers if answer.key in known)
+
+        def note(place: Place) -> Place:
+            if place not in marked and place.transaction >= saved:
+                named.add(place.transaction)
+            return place
+
+        def note_before(place: Place) -> Place:
+            named.update(last_before(place, saved, known))
+            return place
+
+        await self._texts(note, note_before)
+        missing = sorted(place for place in named if place not in known and place != saved)
+        if missing:
+            places = ", ".join(str(self._position.with_key(place)) for place in missing)
+            raise self._failover.unknown(
+                "something is saved of statements, or of an unlocked schema change, at places whose"
+                f" GTIDs are not known ({places})"
+            )
+        return {place: known[place] for place in named if place in known}
+
+    def _refuse_shortfall(self, found: Shortfall) -> None:
+        if found.lacking and found.applied:
+            raise self._failover.unlogged(found.lacking)
+        if found.lacking:
+            raise self._failover.lacks(found.lacking)
+        if found.purged:
+            raise self._failover.purged(found.purged)
+
+    async def _find(self, upstream: Connection, sought: Sought) -> GtidPlaces:
+        log.info("source.failover-lookup", source=self._source, server=str(self._server))
+        find = partial(find_places, sought=sought)
+        try:
+            found = await look_up(self._setup, self._server, upstream, find)
+        except OtherOrderError as error:
+            raise self._failover.other_order(str(error)) from error
+        except BinlogError as error:
+            raise source_fault(self._source, self._position, error, by_gtid=True) from error
+        if found is None:
+            raise self._failover.unknown("the new server writes no binlog")
+        return found
+
+    async def _save(
+        self,
+        moves: FailoverPositions,
+        position: SourcePosition,
+        answers: list[DdlOverride],
+        note: Callable[..., Awaitable[None]],
+    ) -> None:
+        moved = [_moved(answer, moves, position.binlog) for answer in answers]
+        try:
+            groups, decisions = await self._texts(moves.place, moves.before)
+            async with self._meta.saving() as transaction:
+                await move_places(transaction, self._meta, self._source, moves)
+                await DdlOverrideStore(self._meta).replace(
+                    transaction, self._source, filter(None, moved)
+                )
+                await move_texts(
+                    transaction,
+                    self._meta.table(GROUP_TABLE),
+                    ("source", "target_schema", "target_table"),
+                    "state",
+                    groups,
+                )
+                await move_texts(
+                    transaction,
+                    self._meta.table(DDL_TABLE),
+                    ("target_schema", "target_table", "version"),
+                    "decision",
+                    decisions,
+                )
+                place = (position.binlog.file, position.binlog.offset)
+                mark = position.anchor
+                assert mark is not None, f"no anchor was found with {position}"
+                await move_checkpoint(
+                    transaction, self._meta, self._source, place, mark, self._server
+                )
+                await note(transaction, self._meta, left=self._checkpoint)
+                reach(Failpoint.FAILOVER_OPEN)
+        except UnknownPlaceError as error:
+            raise self._failover.unknown(str(error)) from error
+        reach(Failpoint.FAILOVER_SAVED)
+        for answer, now in zip(answers, moved, strict=True):
+            if now is None:
+                log.warning(
+                    "ddl.override-forgotten",
+                    source=self._source,
+                    position=f"{answer.file}:{answer.offset}",
+                    action=answer.action.value,
+                    given=answer.statements,
+                )
+
+    async def _texts(self, move: Move, back: Move) -> tuple[list[_Text], list[_Text]]:
+        """The states of groups and the decisions that name places of the source, moved."""
+        fetch = self._meta.connection.fetch
+        groups = await fetch(
+            "SELECT source, target_schema, target_table, state"
+            f" FROM {self._meta.table(GROUP_TABLE)} WHERE source = %s",
+            (self._source,),
+        )
+        decisions = await fetch(
+            "SELECT target_schema, target_table, version, decision, owner"
+            f" FROM {self._meta.table(DDL_TABLE)} WHERE decision <> ''"
+        )
+        return (
+            [(tuple(key), moved_group(text, move)) for *key, text in groups],
+            [
+                (tuple(key), moved_decision(text, self._source, owner, move, back))
+                for *key, text, owner in decisions
+            ],
+        )
+
+
+def _moved(
+    override: DdlOverride, moves: FailoverPositions, now: BinlogPosition
+) -> DdlOverride | None:
+    """An override where its statement stands in the new binlog, in which the saved position is
+    ``now``; None where that is not known."""
+    try:
+        key = moves.key(override.key)
+    except UnknownPlaceError:
+        return None
+    at = now.with_key(key)
+    return replace(override, file=at.file, offset=at.offset, key=key)
+
+
+_Text = tuple[tuple[object, ...], str]
+"""The key of a row, and its new text."""

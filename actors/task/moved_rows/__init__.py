@@ -1,0 +1,1 @@
+"""Rows that move between shards: tracked keys, looked up and repaired."""

@@ -1,0 +1,180 @@
+"""Looks at the tracked keys while a task works: which need not be noted any more, what is
+missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import anyio
+import anyio.to_thread
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import COPY_ANEW, FatalError, TransientError, of_target
+from actors.task.moved_rows.key_holders import NotYetError, holder_of, key_columns, shards_of
+from actors.task.resources.resources import Resources
+from actors.task.wiring.wiring import RunningTask
+from actors.task_setup import address_of
+from replicator.binlog.errors import OtherServerError
+from replicator.downstream.meta.tracked_keys import tracked_targets
+from replicator.downstream.rows.key_lookup import keys_there
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import Member, TableName
+from replicator.mysql.row_values import HIDDEN
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.moved_rows.key_holders import KeyHolder, TooOldError
+from replicator.pipeline.moved_rows.moved_rows import OtherKeyError
+from replicator.pipeline.moved_rows.shared_keys import Survey, forget_settled, is_applied, survey
+from replicator.schema.structure.structure import Table
+
+LOOKS, LOOK_SECONDS = 50, 0.2
+"""How often, and at which distance, it is looked whether what was seen is applied; if it is not by
+then, the next look at the keys settles them."""
+
+TELL_SECONDS = 60.0
+"""Between two records of the log that say the same of a target."""
+
+_PASSING = (MySQLError, OSError, OtherServerError, TransientError, DatabaseUnavailableError)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What a look has found: how many keys are noted still, and whether rows are to be put back."""
+
+    left: int
+    missing: bool
+
+
+class KeyReconciliation:
+    """Looks at the keys in ``table`` (its quoted name), for one generation of a task.
+
+    ``servers``: by source, the one whose binlog is followed.
+    """
+
+    def __init__(
+        self,
+        resources: Resources,
+        table: str,
+        running: RunningTask,
+        servers: Mapping[str, ServerIdentity],
+    ) -> None:
+        self._resources = resources
+        self._table = table
+        self._running = running
+        self._servers = servers
+        self._address = address_of(resources.task.target_database)
+        self._told: dict[TableName, tuple[object, float]] = {}
+
+    def saved(self) -> dict[str, int]:
+        """By source, the place up to which all is applied, also what a lock or a fault holds."""
+        found = {}
+        for source in self._running.units:
+            position = self._running.writer.tracker(source).resume.position
+            found[source] = position.binlog.key if position else 0
+        return found
+
+    async def left(self) -> int:
+        """How many keys are noted. Raises DatabaseUnavailableError."""
+        connection = Connection(self._address)
+        try:
+            return sum((await tracked_targets(connection, self._table)).values())
+        finally:
+            connection.close()
+
+    async def look(self) -> Noted:
+        """Look all tracked keys up in the shards, and forget those that are settled.
+
+        Raises FatalError, FencedError or DatabaseUnavailableError.
+        """
+        connection = Connection(self._address)
+        missing = False
+        try:
+            for target in await tracked_targets(connection, self._table):
+                try:
+                    missing |= await self._survey(connection, target)
+                except (NotYetError, TooOldError) as error:
+                    self._tell_later(target, str(error))
+                except _PASSING as error:
+                    self._tell_later(target, f"a server says: {error}")
+            return Noted(sum((await tracked_targets(connection, self._table)).values()), missing)
+        finally:
+            connection.close()
+
+    async def _survey(self, connection: Connection, target: TableName) -> bool:
+        """Whether rows of a target are to be put back."""
+        if target in self._resources.blocked.targets:
+            raise NotYetError("the target is blocked, or is being copied")
+        table, members = await shards_of(self._resources, connection, target)
+        holders = [await self._holder(member, table) for member in members]
+        found = await anyio.to_thread.run_sync(self._look, table, holders, abandon_on_cancel=True)
+        if found.shared and self._is_news(target, found.shared):
+            values = self._resources.task.show_row_values
+            examples = [f"{key if values else HIDDEN} ({of})" for key, of in found.examples]
+            log.warning("moved.shared", target=str(target), keys=found.shared, examples=examples)
+        for _ in range(LOOKS):
+            if is_applied(found, self.saved()):
+                return await anyio.to_thread.run_sync(self._settle, table, found)
+            await anyio.sleep(LOOK_SECONDS)
+        return False
+
+    def _tell_later(self, target: TableName, reason: str) -> None:
+        if self._is_news(target, reason):
+            log.info("moved.later", target=str(target), reason=reason)
+
+    def _is_news(self, target: TableName, what: object) -> bool:
+        now = time.monotonic()
+        said, at = self._told.get(target, (None, now))
+        news = said != what or now - at > TELL_SECONDS
+        if news:
+            self._told[target] = what, now
+        return news
+
+    async def _holder(self, member: Member, target: Table) -> KeyHolder:
+        read = self._running.units[member.source].reader.progress.position
+        setup = self._resources.setups[member.source]
+        upstream = Connection(setup.address)
+        try:
+            place = read.binlog.key if read else self.saved()[member.source]
+            server = self._servers[member.source]
+            return await holder_of(self._resources, member, target, upstream, server, place)
+        finally:
+            upstream.close()
+
+    def _look(self, target: Table, holders: list[KeyHolder]) -> Survey:
+        """Blocks; for a thread."""
+        session = Session(self._address)
+        try:
+            return survey(session, self._table, key_columns(target), holders)
+        except OtherKeyError as error:
+            raise unknown_keys(TableName(target.schema, target.name), error) from error
+        finally:
+            session.close()
+
+    def _settle(self, target: Table, found: Survey) -> bool:
+        """Forget what is settled; whether rows are missing all the same. Blocks; for a thread."""
+        session = Session(self._address)
+        try:
+            forget_settled(session, self._table, self._resources.meta.lease.fence, found)
+            there = keys_there(session, found.target, key_columns(target), found.missing)
+            return len(there) < len(found.missing)
+        finally:
+            session.close()
+
+
+def unknown_keys(target: TableName, error: OtherKeyError) -> FatalError:
+    """The fault that tracked keys can't be looked up."""
+    return FatalError(
+        "rows.moved-unknown",
+        f"the key of {target} has changed since keys that several shards may have were noted"
+        f" ({error}): they can't be looked up in the other shards, and rows that moved between"
+        " shards in two transactions may be missing",
+        where=f"target {target}",
+        scope=of_target(target),
+        remedies=(COPY_ANEW,),
+    )

@@ -1,0 +1,177 @@
+"""The parts of a task that do not go on while the rest does: why, since when, and the remedies.
+
+They are known to this process only. One that starts meets a fault again where it still is.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from actors.faults import DdlEvent, FatalError, Parts, UnreadRows
+from actors.task.operator import operator_commands, structure_commands
+from replicator.mysql.names import TableName
+from replicator.status import Fault, now
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why a part is blocked: by a fault, or (None) since the operator has paused it.
+
+    ``ddl_event`` is the statement that the fault is about, if it is about one; ``unread`` the rows,
+    if another structure may help them. ``passing``: it is tried again by itself.
+    """
+
+    since: datetime
+    fault: Fault | None = None
+    ddl_event: DdlEvent | None = None
+    unread: UnreadRows | None = None
+    passing: bool = False
+
+
+class BlockedParts:
+    """What is blocked of the task of this name."""
+
+    def __init__(self, task: str) -> None:
+        self.targets: dict[TableName, Block] = {}
+        self.sources: dict[str, Block] = {}
+        self._task = task
+        self._log = structlog.get_logger()
+
+    @property
+    def blocked(self) -> Parts:
+        """All of them."""
+        return Parts(frozenset(self.targets), frozenset(self.sources))
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """Why they are blocked."""
+        yield from self.targets.values()
+        yield from self.sources.values()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a fault blocks one of them that the operator must mend."""
+        return any(block.fault is not None and not block.passing for block in self.blocks)
+
+    def add(self, parts: Parts, block: Block) -> bool:
+        """Block parts; False where all of them are blocked already."""
+        new = Parts(parts.targets - self.targets.keys(), parts.sources - self.sources.keys())
+        event = block.fault.event if block.fault else ""
+        for target in sorted(new.targets):
+            self.targets[target] = block
+            self._log.warning("target.blocked", target=shown(target), fault=event)
+        for source in sorted(new.sources):
+            self.sources[source] = block
+            self._log.warning("source.blocked", source=source, fault=event)
+        return bool(new)
+
+    def steer(
+        self,
+        command: str,
+        arguments: Mapping[str, Any],
+        targets: Collection[TableName],
+        sources: Collection[str],
+        *,
+        begun: bool,
+    ) -> None:
+        """Pause or resume the parts that the operator names, of all ``targets`` and ``sources``.
+
+        ``begun``: something is saved of every source. Raises ValueError.
+        """
+        parts = named_parts(arguments, {*self.targets, *targets}, sources)
+        if command == "resume":
+            self.release(self._blocked_ones(parts))
+        elif command != "pause":
+            raise ValueError(f"{command} is for the whole task")
+        elif not begun:
+            raise ValueError("the task has not begun with all sources yet: pause it as a whole")
+        else:
+            # What is only set aside is not to go on by itself any more.
+            for target in parts.targets & self.targets.keys():
+                if self.targets[target].passing:
+                    self.targets[target] = Block(now())
+            self.add(parts, Block(now()))
+
+    def _blocked_ones(self, parts: Parts) -> Parts:
+        """The same parts. Raises ValueError where one of them is not blocked."""
+        going = [*map(shown, parts.targets - self.targets.keys())]
+        going += parts.sources - self.sources.keys()
+        if going:
+            blocked = [*map(shown, self.targets), *self.sources]
+            raise ValueError(
+                f"not blocked: {', '.join(sorted(going))}. Blocked are:"
+                f" {', '.join(blocked) or 'none'}"
+            )
+        return parts
+
+    def release(self, parts: Parts) -> None:
+        """Block these no longer."""
+        for target in sorted(parts.targets & self.targets.keys()):
+            del self.targets[target]
+            self._log.info("target.resumed", target=shown(target))
+        for source in sorted(parts.sources & self.sources.keys()):
+            del self.sources[source]
+            self._log.info("source.resumed", source=source)
+
+    def leaves(self, targets: Collection[TableName], sources: Collection[str]) -> bool:
+        """Whether something is left that goes on, of all targets and sources of the task."""
+        blocked = self.blocked
+        return not (
+            set(sources) <= blocked.sources or (targets and set(targets) <= blocked.targets)
+        )
+
+
+def shown(target: TableName) -> str:
+    """The name of a target, or of a database of targets, as the operator sees and types it."""
+    return str(target) if target.table else target.schema
+
+
+def named_parts(
+    arguments: Mapping[str, Any], targets: Iterable[TableName], sources: Iterable[str]
+) -> Parts:
+    """The parts that an operator names, of those that can be meant. Raises ValueError.
+
+    ``arguments``: ``targets`` and ``sources``. Names are compared as they are shown, as a whole.
+    """
+    by_name = {shown(target): target for target in targets}
+    known = set(sources)
+    wanted = [str(name) for name in arguments.get("targets") or ()]
+    of = [str(name) for name in arguments.get("sources") or ()]
+    for kind, names, there in (("target", wanted, by_name.keys()), ("source", of, known)):
+        for name in names:
+            if name not in there:
+                all_names = ", ".join(sorted(there)[:50]) or "none"
+                raise ValueError(f"there is no such {kind}: {name}. There are: {all_names}")
+    return Parts(frozenset(by_name[name] for name in wanted), frozenset(of))
+
+
+def resume_command(task: str, parts: Parts | None) -> str:
+    """What the operator types to let parts of a task go on; None: the whole."""
+    words = ["replicator", "resume", task]
+    if parts is not None:
+        words += [w for target in sorted(parts.targets) for w in ("--target", shown(target))]
+        words += [w for source in sorted(parts.sources) for w in ("--source", source)]
+    return shlex.join(words)
+
+
+def block_of(task: str, error: FatalError) -> Block:
+    """A fault as the status tells it, with its remedies as commands that can be typed."""
+    event, unread = error.ddl_event, error.unread
+    answers = operator_commands.remedies_of(task, event) if event else ()
+    if unread is not None:
+        answers = structure_commands.remedies_of(task, unread)
+    resume = f"`{resume_command(task, error.scope)}`"
+    remedies = tuple(
+        way.replace("`replicator resume`", resume).replace(
+            f"`{resume_command(task, None)}`", resume
+        )
+        for way in (*answers, *error.remedies)
+    )
+    fault = Fault(error.event, error.message, error.where, remedies, now())
+    return Block(fault.since, fault, event, unread, error.passing)

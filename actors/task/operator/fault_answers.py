@@ -1,0 +1,97 @@
+"""The operator's answers to what blocks a task: overrides for statements, structures for rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import anyio
+from pymysql.err import MySQLError
+
+from actors.control.protocol import Reply, Request
+from actors.faults import UnreadRows
+from actors.task.operator import operator_commands, structure_commands
+from actors.task.operator.blocked_parts import Block
+from actors.task.wiring.wiring import RunningTask
+from config.models import Task
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.lease import Lease, LeaseLostError
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+from replicator.status import TaskState
+
+
+class FaultAnswers:
+    """Takes the answers; ``running``: what follows the sources, or did until the task paused.
+
+    ``still`` is held while something is saved that the next run must find, ``state`` gives the
+    state of the task, ``blocks`` what blocks it or parts of it.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        lease: Lease,
+        running: Callable[[], RunningTask | None],
+        state: Callable[[], TaskState],
+        blocks: Callable[[], Collection[Block]],
+        still: anyio.Lock,
+    ) -> None:
+        self._task = task
+        self._lease = lease
+        self._running = running
+        self._state = state
+        self._blocks = blocks
+        self._still = still
+
+    async def take(self, request: Request) -> Reply:
+        """Answer a command of `replicator binlog` or `replicator schema`."""
+        take = self._binlog if request.command == "binlog" else self._schema
+        return await take(request.arguments)
+
+    async def _binlog(self, arguments: Mapping[str, Any]) -> Reply:
+        try:
+            if arguments.get("action") == "list":
+                return await operator_commands.list_overrides(self._task, self._lease)
+            return await operator_commands.give_override(
+                self._task,
+                self._lease,
+                {block.ddl_event for block in self._blocks() if block.ddl_event is not None},
+                lambda: running.overrides if (running := self._running()) else None,
+                arguments,
+            )
+        except (FencedError, LeaseLostError) as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"the target can't be written to: {error}")
+
+    async def _schema(self, arguments: Mapping[str, Any]) -> Reply:
+        running = self._running()
+        registry = running.registry if running else None
+        try:
+            if arguments.get("action") == "list":
+                return await structure_commands.list_structures(
+                    self._task, self._lease, registry, self._unread(arguments), arguments
+                )
+            async with self._still:
+                unread = self._unread(arguments)
+                if self._state() != "paused" and unread is None:
+                    return Reply(ok=False, error=f"the task is {self._state()}: pause it first")
+                return await structure_commands.declare_structure(
+                    self._task, self._lease, registry, unread, arguments
+                )
+        except (FencedError, LeaseLostError) as error:
+            return Reply(ok=False, error=f"nothing was saved: {error}")
+        except (DatabaseUnavailableError, MySQLError) as error:
+            return Reply(ok=False, error=f"a server that is needed for it can't be used: {error}")
+
+    def _unread(self, arguments: Mapping[str, Any]) -> UnreadRows | None:
+        """The rows that something is blocked by, of the shard that is named, if one is."""
+        source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
+        found = [
+            block.unread
+            for block in self._blocks()
+            if block.unread is not None
+            and source in ("", block.unread.member.source)
+            and table in ("", str(block.unread.member.name))
+        ]
+        return found[0] if len(found) == 1 else None

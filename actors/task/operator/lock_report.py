@@ -1,0 +1,150 @@
+"""The open locks of a task as its status tells them, each with the commands that get it going."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from actors.lock_state import ShardStatement
+from actors.sharding.coordination import OpenLock
+from actors.task.wiring.wiring import RunningTask
+from replicator.binlog.positions.retention import Distance
+from replicator.mysql.names import TableName
+from replicator.sharding.items import Claim
+from replicator.sharding.lock import LockView
+from replicator.status import (
+    BinlogDistance,
+    LockClaim,
+    LockConflict,
+    LockSource,
+    LockState,
+    LockStatus,
+)
+from replicator.terminal.figures import some_of
+
+_SHOWN = 500
+"""Characters of a statement among the remedies."""
+
+
+def lock_statuses(task: str, running: RunningTask) -> tuple[LockStatus, ...]:
+    """All open locks; none where DDL is not coordinated."""
+    return tuple(_lock(task, running, lock) for lock in running.coordination.open_locks())
+
+
+def binlog_distance(running: RunningTask, source: str) -> BinlogDistance | None:
+    """How far the position that a restart begins at is from both ends of the binlog."""
+    found: Distance | None = running.watch.distances.get(source)
+    if found is None:
+        return None
+    return BinlogDistance(found.files_behind, found.bytes_behind, found.files_left)
+
+
+def _lock(task: str, running: RunningTask, lock: OpenLock) -> LockStatus:
+    view = lock.view
+    conflict = view.conflict
+    state: LockState = "waiting"
+    if view.resolving:
+        state = "resolving"
+    elif conflict is not None:
+        state = "conflict"
+    return LockStatus(
+        id=lock.id,
+        target=str(view.target),
+        version=view.version,
+        ddl="; ".join(view.item.statements),
+        owner=view.owner or "",
+        state=state,
+        since=None if lock.since is None else datetime.fromtimestamp(lock.since, UTC),
+        rows_held=view.rows_held,
+        sources=(
+            *(_source(running, view, source) for source in running.units),
+            *(_stopped(running, source) for source in running.stopped),
+        ),
+        conflict=LockConflict(conflict.version, _claim(conflict.ours), _claim(conflict.theirs))
+        if conflict
+        else None,
+        remedies=(*_blocked(running), *_ways(task, lock)),
+    )
+
+
+def _source(
+    running: RunningTask, view: LockView[TableName, ShardStatement], source: str
+) -> LockSource:
+    position = running.writer.tracker(source).resume.position
+    return LockSource(
+        source=source,
+        ready=source in view.ready or view.resolving,
+        missing=() if view.resolving else tuple(map(str, view.missing.get(source, ()))),
+        saved_position=str(position.binlog) if position else "",
+        distance=binlog_distance(running, source),
+    )
+
+
+def _stopped(running: RunningTask, source: str) -> LockSource:
+    saved = running.stopped[source]
+    return LockSource(
+        source,
+        ready=False,
+        saved_position=str(saved) if saved else "",
+        distance=binlog_distance(running, source),
+    )
+
+
+def _blocked(running: RunningTask) -> Iterator[str]:
+    if running.stopped:
+        yield f"sources that are blocked have to go on first: {', '.join(sorted(running.stopped))}"
+
+
+def _claim(claim: Claim[TableName, ShardStatement]) -> LockClaim:
+    statements = tuple("; ".join(item.statements) for item in claim.items)
+    return LockClaim(claim.source, str(claim.items[0].member), statements)
+
+
+def choices_of(task: str, lock: OpenLock) -> Iterator[str]:
+    """The statements that shards have brought for one item, each with the command that takes it."""
+    unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
+    for choice in lock.view.choices:
+        owner = f"--owner {shlex.quote(choice.source)}"
+        if choice.by_member:
+            owner += f" --shard {shlex.quote(str(choice.item.member))}"
+        holders = "; ".join(
+            f"source {source}: {some_of([*map(str, members)])}"
+            for source, members in choice.members.items()
+        )
+        yield (
+            f"`{unlock} {owner}`: executes the statement of {holders}; those of the other shards"
+            " count as the same, and are not executed. Its columns must hold the values of all"
+            f" shards. The statement: {'; '.join(choice.item.statements)[:_SHOWN]}"
+        )
+    yield (
+        f"`{unlock} --action skip`: executes none; do by hand on the target, before, what makes the"
+        " rows of all shards fit"
+    )
+
+
+def _ways(task: str, lock: OpenLock) -> Iterator[str]:
+    unlock = f"replicator unlock-ddl-lock {shlex.quote(task)} {shlex.quote(lock.id)}"
+    view = lock.view
+    conflict = view.conflict
+    if view.resolving:
+        yield "wait: it is being executed; a fault of the task says what keeps it from that"
+        return
+    if view.choices:
+        yield from choices_of(task, lock)
+        return
+    if conflict is not None:
+        yield (
+            f"the conflict is on item {conflict.version}: it can be unlocked when the items before"
+            " it are resolved"
+        )
+    lacking = [f"{s}: {some_of([*map(str, names)])}" for s, names in view.missing.items()]
+    if lacking:
+        yield f"run the statement on the other shards ({'; '.join(lacking)}): that resolves it"
+        yield (
+            f"`{unlock}`: it is executed now; the shards that lack it may bring it later, and their"
+            " rows are matched by column name"
+        )
+        yield f"`{unlock} --action skip`: all shards count as having it, and it is not executed"
+    else:
+        yield "wait: all shards have it, a source is still reading up to there"

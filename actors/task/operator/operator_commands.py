@@ -1,0 +1,213 @@
+"""What the operator asks of a running task beside its life: forcing locks, overrides for
+statements."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import structlog
+
+from actors.control.protocol import Reply
+from actors.faults import DdlEvent
+from actors.reading.ddl_overrides import DdlOverrides
+from actors.sharding.coordination import Coordination
+from actors.task.operator.lock_report import choices_of
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import StatementKind
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.ddl_overrides import DdlOverride, DdlOverrideStore
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.sharding.lock import DisputedError, UnlockError
+
+_DDL = {
+    StatementKind.CREATE_TABLE,
+    StatementKind.ALTER_TABLE,
+    StatementKind.DROP_TABLE,
+    StatementKind.RENAME_TABLE,
+    StatementKind.CREATE_INDEX,
+    StatementKind.DROP_INDEX,
+    StatementKind.CREATE_DATABASE,
+    StatementKind.ALTER_DATABASE,
+}
+
+UNLOCK_SECONDS = 20.0
+"""Seconds in which it must be decided."""
+
+
+async def unlock(
+    coordination: Coordination | None, arguments: Mapping[str, Any], task: str = "TASK"
+) -> Reply:
+    """Force a lock of the running task (None: it does not run).
+
+    ``arguments``: ``lock`` (its id), ``owner`` (a source, or empty), ``shard`` (one of its shards,
+    or empty), ``skip``. ``task``: its name, for the commands to paste. The reply comes when it is
+    decided and saved, not yet executed. Where it has to be said whose statement counts, nothing is
+    done, and the body has ``remedies``.
+    """
+    lock, owner, skip = (arguments.get(name) for name in ("lock", "owner", "skip"))
+    shard = arguments.get("shard", "")
+    if not (isinstance(lock, str) and isinstance(owner, str) and isinstance(skip, bool)):
+        return Reply(ok=False, error="unlocking takes a lock, an owner and whether to skip")
+    if not isinstance(shard, str) or (shard and not owner):
+        return Reply(ok=False, error="a shard is named together with its source, the owner")
+    if coordination is None:
+        return Reply(ok=False, error="the task does not run now: resume it, then unlock")
+    try:
+        with anyio.fail_after(UNLOCK_SECONDS):
+            await coordination.unlock(lock, owner=owner, skip=skip, shard=shard)
+    except DisputedError as error:
+        choices = [
+            way
+            for found in coordination.open_locks()
+            if found.id == lock
+            for way in choices_of(task, found)
+        ]
+        return Reply(
+            ok=False, error=f"{error}: choose the one to execute", body={"remedies": choices}
+        )
+    except UnlockError as error:
+        return Reply(ok=False, error=str(error))
+    except TimeoutError:
+        return Reply(ok=False, error="no answer in time: `replicator status` tells what it does")
+    return Reply(ok=True)
+
+
+def remedies_of(task: str, event: DdlEvent) -> tuple[str, ...]:
+    """The overrides that help against a fault, as commands to type."""
+    place = f"--source {shlex.quote(event.source)} --binlog-pos {event.position}"
+    name = shlex.quote(task)
+    meanings = {
+        OverrideAction.SKIP: "nothing of it is executed on the target: do there by hand what is"
+        " needed, before you resume",
+        OverrideAction.REPLACE: "these statements, written like the shard's own, take its place",
+        OverrideAction.INJECT: "these statements, written like the shard's own, are executed"
+        " before it",
+    }
+    found = []
+    for action, meaning in meanings.items():
+        if action.value in event.actions:
+            given = "" if action is OverrideAction.SKIP else " 'STATEMENT' …"
+            command = f"replicator binlog {action.value} {name}{given} {place}"
+            found.append(f"`{command}`, then `replicator resume {name}`: {meaning}")
+    return tuple(found)
+
+
+async def give_override(
+    task: Task,
+    lease: Lease,
+    events: Collection[DdlEvent],
+    overrides: Callable[[], DdlOverrides | None],
+    arguments: Mapping[str, Any],
+) -> Reply:
+    """Save an override for a statement; ``overrides`` gives those of the running task.
+
+    ``arguments``: ``action``, ``statements``, ``source`` and ``position``, empty for those of
+    the one of ``events``, the statements that the task or parts of it wait for. With a position
+    alone, every source gets the override.
+    """
+    try:
+        made = _overrides(task, events, arguments)
+    except ValueError as error:
+        return Reply(ok=False, error=str(error))
+    async with _override_store(task, lease) as store:
+        for override in made:
+            await store.put(override)
+            # A task that starts meanwhile either has loaded it, or is there now.
+            if (running := overrides()) is not None:
+                running.add(override)
+    for override in made:
+        structlog.get_logger().info(
+            "ddl.override-given",
+            source=override.source,
+            position=f"{override.file}:{override.offset}",
+            action=override.action.value,
+            given=override.statements,
+        )
+    return Reply(ok=True, body={"overrides": [_as_dict(override) for override in made]})
+
+
+async def list_overrides(task: Task, lease: Lease) -> Reply:
+    """All overrides that may still be needed: those behind the saved positions go at the next
+    start."""
+    async with _override_store(task, lease) as store:
+        return Reply(
+            ok=True, body={"overrides": [_as_dict(override) for override in await store.load()]}
+        )
+
+
+@asynccontextmanager
+async def _override_store(task: Task, lease: Lease) -> AsyncIterator[DdlOverrideStore]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        yield DdlOverrideStore(MetaStore(connection, task.meta_schema, task.name, lease))
+    finally:
+        connection.close()
+
+
+def _as_dict(override: DdlOverride) -> dict[str, object]:
+    return {
+        "source": override.source,
+        "position": f"{override.file}:{override.offset}",
+        "action": override.action.value,
+        "statements": list(override.statements),
+    }
+
+
+def _overrides(
+    task: Task, events: Collection[DdlEvent], arguments: Mapping[str, Any]
+) -> tuple[DdlOverride, ...]:
+    """The overrides that are asked for. Raises ValueError with what is wrong with them."""
+    action = OverrideAction(str(arguments.get("action")))
+    statements = tuple(map(str, arguments.get("statements") or ()))
+    source, text = str(arguments.get("source") or ""), str(arguments.get("position") or "")
+    known = [instance.source_id for instance in task.mysql_instances]
+    if source and source not in known:
+        raise ValueError(f"the task has no source {source}; it has: {', '.join(known)}")
+    for statement in statements:
+        found = classify(statement, default_schema="")
+        if found.kind is StatementKind.UNKNOWN:
+            raise ValueError(f"a statement that is not understood ({found.detail}): {statement}")
+        if found.kind not in _DDL:
+            raise ValueError(f"only DDL can be given: {statement}")
+    if text:
+        position = _position(text)
+        sources = [source] if source else known
+    else:
+        event = _meant(events, source)
+        position, sources = event.position, [event.source]
+        if action.value not in event.actions:
+            raise ValueError(f"{action.value} does not help here: {' or '.join(event.actions)} do")
+    return tuple(
+        DdlOverride(s, position.file, position.offset, position.key, action, statements)
+        for s in sources
+    )
+
+
+def _meant(events: Collection[DdlEvent], source: str) -> DdlEvent:
+    """The one statement that is waited for, of a source or of any. Raises ValueError."""
+    found = [event for event in events if source in ("", event.source)]
+    if not found:
+        raise ValueError(
+            f"no statement of {source or 'any source'} holds the task up now: say which one is"
+            " meant by --binlog-pos FILE:OFFSET (SHOW BINLOG EVENTS has it as Pos)"
+        )
+    if len(found) > 1:
+        places = "; ".join(f"--source {e.source} --binlog-pos {e.position}" for e in found)
+        raise ValueError(f"several statements hold parts of the task up, say which one: {places}")
+    return found[0]
+
+
+def _position(text: str) -> BinlogPosition:
+    file, _, offset = text.rpartition(":")
+    if not (file.rpartition(".")[2].isdecimal() and offset.isdecimal()):
+        raise ValueError(f"{text} is no position: FILE:OFFSET, such as bin.000012:4711")
+    return BinlogPosition(file, int(offset))

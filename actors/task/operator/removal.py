@@ -1,0 +1,148 @@
+"""Removing a task: its meta tables go, its targets and their rows stay.
+
+The lease of the task is taken before anything is dropped, and goes last. So nothing is removed
+while a process runs the task, on whatever host, and a `run` that is started meanwhile waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+from pymysql.err import MySQLError
+
+from actors.control.protocol import Reply, Request
+from actors.control.server import ControlServer
+from actors.faults import FatalError
+from actors.refusals import refusal
+from actors.task.resources.lease_keeper import LeaseKeeper, lease_lost
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.downstream.meta.all_tables import drop_lease, drop_tables, present_tables
+from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE
+from replicator.downstream.meta.decisions import DDL_TABLE
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, ErrorCode, error_code
+from replicator.mysql.names import TableName
+
+LOCK_SECONDS = 10
+"""How long a table may be locked by transactions of an earlier run."""
+
+_TARGETS = (MEMBER_TABLE, WATERMARK_TABLE, DDL_TABLE)
+"""The meta tables that name targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRemains:
+    """What there is of a task: its meta tables, the targets that it has written to, and by source
+    the saved position, as ``file:offset``."""
+
+    tables: tuple[TableName, ...]
+    targets: tuple[TableName, ...]
+    positions: tuple[tuple[str, str], ...]
+
+
+async def remains_of(task: Task) -> TaskRemains:
+    """Look at what there is. Raises FatalError, DatabaseUnavailableError."""
+    target = Connection(address_of(task.target_database))
+    try:
+        return TaskRemains(
+            await present_tables(target, task.meta_schema, task.name),
+            await _targets(target, task),
+            await _positions(target, task),
+        )
+    except MySQLError as error:
+        raise refusal(target.address, error, source=None) from error
+    finally:
+        target.close()
+
+
+async def remove_task(task: Task) -> None:
+    """Drop the meta tables of a task that nobody runs.
+
+    Raises actors.control.server.AlreadyRunningError and
+    replicator.downstream.meta.lease.LeaseHeldError where a process does, FatalError,
+    DatabaseUnavailableError.
+    """
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(ControlServer(task.name, _answer).run)
+        await _remove(task)
+        tasks.cancel_scope.cancel()
+
+
+async def _answer(request: Request) -> Reply:
+    return Reply(ok=False, error="the task is being removed")
+
+
+async def _remove(task: Task) -> None:
+    address = address_of(task.target_database)
+    place = (task.meta_schema, task.name)
+    keeper = LeaseKeeper(address, *place, Lease(*place, this_process()))
+    target = Connection(address)
+    try:
+        await keeper.take(anyio.Event(), forgetting=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_keep, keeper)
+            await _drop(target, *place)
+            tasks.cancel_scope.cancel()
+    finally:
+        target.close()
+        with anyio.CancelScope(shield=True):
+            await keeper.release()
+
+
+async def _keep(keeper: LeaseKeeper) -> None:
+    await keeper.keep()
+    assert keeper.lost is not None
+    raise lease_lost(keeper.lost)
+
+
+async def _drop(target: Connection, meta_schema: str, task: str) -> None:
+    try:
+        await target.execute(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+        await drop_tables(target, meta_schema, task)
+        await drop_lease(target, meta_schema, task)
+    except MySQLError as error:
+        if error_code(error) != ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+            raise refusal(target.address, error, source=None) from error
+        raise FatalError(
+            "server.refused",
+            "a meta table is used by another transaction, and was not let go of in"
+            f" {LOCK_SECONDS} seconds: one of an earlier run that the target has not ended yet, or"
+            " of a backup. Until the task is removed to the end, it can't be run",
+            where=f"the meta-schema {meta_schema} of the target",
+            remedies=(
+                "wait, or KILL its connection (information_schema.INNODB_TRX has its"
+                " trx_mysql_thread_id), then remove the task again",
+            ),
+        ) from error
+
+
+async def _targets(target: Connection, task: Task) -> tuple[TableName, ...]:
+    found = set()
+    for table in _TARGETS:
+        rows = await _rows(target, "DISTINCT target_schema, target_table", table, task)
+        found |= {TableName(*row) for row in rows if row[1]}
+    return tuple(sorted(found))
+
+
+async def _positions(target: Connection, task: Task) -> tuple[tuple[str, str], ...]:
+    rows = await _rows(target, "source, binlog_file, binlog_offset", CHECKPOINT_TABLE, task)
+    return tuple(sorted((source, f"{file}:{offset}") for source, file, offset in rows if file))
+
+
+async def _rows(
+    target: Connection, columns: str, table: MetaTable, task: Task
+) -> list[tuple[str, ...]]:
+    """No rows where the table was removed before."""
+    try:
+        name = table.qualified(task.meta_schema, task.name)
+        return await target.fetch(f"SELECT {columns} FROM {name}")
+    except MySQLError as error:
+        if error_code(error) not in NO_SUCH_TABLE:
+            raise
+        return []

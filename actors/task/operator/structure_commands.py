@@ -1,0 +1,286 @@
+"""The structures that shards' rows are read by: shown to the operator, and told by them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+import structlog
+
+from actors.control.protocol import Reply
+from actors.faults import UnreadRows
+from actors.task_setup import SourceSetup, address_of, source_setups
+from config.models import Task
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.rewrite.default_collations import DefaultCollations
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.declared_structures import DeclaredStructure, DeclaredStructureStore
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.scratch_names import scratch_table
+from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.blocking_connection import connect
+from replicator.mysql.context.session_defaults import SessionDefaults, session_defaults
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.plans.planning import PlanError, misfit
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.scratch_statements import named
+from replicator.schema.scratch.scratch_table import ScratchTableError, is_like, structure_after
+from replicator.schema.structure.collations import available_collations
+from replicator.schema.structure.inspection import read_table
+from replicator.schema.structure.structure import Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What is known of the members, and where each source is saved (None: nowhere yet)."""
+
+    registry: SchemaRegistry
+    positions: Mapping[str, BinlogPosition | None]
+
+    def key(self, source: str) -> int:
+        """The key of a source's saved position; 0 before it has one."""
+        position = self.positions[source]
+        return position.key if position is not None else 0
+
+
+def remedies_of(task: str, unread: UnreadRows) -> tuple[str, ...]:
+    """How the operator tells the structure of rows that can't be read, as commands to type."""
+    name = shlex.quote(task)
+    table = f"--source {shlex.quote(unread.member.source)} --table {_typed(unread.member.name)}"
+    resume = f"then `replicator resume {name}`"
+    return (
+        f"`replicator schema set {name} {table} --from-source`, {resume}: where the table has not"
+        " been changed since these rows were written",
+        f"`replicator schema set {name} {table} --file FILE.sql`, {resume}: FILE.sql has the CREATE"
+        " TABLE that these rows were written with; `replicator schema list"
+        f" {name} {table}` shows what is held for them",
+    )
+
+
+def _typed(name: TableName) -> str:
+    return shlex.quote(str(name))
+
+
+async def list_structures(
+    task: Task,
+    lease: Lease,
+    registry: SchemaRegistry | None,
+    unread: UnreadRows | None,
+    arguments: Mapping[str, Any],
+) -> Reply:
+    """The structures that are held for members, from the saved positions on.
+
+    ``registry`` is that of the task since it follows its sources, ``unread`` what pauses it.
+    ``arguments``: ``source`` and ``table``, empty for all.
+    """
+    async with _meta(task, lease) as meta:
+        saved = await _saved(task, registry, meta)
+    try:
+        members = _members(saved.registry, unread, arguments)
+    except ValueError as error:
+        return Reply(ok=False, error=str(error))
+    found = [entry for member in members for entry in _entries(saved, member)]
+    return Reply(ok=True, body={"structures": found})
+
+
+async def declare_structure(
+    task: Task,
+    lease: Lease,
+    registry: SchemaRegistry | None,
+    unread: UnreadRows | None,
+    arguments: Mapping[str, Any],
+) -> Reply:
+    """Save a structure for a member of a task that is paused; taken over at its next start.
+
+    It holds from the rows that pause the task, where they are the member's, else from the saved
+    position. ``arguments``: ``source``, ``table`` and ``given``: ``sql``, ``source`` or
+    ``target``; with ``sql`` the text of a CREATE TABLE. Raises the errors of the servers.
+    """
+    async with _meta(task, lease) as meta:
+        saved = await _saved(task, registry, meta)
+        try:
+            member = _one(_members(saved.registry, unread, arguments))
+            structure = await _structure(task, meta.connection, saved.registry, member, arguments)
+            concerned = unread is not None and unread.member == member
+            since = unread.at if unread and concerned else saved.key(member.source)
+            detail = (
+                misfit(str(member), structure, unread.table_map) if unread and concerned else ""
+            )
+        except (ValueError, PlanError) as error:
+            return Reply(ok=False, error=str(error))
+        if detail:
+            return Reply(
+                ok=False,
+                error=f"the rows that hold the task up have another structure: {detail}. Nothing"
+                f" was set. It would be: {structure.create_sql}",
+            )
+        await DeclaredStructureStore(meta).put(DeclaredStructure(member, since, structure))
+    saved.registry.tell(member, since, structure)
+    entry = _entry(saved, member, since)
+    structlog.get_logger().info(
+        "schema.declared", source=member.source, table=str(member.name), since=entry["since"]
+    )
+    return Reply(ok=True, body={"structures": [entry]})
+
+
+@asynccontextmanager
+async def _meta(task: Task, lease: Lease) -> AsyncIterator[MetaStore]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        yield MetaStore(connection, task.meta_schema, task.name, lease)
+    finally:
+        connection.close()
+
+
+async def _saved(task: Task, registry: SchemaRegistry | None, meta: MetaStore) -> _Saved:
+    """What the task knows; before it has followed its sources, what is saved."""
+    known = registry or SchemaRegistry()
+    positions: dict[str, BinlogPosition | None] = {}
+    for instance in task.mysql_instances:
+        checkpoint = await meta.load(instance.source_id)
+        at_all = checkpoint is not None and checkpoint.file
+        positions[instance.source_id] = (
+            BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint and at_all else None
+        )
+        if registry is None and checkpoint is not None:
+            for record in checkpoint.members:
+                number = known.join(record.member, record.target)
+                known.learn(number, record.since, record.held)
+            for told in await DeclaredStructureStore(meta).load(instance.source_id):
+                known.tell(told.member, told.since, told.structure)
+    return _Saved(known, positions)
+
+
+def _members(
+    registry: SchemaRegistry, unread: UnreadRows | None, arguments: Mapping[str, Any]
+) -> list[Member]:
+    """The members that are meant. Raises ValueError where there is none."""
+    source, table = str(arguments.get("source") or ""), str(arguments.get("table") or "")
+    known = {registry.member(n) for s in registry.sources() for n in registry.members_in(s)}
+    if unread is not None:
+        known.add(unread.member)
+    found = sorted(m for m in known if source in ("", m.source) and table in ("", str(m.name)))
+    if not found and (source or table):
+        shown = "; ".join(map(str, sorted(known)[:20])) or "none"
+        raise ValueError(
+            f"no shard {table or 'at all'} of source {source or '(any)'} is known. Known:"
+            f" {shown}{' …' if len(known) > 20 else ''}"
+        )
+    return found
+
+
+def _one(members: list[Member]) -> Member:
+    if len(members) != 1:
+        raise ValueError(
+            "say which shard is meant by --source and --table: " + "; ".join(map(str, members[:20]))
+        )
+    return members[0]
+
+
+def _entries(saved: _Saved, member: Member) -> Iterator[dict[str, object]]:
+    """What is held at the saved position and behind it, as far as that was read."""
+    registry, key = saved.registry, saved.key(member.source)
+    number = registry.number(member)
+    assert number is not None
+    # As a checkpoint has it: a boundary belongs to what comes behind it.
+    first = registry.since(number, key - 1)
+    places = [since for since in registry.places(number) if since == first or since >= key]
+    for since in places or [key]:
+        yield _entry(saved, member, since)
+
+
+def _entry(saved: _Saved, member: Member, since: int) -> dict[str, object]:
+    registry, position = saved.registry, saved.positions[member.source]
+    number = registry.number(member)
+    assert number is not None
+    held = registry.held(number, since)
+    return {
+        "source": member.source,
+        "table": str(member.name),
+        "target": str(registry.target_name(registry.target_of(number))),
+        "provenance": held.provenance.value,
+        "doubt": held.doubt,
+        # Of a server that another one took over from, places are below zero.
+        "since": str(position.with_key(since)) if position and since > 0 else "",
+        "create": held.structure.create_sql if held.structure else None,
+    }
+
+
+async def _structure(
+    task: Task,
+    target: Connection,
+    registry: SchemaRegistry,
+    member: Member,
+    arguments: Mapping[str, Any],
+) -> Table:
+    """The structure that the operator means. Raises ValueError, and the errors of the servers."""
+    setup = next(s for s in source_setups(task) if s.source == member.source)
+    given = arguments.get("given")
+    if given == "sql":
+        return await _from_sql(task, setup, member.name, str(arguments.get("sql") or ""))
+    if given == "source":
+        upstream = Connection(setup.address)
+        try:
+            table, name = await read_table(upstream, member.name), member.name
+        finally:
+            upstream.close()
+    else:
+        number = registry.number(member)
+        assert number is not None
+        name = registry.target_name(registry.target_of(number))
+        table = await read_table(target, name)
+    if table is None:
+        raise ValueError(f"there is no table {name} at the {given}")
+    return named(table, member.name)
+
+
+async def _from_sql(task: Task, setup: SourceSetup, name: TableName, sql: str) -> Table:
+    """What a CREATE TABLE makes, tried out on an empty scratch table on the target's server."""
+    statement = classify(sql, default_schema=name.schema)
+    if statement.kind is not StatementKind.CREATE_TABLE or not _plain(statement):
+        detail = f" ({statement.detail})" if statement.kind is StatementKind.UNKNOWN else ""
+        raise ValueError(
+            f"one CREATE TABLE with columns is wanted, such as SHOW CREATE TABLE shows; this is"
+            f" {statement.kind.value}{detail}: {sql[:200]}"
+        )
+    defaults = await anyio.to_thread.run_sync(_defaults_of, setup.address)
+    address = address_of(task.target_database)
+    # The session is set up for the statement, so it is one of its own.
+    connection = Connection(address)
+    try:
+        collations = DefaultCollations(await available_collations(connection))
+        collations.know(defaults.databases, defaults.charsets)
+        written = collations.written_out(statement, "")
+        if written is not None:
+            statement = classify(written, default_schema=name.schema)
+        scratch = scratch_table(task.meta_schema, task.name)
+        return named(await structure_after(connection, scratch, None, statement), name)
+    except ScratchTableError as error:
+        raise ValueError(
+            f"the target's server, which tries the statement out on an empty table, refuses it:"
+            f" {error}. Rows are read by names, types, signs, labels and charsets of the columns:"
+            " collations, keys and options that the server lacks can be left out. Or take"
+            " --from-source"
+        ) from error
+    finally:
+        connection.close()
+
+
+def _plain(statement: ParsedStatement) -> bool:
+    return not (statement.temporary or statement.as_select or is_like(statement))
+
+
+def _defaults_of(address: DatabaseAddress) -> SessionDefaults:
+    """What a table that names no charset has at the source. Blocks; for a thread."""
+    connection = connect(address, timeout=CONNECT_TIMEOUT)
+    try:
+        return session_defaults(connection)
+    finally:
+        connection.close()

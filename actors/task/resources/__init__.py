@@ -1,0 +1,3 @@
+"""What the actors of one run share: connections to the target, the lease, Spark, who is
+unavailable.
+"""

@@ -1,0 +1,132 @@
+"""Keeping the lease of a task: taken before its first run, renewed, given back in the end."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+
+import anyio
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from actors.refusals import refusal
+from actors.task.resources.leftovers import refuse_incomplete
+from replicator.downstream.meta.all_tables import create_tables
+from replicator.downstream.meta.lease import LEASE_SECONDS, Lease, LeaseHeldError, LeaseLostError
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseAddress,
+    DatabaseUnavailableError,
+)
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+
+RENEW_SECONDS = LEASE_SECONDS / 3
+"""Between two renewals: two may fail."""
+
+LOOK_SECONDS = 2.0
+"""Between two looks at a lease that another process has."""
+
+PATIENCE = 10.0
+"""Seconds that a renewal may take."""
+
+
+class LeaseKeeper:
+    """Takes, renews and gives back ``lease``, over a connection of its own."""
+
+    def __init__(self, address: DatabaseAddress, schema: str, task: str, lease: Lease) -> None:
+        self.lost: LeaseLostError | None = None
+        self._connection = Connection(address)
+        self._schema = schema
+        self._task = task
+        self._lease = lease
+        self._taken = anyio.Event()
+        self._log = structlog.get_logger()
+
+    async def take(self, stop: anyio.Event, *, forgetting: bool = False) -> bool:
+        """Take the lease, waiting for one of a process that may be gone; False on ``stop``.
+
+        ``forgetting``: what is saved is to be dropped, whatever it is. Raises LeaseHeldError where
+        the other process lives, LeaseLostError where it has taken over from this one,
+        DatabaseUnavailableError, and FatalError where the target refuses, or the meta tables are
+        not whole.
+        """
+        try:
+            return await self._take(stop, forgetting=forgetting)
+        except MySQLError as error:
+            raise refusal(self._connection.address, error, source=None) from error
+
+    async def _begin(self, *, forgetting: bool) -> None:
+        """Begin a run; the tables are made only where that needs them.
+
+        Another process that has the lease is met before that: it may be about to remove them.
+        """
+        try:
+            await self._lease.begin(self._connection)
+        except MySQLError as error:
+            if error_code(error) not in NO_SUCH_TABLE:
+                raise
+            if not forgetting:
+                await refuse_incomplete(self._connection, self._schema, self._task)
+            await create_tables(self._connection, self._schema, self._task)
+            await self._lease.begin(self._connection)
+
+    async def _take(self, stop: anyio.Event, *, forgetting: bool) -> bool:
+        expires: datetime | None = None
+        while not stop.is_set():
+            try:
+                await self._begin(forgetting=forgetting)
+            except LeaseHeldError as error:
+                state = error.state
+                if expires is not None and state.expires_at > expires:
+                    raise
+                if expires is None:
+                    self._log.warning(
+                        "task.lease-waiting",
+                        host=state.holder.host,
+                        process=state.holder.process,
+                        seconds=round(state.remaining, 1),
+                        reason="it may have ended without giving its lease back",
+                    )
+                expires = state.expires_at
+                with anyio.move_on_after(min(LOOK_SECONDS, max(0.0, state.remaining))):
+                    await stop.wait()
+            else:
+                self._taken.set()
+                return True
+        return False
+
+    async def keep(self) -> None:
+        """Renew the lease until another process has it, which ``lost`` tells then."""
+        await self._taken.wait()
+        while self.lost is None:
+            await anyio.sleep(RENEW_SECONDS)
+            # What is wrong with the target, the runs tell. Nobody else can take the lease there
+            # while it is away.
+            with suppress(DatabaseUnavailableError, MySQLError), anyio.move_on_after(PATIENCE):
+                try:
+                    await self._lease.renew(self._connection)
+                except LeaseLostError as error:
+                    self.lost = error
+
+    async def release(self) -> None:
+        """Give the lease back, so that another host need not wait for its end."""
+        if self._taken.is_set():
+            # It runs out by itself.
+            with suppress(DatabaseUnavailableError, MySQLError):
+                await self._lease.release(self._connection)
+        self._connection.close()
+
+
+def lease_lost(error: LeaseLostError) -> FatalError:
+    """What it means that another process has the lease: this one ends."""
+    return FatalError(
+        "task.lease-lost",
+        f"{error}. This process has written nothing since, and ends",
+        where=f"the lease of the task, in the target's meta-schema: {error.state.holder}",
+        remedies=(
+            "if the other is to run the task there is nothing to do",
+            "to have it run here: `replicator stop` on the other host, then `replicator run` here",
+        ),
+        final=True,
+    )

@@ -1,0 +1,170 @@
+"""What an earlier task has left in the meta tables, where no start may go on from it.
+
+Each of these would look like a task that runs and has caught up, with rows missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from actors.refusals import refusal
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.downstream.meta.all_tables import create_tables, drop_tables
+from replicator.downstream.meta.leftovers import (
+    Leftovers,
+    SavedSources,
+    leftovers,
+    other_tables,
+    saved_sources,
+)
+from replicator.mysql.connection.asyncio_connection import Connection
+
+_SHOWN = 11
+"""How many names a message has: all meta tables."""
+
+
+async def refuse_incomplete(connection: Connection, meta_schema: str, task: str) -> None:
+    """Raise FatalError where some of the meta tables are missing, and others are not empty, or
+    where tables of their names are other ones.
+
+    To be asked before missing ones are made.
+    """
+    others = await other_tables(connection, meta_schema, task)
+    if others:
+        raise FatalError(
+            "task.other-tables",
+            f"{_listed(others)} in {meta_schema} has the name of a meta table of task {task}, and"
+            " other columns: another program made it (TiDB Data Migration has tables of such"
+            " names, too), or another version of this one",
+            where=f"the meta-schema {meta_schema} of the target",
+            remedies=(
+                "give the task another `name:`, or another `meta-schema:`, in the task file;"
+                " `replicator stop`, `replicator run`",
+                "if another version of replicator made it: go on with that version. Or start anew:"
+                " drop the task's meta tables, empty the targets, `replicator run`",
+            ),
+        )
+    found = await leftovers(connection, meta_schema, task)
+    if not found.whole:
+        raise _incomplete(meta_schema, task, found)
+
+
+async def refuse_leftovers(connection: Connection, task: Task) -> None:
+    """Raise FatalError where the meta tables are not whole, or are those of another task.
+
+    Raises DatabaseUnavailableError and the server's error, too.
+    """
+    await refuse_incomplete(connection, task.meta_schema, task.name)
+    saved = await saved_sources(connection, task.meta_schema, task.name)
+    sources = [instance.source_id for instance in task.mysql_instances]
+    fault = source_leftovers(task.meta_schema, task.name, sources, saved)
+    if fault is not None:
+        raise fault
+    for source in sorted(saved.all - {*sources}):
+        structlog.get_logger().warning("task.source-left-out", source=source)
+
+
+async def forget_saved(task: Task) -> None:
+    """Drop what is saved of a task, of which this process has the lease, and start with nothing.
+
+    Raises FatalError, DatabaseUnavailableError.
+    """
+    async with _target_of(task) as target:
+        await drop_tables(target, task.meta_schema, task.name)
+        await create_tables(target, task.meta_schema, task.name)
+
+
+async def refuse_removed(task: Task) -> None:
+    """Raise FatalError where the meta tables that this process had are gone, all of them."""
+    async with _target_of(task) as target:
+        found = await leftovers(target, task.meta_schema, task.name)
+    if not found.gone:
+        return
+    raise FatalError(
+        "task.removed",
+        f"the meta tables of task {task.name} were removed while it ran. This process ends, so that"
+        " it does not start anew by itself",
+        where=f"the meta-schema {task.meta_schema} of the target",
+        remedies=(
+            "to start anew: empty the targets, then `replicator run` (with task-mode: all or full;"
+            " with incremental, set meta: of every instance)",
+            "to go on where the task was: put all of its meta tables back from a backup of the same"
+            " moment as the targets, then `replicator run`",
+        ),
+        final=True,
+    )
+
+
+@asynccontextmanager
+async def _target_of(task: Task) -> AsyncIterator[Connection]:
+    connection = Connection(address_of(task.target_database))
+    try:
+        yield connection
+    except MySQLError as error:
+        raise refusal(connection.address, error, source=None) from error
+    finally:
+        connection.close()
+
+
+def source_leftovers(
+    meta_schema: str, task: str, sources: Collection[str], saved: SavedSources
+) -> FatalError | None:
+    """What forbids to start ``sources`` from what is saved of sources; None: nothing."""
+    where = f"the meta-schema {meta_schema} of the target"
+    lost = saved.copied - saved.followed
+    if lost:
+        return FatalError(
+            "task.leftovers",
+            f"the meta tables of task {task} say that rows of {_listed(lost)} were copied, and have"
+            " no checkpoint to follow the binlog from: followed from anywhere else, rows would be"
+            " missing",
+            where=where,
+            remedies=_remedies("records"),
+        )
+    if saved.all and not saved.all & {*sources}:
+        return FatalError(
+            "task.other-sources",
+            f"the meta tables of task {task} are of other sources ({_listed(saved.all)}) than the"
+            f" task file has ({_listed(sources)}): they are those of another task of the same name,"
+            " or its sources have other names now",
+            where=where,
+            remedies=(
+                "if it is another task: give it another `name:` in the task file",
+                "if the sources are the same: give them their former source-id",
+                "if the former task is to be forgotten: `replicator stop`, `replicator remove`"
+                " TASK.yaml, empty the targets, then `replicator run`",
+            ),
+        )
+    return None
+
+
+def _incomplete(meta_schema: str, task: str, found: Leftovers) -> FatalError:
+    return FatalError(
+        "task.leftovers",
+        f"the meta tables of task {task} are not whole: {_listed(found.missing)} missing, while"
+        f" {_listed(found.filled)} hold what an earlier run has saved. Started from that, rows"
+        " would be missing or be there twice",
+        where=f"the meta-schema {meta_schema} of the target",
+        remedies=_remedies("tables"),
+    )
+
+
+def _remedies(what: str) -> tuple[str, ...]:
+    return (
+        "to start anew: `replicator stop`, `replicator remove` TASK.yaml, empty the targets (it"
+        " names them), then `replicator run`",
+        f"to go on where the task was: put the missing {what} back from a backup of the same moment"
+        " as the targets, then `replicator resume`",
+    )
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

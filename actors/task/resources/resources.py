@@ -1,0 +1,80 @@
+"""What the actors of one run of a task share: sessions with the target, what is known of tables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from actors.counts import TaskCounts
+from actors.faults import Parts
+from actors.task_setup import SourceSetup, address_of, source_setups
+from config.models import Task
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
+from replicator.mysql.server.name_case import folds_names
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.learned_structures import LearnedStructures
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the actors of one generation share.
+
+    ``ddl`` and ``scratch`` are connections to the target: one to execute DDL, one to learn on an
+    empty table what it does. ``blocked``: the parts of the task that are not to go on, sources that
+    are ``away`` (with the reason) among them, and targets that are copied in the background.
+    ``learned``: by this generation and those before it.
+    """
+
+    task: Task
+    counts: TaskCounts
+    setups: Mapping[str, SourceSetup]
+    registry: SchemaRegistry
+    meta: MetaStore
+    ddl: Connection
+    scratch: Connection
+    blocked: Parts
+    away: Mapping[str, str]
+    learned: LearnedStructures
+
+    def goes_on_without(self, targets: Collection[TableName]) -> bool:
+        """Whether there are targets besides these that go on."""
+        return bool(self.registry.targets_in_use - self.blocked.targets - set(targets))
+
+    def has_others(self, targets: Collection[TableName]) -> bool:
+        """Whether there are targets besides these, also such as do not go on now: one that is
+        released begins a new run, for which what is under way is waited for."""
+        return bool(self.registry.targets_in_use - set(targets))
+
+
+@asynccontextmanager
+async def resources_of(
+    task: Task,
+    counts: TaskCounts,
+    lease: Lease,
+    blocked: Parts,
+    away: Mapping[str, str],
+    learned: LearnedStructures,
+) -> AsyncIterator[Resources]:
+    """The resources of a new generation; closed in the end. Raises DatabaseUnavailableError."""
+    address = address_of(task.target_database)
+    meta, ddl, scratch = Connection(address), Connection(address), Connection(address)
+    try:
+        yield Resources(
+            task,
+            counts,
+            {setup.source: setup for setup in source_setups(task)},
+            SchemaRegistry(folds_targets=await folds_names(ddl)),
+            MetaStore(meta, task.meta_schema, task.name, lease, shard_mode=task.shard_mode),
+            ddl,
+            scratch,
+            Parts(blocked.targets, blocked.sources | away.keys()),
+            dict(away),
+            learned,
+        )
+    finally:
+        for connection in (meta, ddl, scratch):
+            connection.close()

@@ -1,0 +1,173 @@
+"""Spark, as a task has it: started when it is first needed, and anew when it was lost.
+
+Something slow that is opened in a thread, and that nobody has to wait for in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+import anyio
+import anyio.to_thread
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from actors.faults import FatalError, TransientError
+from actors.task.resources.cancellation import done_unless
+from config.models import Task
+from replicator.pipeline.session import begin_tasks, close_spark, ready, spark_context
+from replicator.pipeline.spark.cluster import ClusterError, is_local
+from replicator.pipeline.spark.direct_launch import StartedJava
+
+T = TypeVar("T")
+
+
+class Opening(Generic[T]):
+    """Calls ``work`` in a thread of its own; a process that ends does not wait for it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._future: Future[T] = Future()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def done(self) -> bool:
+        """Whether it is opened, or has failed."""
+        return self._future.done()
+
+    async def done_unless(self, wished: anyio.Event) -> bool:
+        """Wait until it is done, or ``wished`` is set; whether it is done."""
+        return await done_unless(wished, self._wait) or self.done
+
+    def result(self) -> T:
+        """What was opened; blocks until it is done. Raises what ``work`` has raised."""
+        return self._future.result()
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        done = anyio.Event()
+
+        def tell(_: Future[T]) -> None:
+            # The event loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(done.set)
+
+        self._future.add_done_callback(tell)
+        await done.wait()
+
+    def _run(self) -> None:
+        try:
+            self._future.set_result(self._work())
+        except BaseException as error:  # noqa: BLE001  (raised again by `result`)
+            self._future.set_exception(error)
+
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes may keep others waiting while Spark starts."""
+
+_SPARK_FAILED = (PySparkException, Py4JError, OSError)
+"""What is raised where Spark does not start."""
+
+
+class TaskSpark:
+    """At most one application at a time. One that does not start is a fault of the settings the
+    first time, and something that passes later."""
+
+    def __init__(self, task: Task, java: StartedJava | None = None) -> None:
+        """``java`` was started for it, where Spark is one of this host."""
+        self._task = task
+        self._java = java
+        self._context: SparkContext | None = None
+        self._had_context = False
+        self._begun: Opening[SparkContext] | None = None
+        self._opening: Opening[SparkContext] | None = None
+
+    def begin(self) -> None:
+        """Start a Spark of this host in a thread, which nobody waits for yet.
+
+        That of a cluster starts when it is asked for: before, its master is looked for.
+        """
+        if is_local(self._task.spark.master):
+            self._begun = Opening(self._open_busy)
+
+    async def context(self) -> SparkContext:
+        """The application, started if there is none. Raises FatalError, TransientError."""
+        context = await self.context_unless(anyio.Event())
+        assert context is not None
+        return context
+
+    async def context_unless(self, wished: anyio.Event) -> SparkContext | None:
+        """The application as `context` gives it, or None as soon as ``wished`` is set.
+
+        Starting it goes on then, and is what the next call waits for.
+        """
+        if self._context is None:
+            opening = self._opening = self._opening or Opening(self._open_ready)
+            if not await opening.done_unless(wished):
+                return None
+            self._opening = None
+            self._context = self._opened(opening)
+            self._had_context = True
+        return self._context
+
+    async def close(self) -> None:
+        """End Spark, if it runs; not one that is just starting: it ends with the process."""
+        context, self._context = self._context, None
+        for opening in (self._begun, self._opening):
+            if context is None and opening is not None and opening.done:
+                with suppress(ClusterError, *_SPARK_FAILED):
+                    context = opening.result()
+        self._begun = self._opening = None
+        if context is not None:
+            await anyio.to_thread.run_sync(close_spark, context)
+
+    def _open(self) -> SparkContext:
+        spark = self._task.spark
+        java, self._java = self._java, None
+        return spark_context(spark.master, spark.conf, self._task.name, java)
+
+    def _open_busy(self) -> SparkContext:
+        # Spark is started by hundreds of questions and answers. Meanwhile others load modules: of
+        # the interpreter's lock they let go after this long only, and Java would wait as often.
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            context = self._open()
+            begin_tasks(context)
+        finally:
+            sys.setswitchinterval(usual)
+        return context
+
+    def _open_ready(self) -> SparkContext:
+        begun, self._begun = self._begun, None
+        return ready(begun.result() if begun else self._open())
+
+    def _opened(self, opening: Opening[SparkContext]) -> SparkContext:
+        where = f"spark.master {self._task.spark.master}"
+        try:
+            return opening.result()
+        except ClusterError as error:
+            if self._had_context and not error.lasting:
+                raise TransientError(str(error)) from error
+            raise FatalError(
+                "spark.executors", str(error), where=where, remedies=error.remedies
+            ) from error
+        except _SPARK_FAILED as error:
+            if self._had_context:
+                raise TransientError(f"Spark does not start again: {error}") from error
+            raise FatalError(
+                "spark.not-started",
+                f"Spark does not start: {error}",
+                where=where,
+                remedies=(
+                    "correct spark.master and spark.conf in the task file, and start the task anew",
+                    "if the machine lacked memory, `replicator resume` tries again",
+                ),
+            ) from error

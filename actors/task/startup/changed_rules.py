@@ -1,0 +1,240 @@
+"""Rules of the task file that changed between two runs, and what the operator wants done about it.
+
+Routes and the block-allow-list decide which target a shard goes to; column-mappings and
+`extract-…` which values its rows have there; expression filters which of its rows are there. What
+is on the target was written by the rules that are saved, and new rules do not change it by
+themselves. So a task does not go on under other rules until the operator has said what becomes of
+those rows. Event filters decide which changes arrive: other ones are only logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from actors.control.arguments import OnChangedRules
+from actors.faults import FatalError
+from actors.task.startup.changed_task import Move, moved, moves_of, refuse_moves
+from actors.task_setup import SourceSetup
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.rule_texts import RuleTextStore
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.names import Member, TableName
+from replicator.routing.columns.rule_set import MemberRuleTexts, RuleSet, dump_rules, load_rules
+from replicator.schema.registry.copy_state import CopyState
+
+_SHOWN = 5
+"""How many shards a message names."""
+
+_NOT_THERE = frozenset({CopyState.LEFT_OUT, CopyState.RECOPY})
+"""The states of shards of which the target has no rows yet, so none by former rules."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRules:
+    """The shards of one source for which rules have changed, each with what they said and say.
+
+    ``moves`` go to another target, or to none; of the others ``columns``: other values in columns,
+    ``rows``: other rows on the target, ``events``: other changes are left out. ``targets`` hold
+    rows that the present rules would have elsewhere, otherwise or not at all.
+    """
+
+    moves: tuple[Move, ...]
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    events: tuple[str, ...]
+    targets: frozenset[TableName]
+
+
+async def accept_rules(
+    setups: Mapping[str, SourceSetup],
+    meta: MetaStore,
+    answer: OnChangedRules,
+    *,
+    copies: bool,
+) -> None:
+    """Compare the rules of each source with those that are saved, and save them.
+
+    ``copies``: the task copies, and so can copy a target anew. Raises FatalError where the rows
+    that are on a target are not those that the present rules would put there, unless ``answer``
+    says what is to become of them.
+    """
+    store = RuleTextStore(meta)
+    saved = await store.load()
+    texts = {source: dump_rules(setup.rules) for source, setup in setups.items()}
+    found: dict[str, ChangedRules] = {}
+    for source, setup in setups.items():
+        unchanged = saved.get(source) == texts[source]
+        if unchanged and not _moves_any(setup, await meta.destinations(source)):
+            continue
+        checkpoint = await meta.load(source)
+        if checkpoint is not None:
+            former = load_rules(saved[source]) if source in saved else setup.rules
+            found[source] = changed_rules(former, setup, checkpoint)
+    for source, changed in found.items():
+        if changed.events:
+            log.warning(
+                "task.filters-changed",
+                source=source,
+                shards=len(changed.events),
+                examples=changed.events[:_SHOWN],
+            )
+    concerned = {source: changed for source, changed in found.items() if changed.targets}
+    if concerned:
+        changes = await _changed_members(concerned, meta)
+        if answer is OnChangedRules.STOP:
+            raise _fault(concerned, meta.task, copies=copies)
+        if answer is OnChangedRules.RECOPY:
+            await _recopy(concerned, changes, meta)
+        await meta.save_members(changes.values())
+        reach(Failpoint.RULES_ACCEPTED)
+        for source, changed in concerned.items():
+            for move in changed.moves:
+                log.info("member.moved", source=source, move=str(move))
+    # Only when nothing is refused: until then, all is compared with what rows were written by.
+    for source, text in texts.items():
+        if saved.get(source) != text:
+            await store.put(source, text)
+
+
+def changed_rules(former: RuleSet, setup: SourceSetup, checkpoint: Checkpoint) -> ChangedRules:
+    """What has changed for the shards of a checkpoint."""
+    moves = moves_of(setup, checkpoint)
+    targets = {move.record.target for move in moves}
+    targets |= {move.to for move in moves if move.to is not None}
+    moving = {move.record.member for move in moves}
+    before, now = MemberRuleTexts(former), MemberRuleTexts(setup.rules)
+    columns, rows, events = [], [], []
+    for record in checkpoint.members:
+        name = record.member.name
+        if record.member in moving or record.copying in _NOT_THERE:
+            continue
+        old, new = before.of(name.schema, name.table), now.of(name.schema, name.table)
+        if old.columns != new.columns:
+            columns.append(_shown(record.member, old.columns, new.columns))
+        if old.rows != new.rows:
+            rows.append(_shown(record.member, old.rows, new.rows))
+        if old.events != new.events:
+            events.append(_shown(record.member, old.events, new.events))
+        if (old.columns, old.rows) != (new.columns, new.rows):
+            targets.add(record.target)
+    return ChangedRules(moves, tuple(columns), tuple(rows), tuple(events), frozenset(targets))
+
+
+def _moves_any(setup: SourceSetup, destinations: Mapping[TableName, TableName]) -> bool:
+    for name, target in destinations.items():
+        routed = setup.router.route(name.schema, name.table)
+        if routed is None or TableName(routed.schema, routed.table) != target:
+            return True
+    return False
+
+
+async def _changed_members(
+    found: Mapping[str, ChangedRules], meta: MetaStore
+) -> dict[str, tuple[Checkpoint, Checkpoint]]:
+    """By source, the checkpoint as it is and with its shards where they go now.
+
+    Raises FatalError where what was read under the former rules must be finished under them.
+    """
+    decided = await DecisionStore(meta).load()
+    changes = {}
+    for source, changed in found.items():
+        checkpoint = await meta.load(source)
+        assert checkpoint is not None, f"{source}: its shards are saved"
+        refuse_moves(checkpoint, changed.moves, decided)
+        changes[source] = checkpoint, moved(checkpoint, changed.moves)
+    return changes
+
+
+async def _recopy(
+    found: Mapping[str, ChangedRules],
+    changes: dict[str, tuple[Checkpoint, Checkpoint]],
+    meta: MetaStore,
+) -> None:
+    """Have the shards of the targets concerned, at all sources, copied anew; in ``changes``."""
+    sources = await meta.sources()
+    await _refuse_unfinished(meta, sources)
+    targets = {target for changed in found.values() for target in changed.targets}
+    for source in sources:
+        checkpoint = await meta.load(source)
+        if checkpoint is not None:
+            before, after = changes.get(source, (checkpoint, checkpoint))
+            changes[source] = before, _to_recopy(after, targets)
+    log.info("copy.recopy", targets=sorted(map(str, targets)))
+
+
+def _to_recopy(checkpoint: Checkpoint, targets: Collection[TableName]) -> Checkpoint:
+    members = tuple(
+        replace(record, copying=CopyState.RECOPY) if record.target in targets else record
+        for record in checkpoint.members
+    )
+    return replace(checkpoint, members=members)
+
+
+async def _refuse_unfinished(meta: MetaStore, sources: Iterable[str]) -> None:
+    """Raise FatalError where a target can't be copied anew, as the first copy is not done."""
+    copies = await CopyStore(meta).copies()
+    unfinished = [s for s in sources if s not in copies or not copies[s].done]
+    if not unfinished:
+        return
+    raise FatalError(
+        "task.rules-changed",
+        "the full copy of all sources must be finished before a target can be copied anew; it is"
+        f" not for: {', '.join(unfinished)}",
+        where=f"source {unfinished[0]}",
+        remedies=(
+            "put the former rules back, let the copy finish, and change the rules then",
+            f"copy everything anew by the new rules: `replicator stop {meta.task}`, `replicator"
+            " remove` TASK.yaml, empty the targets, `replicator run` TASK.yaml",
+        ),
+    )
+
+
+def _shown(member: Member, before: str, now: str) -> str:
+    return f"{member.name}: {before or 'nothing'} before, {now or 'nothing'} now"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more
+
+
+def _fault(found: Mapping[str, ChangedRules], task: str, *, copies: bool) -> FatalError:
+    parts = []
+    for source, changed in found.items():
+        kinds = (
+            ("its shards go elsewhere", tuple(map(str, changed.moves))),
+            ("its shards' columns get other values", changed.columns),
+            ("other rows of its shards belong on the target", changed.rows),
+        )
+        parts += [f"source {source}: {what}: {_listed(t)}" for what, t in kinds if t]
+    targets = sorted({str(target) for changed in found.values() for target in changed.targets})
+    again = f"`replicator stop {task}`, then `replicator run TASK.yaml --on-changed-rules"
+    remedies = [
+        f"put the former rules back: `replicator stop {task}`, change the task file, `replicator"
+        " run` TASK.yaml; the task goes on where it was",
+    ]
+    if copies:
+        remedies.append(
+            f"copy these targets anew by the new rules: {again} recopy`. It empties"
+            f" {', '.join(targets)} and copies all their shards again; other targets go on"
+            " meanwhile"
+        )
+    remedies.append(
+        f"keep the rows as they are, if you have changed them by hand to what the new rules make"
+        f" of them, or want to keep them as they are: {again} keep`"
+    )
+    return FatalError(
+        "task.rules-changed",
+        "the rules of the task file are not those that the rows on the target were written by:"
+        f" {'; '.join(parts)}. Those rows stay as they are, so what follows would not find them,"
+        " or would overwrite rows of other shards",
+        where=f"source {next(iter(found))}",
+        remedies=tuple(remedies),
+    )

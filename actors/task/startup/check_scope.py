@@ -1,0 +1,93 @@
+"""From a task to what `replicator check` looks at: its servers, routes and starting positions."""
+
+from __future__ import annotations
+
+import pymysql.err
+
+from actors.task_setup import SourceSetup, address_of, source_setups
+from config.models import Task
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.checks.checked_task import SourceToCheck, TargetToCheck, TaskToCheck
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.holder import this_process
+from replicator.downstream.meta.lease import Lease
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+
+
+async def task_to_check(task: Task) -> TaskToCheck:
+    """What is to be checked of a task: from its checkpoints where it has some.
+
+    Raises RouteError, ExpressionError. A target that can't be reached has no checkpoints; its check
+    says why.
+    """
+    setups = source_setups(task)
+    saved = {} if task.remove_meta else await _checkpoints(task, setups)
+    return TaskToCheck(
+        sources=tuple(_source(setup, saved.get(setup.source), task) for setup in setups),
+        target=TargetToCheck(address_of(task.target_database), task.meta_schema, task.name),
+        task_mode=task.task_mode,
+        pessimistic=task.is_sharding or task.shard_mode == "pessimistic",
+        resuming=bool(saved),
+        spark_master=task.spark.master,
+        keeps_duplicates=task.task_mode != "incremental"
+        and any(task.loader_of(i).on_duplicate_logical != "error" for i in task.mysql_instances),
+    )
+
+
+async def _checkpoints(task: Task, setups: tuple[SourceSetup, ...]) -> dict[str, Checkpoint]:
+    connection = Connection(address_of(task.target_database))
+    lease = Lease(task.meta_schema, task.name, this_process())
+    meta = MetaStore(connection, task.meta_schema, task.name, lease)
+    found: dict[str, Checkpoint] = {}
+    try:
+        for setup in setups:
+            checkpoint = await meta.load(setup.source)
+            if checkpoint is not None:
+                found[setup.source] = checkpoint
+    except (DatabaseUnavailableError, pymysql.err.MySQLError):
+        # No such schema or table, no access, or no server: the target's checks tell which.
+        return {}
+    finally:
+        connection.close()
+    return found
+
+
+def _source(setup: SourceSetup, checkpoint: Checkpoint | None, task: Task) -> SourceToCheck:
+    return SourceToCheck(
+        source_id=setup.source,
+        address=setup.address,
+        router=setup.router,
+        routes=setup.routes,
+        server_id=setup.server_id,
+        start=_start(setup, checkpoint, follows_copy=task.task_mode != "incremental"),
+        reads_binlog=task.task_mode != "full",
+        copies_rows=task.task_mode != "incremental",
+        columns=setup.columns,
+        allowed=_allowed(setup.source, task),
+        expression_filters=setup.expression_filters,
+        followed=checkpoint is not None,
+        event_filter=setup.event_filter,
+    )
+
+
+def _allowed(source: str, task: Task) -> tuple[tuple[str, str], ...]:
+    """What the block-allow-list of a source lets pass, as patterns of schema and table."""
+    instance = next(i for i in task.mysql_instances if i.source_id == source)
+    lists = task.allow_list_of(instance)
+    schemas = [(schema, "*") for schema in lists.do_dbs]
+    return (*schemas, *((table.db_name, table.tbl_name) for table in lists.do_tables))
+
+
+def _start(
+    setup: SourceSetup, checkpoint: Checkpoint | None, *, follows_copy: bool
+) -> SourcePosition | None:
+    if checkpoint is not None:
+        gtid = checkpoint.gtid if setup.use_gtid else ""
+        return SourcePosition(BinlogPosition(checkpoint.file, checkpoint.offset), gtid)
+    meta = setup.meta
+    if meta is None or follows_copy:
+        return None
+    by_gtid = meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name)
+    return SourcePosition(
+        BinlogPosition(meta.binlog_name, meta.binlog_pos), meta.binlog_gtid if by_gtid else ""
+    )

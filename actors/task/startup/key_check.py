@@ -1,0 +1,224 @@
+"""Whether shards share values of their target's keys: what `replicator check` adds to the checks.
+
+A sample is read by this process; all values are compared by a Spark job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pymysql.err
+
+from actors.faults import FatalError
+from actors.spark_jobs import SPARK_FAILED, submit
+from actors.task.resources.spark import TaskSpark
+from actors.task.startup.check_scope import task_to_check
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.checks.check_items import ALL, KEY_COLLISIONS
+from replicator.checks.checked_task import TaskToCheck
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.schema.agreement import Shard
+from replicator.checks.schema.key_collisions import KeyFinding, key_results, nothing_to_compare
+from replicator.checks.schema.structures import read_shards
+from replicator.ddl.rewrite.collations import nearest_collation
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import Member, TableName
+from replicator.pipeline.duplicate_keys.key_collisions import compare_keys
+from replicator.pipeline.duplicate_keys.key_plan import (
+    KeyRead,
+    UnreadableKeyError,
+    is_kept_by,
+    plan_key,
+)
+from replicator.pipeline.duplicate_keys.key_reading import KeyServers
+from replicator.pipeline.duplicate_keys.key_sample import sample_key
+from replicator.pipeline.plans.planning import PlanError
+from replicator.pipeline.plans.row_filter import rules_for
+from replicator.routing.expression.expression_filter import ExpressionFilters
+from replicator.routing.expression.types import ExpressionError
+from replicator.schema.structure.collations import available_collations
+from replicator.schema.structure.inspection import read_target
+from replicator.schema.structure.structure import Table
+
+DEFAULT_SAMPLE = 200_000
+"""Values of all targets together that are looked at, unless the operator says otherwise."""
+
+FEWEST_VALUES = 2000
+"""Values of each key, at least."""
+
+KEYS_AT_ONCE = 4
+"""Keys that are sampled at the same time: connections to each server, at most."""
+
+_SIZES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLook:
+    """How keys are looked at: all values, or about ``size`` of them in all."""
+
+    exact: bool = False
+    size: int = DEFAULT_SAMPLE
+
+
+class KeyCheck:
+    """Looks at the keys of a task once."""
+
+    def __init__(self, task: Task, look: KeyLook) -> None:
+        self._task = task
+        self._look = look
+        self._keys: list[KeyFinding] = []
+        self._filters: dict[str, ExpressionFilters] = {}
+
+    async def run(self) -> list[CheckResult]:
+        """What was found of each key of each target. Raises RouteError."""
+        if {ALL, KEY_COLLISIONS} & set(self._task.ignore_checking_items):
+            return []
+        found = await task_to_check(self._task)
+        away = ""
+        try:
+            await self._plan(found)
+        except* DatabaseUnavailableError as group:
+            away = str(group.exceptions[0])
+        if away:
+            return [_not_compared(f"a server is away: {away}")]
+        servers = KeyServers(
+            {source.source_id: source.address for source in found.sources}, found.target.address
+        )
+        try:
+            if any(key.reads for key in self._keys):
+                await (self._compare_all if self._look.exact else self._sample)(servers)
+        except FatalError as error:
+            return [_not_compared(str(error), *error.remedies)]
+        except SPARK_FAILED as error:
+            return [_not_compared(f"the Spark job failed: {error}")]
+        return [r for key in self._keys for r in key_results(key)] or [nothing_to_compare()]
+
+    async def _plan(self, found: TaskToCheck) -> None:
+        self._filters = {s.source_id: s.expression_filters for s in found.sources}
+        shards = await read_shards(found)
+        sizes = await _sizes(found)
+        connection = Connection(address_of(self._task.target_database))
+        try:
+            for name, members in shards.items():
+                target = await _target(connection, name, members)
+                for key in target.keys if target is not None else ():
+                    assert target is not None
+                    self._add(KeyFinding(len(self._keys), name, target, key), members, sizes)
+        finally:
+            connection.close()
+
+    def _add(self, key: KeyFinding, shards: Sequence[Shard], sizes: Mapping[Member, int]) -> None:
+        if len(shards) == 1 and is_kept_by(shards[0].table, key.target, key.key):
+            return
+        self._keys.append(key)
+        for shard in shards:
+            try:
+                read = self._read(key, shard, sizes.get(shard.member, 0))
+            except (UnreadableKeyError, PlanError, ExpressionError) as error:
+                key.unread.append(f"{shard.member}: {error}")
+                continue
+            if read is not None:
+                key.reads.append(read)
+
+    def _read(self, key: KeyFinding, shard: Shard, rows: int) -> KeyRead | None:
+        member = shard.member
+        filtered = rules_for(self._filters[member.source], member.name, shard.table)
+        return plan_key(
+            key.number,
+            member,
+            shard.table,
+            key.target,
+            key.key,
+            rules=shard.rules,
+            condition=filtered.copied if filtered else "",
+            estimate=rows,
+        )
+
+    async def _sample(self, servers: KeyServers) -> None:
+        keys = [key for key in self._keys if key.reads]
+        size = max(FEWEST_VALUES, self._look.size // len(keys))
+        limit = anyio.CapacityLimiter(KEYS_AT_ONCE)
+
+        async def look_at(key: KeyFinding) -> None:
+            job = partial(sample_key, key.reads, servers, size)
+            key.tally = await anyio.to_thread.run_sync(job, limiter=limit)
+
+        async with anyio.create_task_group() as group:
+            for key in keys:
+                group.start_soon(look_at, key)
+
+    async def _compare_all(self, servers: KeyServers) -> None:
+        spark = TaskSpark(self._task)
+        reads = [read for key in self._keys for read in key.reads]
+        parts = list(_parts(reads, self._connections()))
+        try:
+            context = await spark.context()
+            job = partial(compare_keys, context, parts, servers)
+            tallies = await submit(context, job, starving=lambda _: None)
+        finally:
+            await spark.close()
+        for key in self._keys:
+            key.tally = tallies.get(key.number, key.tally)
+
+    def _connections(self) -> dict[str, int]:
+        task = self._task
+        return {i.source_id: task.mydumper_of(i).threads for i in task.mysql_instances}
+
+
+def _parts(reads: Iterable[KeyRead], connections: Mapping[str, int]) -> Iterable[Sequence[KeyRead]]:
+    """The reads dealt out so that each source is read over so many connections at once."""
+    parts: dict[tuple[str, int], list[KeyRead]] = {}
+    counts: dict[str, int] = {}
+    for read in reads:
+        source = read.member.source
+        count = counts[source] = counts.get(source, -1) + 1
+        parts.setdefault((source, count % connections[source]), []).append(read)
+    return parts.values()
+
+
+async def _sizes(found: TaskToCheck) -> dict[Member, int]:
+    """About how many rows each table has, by what its server says."""
+    sizes: dict[Member, int] = {}
+    for source in found.sources:
+        connection = Connection(source.address)
+        try:
+            for schema, table, rows in await connection.fetch(_SIZES):
+                name = TableName(str(schema), str(table))
+                for known in {name, name.folded}:
+                    sizes[Member(source.source_id, known)] = int(rows or 0)
+        finally:
+            connection.close()
+    return sizes
+
+
+async def _target(connection: Connection, name: TableName, shards: Sequence[Shard]) -> Table | None:
+    """The target as it is, or as it would be made like its first shard; None: it can't be read."""
+    try:
+        table = await read_target(connection, name)
+        if table is not None:
+            return table
+        available = await available_collations(connection)
+    except pymysql.err.MySQLError:
+        return None  # told by check_structures
+    first = shards[0].table
+    columns = (
+        replace(c, collation=nearest_collation(c.collation, available) or c.collation)
+        for c in first.columns
+    )
+    return replace(first, columns=tuple(columns))
+
+
+def _not_compared(why: str, *remedies: str) -> CheckResult:
+    return CheckedPart("task").warning(
+        "key_collisions",
+        f"whether shards share values of their keys is not known: {why}",
+        *(remedies or ("Make the check again when the server answers",)),
+    )

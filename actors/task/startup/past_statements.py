@@ -1,0 +1,93 @@
+"""The statements of a stretch of a source's binlog, read before the task follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from actors.faults import COPY_ANEW, FatalError, TransientError, of_source
+from actors.reading.source_faults import source_fault
+from actors.reading.statements_between import statements_between
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError, StreamLostError
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.mysql.names import TableName
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.registry.past_changes import PastChange, past_changes
+
+Found = TypeVar("Found")
+
+
+async def changes_between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+) -> list[PastChange]:
+    """What statements from ``start`` to ``end`` may have changed of structures, in their order.
+
+    Raises FatalError, TransientError.
+    """
+    return await _between(setup, server, start, end, _changes)
+
+
+async def created_between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+) -> frozenset[TableName]:
+    """The tables that statements from ``start`` to ``end`` create, or give a name.
+
+    Raises FatalError, TransientError.
+    """
+    return frozenset(await _between(setup, server, start, end, _created))
+
+
+async def _between(
+    setup: SourceSetup,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+    end: BinlogPosition,
+    pick: Callable[[Statement, ParsedStatement], tuple[Found, ...]],
+) -> list[Found]:
+    try:
+        return await statements_between(setup, server, start, end, pick)
+    except StreamLostError as error:
+        raise TransientError(f"source {setup.source}: {error}") from error
+    except BinlogError as error:
+        raise _unreadable(setup, start, error) from error
+
+
+def _unreadable(
+    setup: SourceSetup, start: SourcePosition | GtidStart, error: BinlogError
+) -> FatalError:
+    """The fault of the look ahead: unlike a reader's, it comes before any row was applied."""
+    fault = source_fault(setup.source, start, error, by_gtid=setup.use_gtid)
+    if fault.event != "source.unreadable":
+        return fault
+    return FatalError(
+        "source.unreadable",
+        f"{fault.message}\n  This was found while looking for schema changes behind the start:"
+        " nothing behind the start is applied yet.",
+        where=fault.where,
+        scope=of_source(setup.source),
+        remedies=(
+            "mend the cause at the source, then `replicator resume`",
+            f"{COPY_ANEW}; a start behind the event alone would lose the rows before it",
+        ),
+    )
+
+
+def _changes(statement: Statement, parsed: ParsedStatement) -> tuple[PastChange, ...]:
+    return past_changes(parsed, statement.transaction)
+
+
+def _created(statement: Statement, parsed: ParsedStatement) -> tuple[TableName, ...]:
+    made = [*(new for _, new in parsed.renames), *parsed.split_off]
+    if parsed.kind is StatementKind.CREATE_TABLE and not parsed.temporary:
+        made += parsed.named(TableRole.SUBJECT)
+    return tuple(TableName(table.schema, table.table) for table in made)

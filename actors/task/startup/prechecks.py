@@ -1,0 +1,117 @@
+"""The checks that a task must pass when its process starts, before it writes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
+
+import structlog
+
+from actors.faults import FatalError, TransientError, of_source
+from actors.task.resources.unavailable_sources import UnavailableSources, lets_in
+from actors.task.startup.check_scope import task_to_check
+from actors.task_setup import address_of
+from config.models import Task
+from replicator.checks.check_items import CONNECTION, READ_ONLY, SPARK_MASTER
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.result import CheckResult
+from replicator.checks.run.all_checks import run_checks
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+
+log = structlog.get_logger()
+
+
+class PrecheckError(Exception):
+    """The task can't run as things are. ``results`` are those of all checks, passed ones too."""
+
+    def __init__(self, results: list[CheckResult]) -> None:
+        self.results = results
+        self.failed = [result for result in results if result.state == "failed"]
+        told = (f"{result.where}: {result.name}: {result.finding}" for result in self.failed)
+        super().__init__("the task can't run: " + "; ".join(told))
+
+
+_PASSING = (CONNECTION, READ_ONLY)
+"""Checks that a server fails until it is as it was: a task that has run before waits for it."""
+
+
+class Prechecks:
+    """Makes the checks of a task, those of each source once it can be checked."""
+
+    def __init__(self, task: Task, away: UnavailableSources) -> None:
+        self._task = task
+        self._away = away
+        self._passed: set[str] = set()
+
+    async def make(self, blocked: Set[str]) -> None:
+        """Check what is not checked yet, but for ``blocked`` sources and those that are away.
+
+        Raises PrecheckError when a check fails, FatalError where it is one of a source that was
+        followed before; DatabaseUnavailableError or TransientError to try again later.
+
+        A task that has a checkpoint has run before: it goes on without a source that is away, and
+        waits for its target, and for a Spark master. A source that cannot be reached by a new
+        task is more likely a mistake in the task file, and a failed check. The target is waited
+        for in any case, since it has the checkpoint.
+        """
+        every = {instance.source_id for instance in self._task.mysql_instances}
+        if self._passed and every <= self._passed | blocked | self._away.reasons.keys():
+            return
+        admitted = await lets_in(address_of(self._task.target_database))
+        found = await task_to_check(self._task)
+        sources = [s for s in found.sources if s.source_id not in self._passed | blocked]
+        if found.resuming:
+            let_in = await self._away.look(s.source_id for s in sources)
+            sources = [s for s in sources if s.source_id not in self._away.reasons]
+            if not sources and not self._passed:
+                raise self._away.waited_for()
+            admitted = admitted and let_in == {s.source_id for s in sources}
+        await self._check(replace(found, sources=tuple(map(_as_followed, sources))), admitted)
+        self._passed |= {source.source_id for source in sources}
+
+    async def _check(self, found: TaskToCheck, admitted: bool) -> None:
+        results = await run_checks(found, frozenset(self._task.ignore_checking_items))
+        failed = [result for result in results if result.state == "failed"]
+        lost = [result.finding for result in failed if result.name in _PASSING]
+        if lost and admitted and found.resuming:
+            raise DatabaseUnavailableError("; ".join(lost))
+        for result in failed:
+            if found.resuming and result.name == SPARK_MASTER:
+                raise TransientError(result.finding)
+        followed = {source.source_id for source in found.sources if source.followed}
+        if any(result.where not in followed for result in failed):
+            raise PrecheckError(results)
+        for result in failed:
+            raise _unfit(result.where, [r for r in failed if r.where == result.where])
+        _tell_warnings(results)
+
+
+def _as_followed(source: SourceToCheck) -> SourceToCheck:
+    """Whether the binlog is there that a source goes on from, its reader finds out and tells."""
+    return replace(source, start=None) if source.followed else source
+
+
+def _unfit(source: str, failed: Sequence[CheckResult]) -> FatalError:
+    return FatalError(
+        "source.check-failed",
+        f"source {source} was followed before, and can't be as it is now: "
+        + "; ".join(f"{result.finding} ({result.name})" for result in failed),
+        where=f"source {source}",
+        scope=of_source(source),
+        remedies=(
+            *dict.fromkeys(way for result in failed for way in result.remedies),
+            "when that is done, `replicator resume`",
+        ),
+    )
+
+
+def _tell_warnings(results: Iterable[CheckResult]) -> None:
+    for result in results:
+        if result.state == "warning":
+            log.warning(
+                "check.warning",
+                check=result.name,
+                where=result.where,
+                finding=result.finding,
+                remedies=result.remedies,
+            )

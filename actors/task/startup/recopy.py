@@ -1,0 +1,112 @@
+"""Targets that are copied anew: emptied at a start, before anything is read, or by the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import structlog
+
+from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
+from replicator.downstream.meta.chunks import COPY_TABLE
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.structure.inspection import read_target
+
+EMPTYING_PATIENCE = 3600.0
+"""Seconds that a target may take to be emptied: InnoDB drops its file."""
+
+log = structlog.get_logger()
+
+
+async def empty_targets(meta: MetaStore, target: Connection) -> None:
+    """Empty the targets of members in the state RECOPY; nothing of them is read until copied.
+
+    Whatever is interrupted is done again at the next start: no row reaches such a target before.
+    Raises DatabaseUnavailableError, the server's error, FencedError.
+    """
+    member = meta.table(MEMBER_TABLE)
+    rows = await meta.connection.fetch(
+        f"SELECT DISTINCT target_schema, target_table FROM {member} WHERE copy_state = %s"
+        " ORDER BY 1, 2",
+        (CopyState.RECOPY.value,),
+    )
+    for schema, table in rows:
+        name = TableName(schema, table)
+        if await read_target(target, name) is not None:
+            await meta.confirm()
+            await target.execute(f"TRUNCATE TABLE {name.quoted}", patience=EMPTYING_PATIENCE)
+            log.info("target.emptied", target=str(name))
+            reach(Failpoint.TARGET_EMPTIED)
+        async with meta.saving() as transaction:
+            await transaction.fetch(
+                f"DELETE FROM {meta.table(CHUNK_TABLE)} WHERE (source, schema_name, table_name) IN"
+                f" (SELECT source, schema_name, table_name FROM {member}"
+                " WHERE target_schema = %s AND target_table = %s)",
+                (schema, table),
+            )
+            await transaction.fetch(
+                f"UPDATE {member} SET copy_state = %s WHERE target_schema = %s"
+                " AND target_table = %s AND copy_state = %s",
+                (CopyState.LEFT_OUT.value, schema, table, CopyState.RECOPY.value),
+            )
+
+
+async def copy_emptied(
+    meta: MetaStore, target: Connection, blocked: Collection[TableName], *, follow: bool
+) -> None:
+    """Have all shards of a target copied anew that the operator has emptied during its copy.
+
+    Rows were copied to it, it has none any more, and some of its shards are still to be copied.
+    The copy would go on with these alone. ``follow``: the binlogs are followed afterwards; if not,
+    a source that was copied is begun once more. ``blocked`` targets are left as they are. Raises
+    DatabaseUnavailableError, the server's error, FencedError.
+    """
+    for name in await _half_copied(meta):
+        if name in blocked or await read_target(target, name) is None:
+            continue
+        if await target.fetch(f"SELECT 1 FROM {name.quoted} LIMIT 1"):
+            continue
+        member, copies = meta.table(MEMBER_TABLE), meta.table(COPY_TABLE)
+        place = (name.schema, name.table)
+        of_target = "target_schema = %s AND target_table = %s"
+        async with meta.saving() as transaction:
+            await transaction.fetch(
+                f"DELETE FROM {meta.table(CHUNK_TABLE)} WHERE (source, schema_name, table_name) IN"
+                f" (SELECT source, schema_name, table_name FROM {member} WHERE {of_target})",
+                place,
+            )
+            if follow:
+                await transaction.fetch(
+                    f"UPDATE {member} SET copy_state = %s WHERE {of_target}"
+                    f" AND source IN (SELECT source FROM {copies} WHERE done = 1)",
+                    (CopyState.LEFT_OUT.value, *place),
+                )
+            else:
+                await transaction.fetch(
+                    f"UPDATE {copies} SET done = 0"
+                    f" WHERE source IN (SELECT source FROM {member} WHERE {of_target})",
+                    place,
+                )
+        log.warning("copy.target-emptied", target=str(name))
+
+
+async def _half_copied(meta: MetaStore) -> list[TableName]:
+    """The targets that have, or had, rows of some shards, and miss those of others.
+
+    A deferred shard may have had rows there, though none of its chunks are noted any more.
+    """
+    member, chunk = meta.table(MEMBER_TABLE), meta.table(CHUNK_TABLE)
+    rows = await meta.connection.fetch(
+        f"SELECT m.target_schema, m.target_table FROM {member} m"
+        f" JOIN {meta.table(COPY_TABLE)} c ON c.source = m.source"
+        f" LEFT JOIN (SELECT DISTINCT source, schema_name, table_name FROM {chunk}"
+        "  WHERE state = %s AND row_count > 0) k ON k.source = m.source"
+        "  AND k.schema_name = m.schema_name AND k.table_name = m.table_name"
+        " GROUP BY 1, 2 HAVING COUNT(k.source) + SUM(m.copy_state = %s) > 0"
+        " AND SUM(m.copy_state <> %s OR c.done = 0) > 0 ORDER BY 1, 2",
+        (DONE, CopyState.DEFERRED.value, CopyState.COPIED.value),
+    )
+    return [TableName(schema, table) for schema, table in rows]

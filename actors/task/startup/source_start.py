@@ -1,0 +1,323 @@
+"""Where a source goes on from: its checkpoint, or the start that the task file names."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+from pymysql.err import MySQLError
+
+from actors.faults import FatalError
+from actors.lock_state import load_group
+from actors.messages import GroupSaved
+from actors.reading.first_anchor import anchor_before
+from actors.reading.gtid_lookup import look_up
+from actors.reading.source_faults import refuse_other_server
+from actors.refusals import refusal
+from actors.saved_position import saved_position
+from actors.target_clash import refuse_clash
+from actors.task.startup.changed_task import PESSIMISTIC, refuse_missed, refuse_other_mode
+from actors.task.startup.structures_at_start import names_at_start, note_structures, tables_at_end
+from actors.task.startup.uncopied import refuse_uncopied
+from actors.task_setup import SourceSetup
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.stream.gtid_positions import first_new, gtids_at
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta.decisions import DecisionStore
+from replicator.downstream.meta.declared_structures import DeclaredStructureStore, is_needed
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identify import server_identity
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.routing.unused_routes import unused_routes
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.inspection import list_tables
+from replicator.watermark import Watermark
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStart:
+    """The state that a source starts from.
+
+    ``resume`` is the boundary to save until the source has moved on; None where a GTID set is all
+    that is known. ``groups``, ``low_watermarks`` and ``high_watermarks`` (the highest watermark
+    of any bucket): by target. ``first``: nothing is saved of the source, it was never read.
+    """
+
+    read_from: SourcePosition | GtidStart
+    resume: SourcePosition | None
+    server: ServerIdentity
+    groups: dict[int, GroupSaved]
+    low_watermarks: dict[int, Watermark]
+    high_watermarks: dict[int, Watermark]
+    first: bool = False
+
+
+async def load_start(
+    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, blocked: Set[TableName]
+) -> SourceStart:
+    """The state to start from; members and structures go into the registry.
+
+    Nothing is written to ``blocked`` targets.
+
+    Raises FatalError where there is none, or where it does not fit the server or the task file: a
+    fault of the whole task before anything is saved of the source, since what its shards share
+    with others is not known then.
+    """
+    checkpoint = await meta.load(setup.source)
+    try:
+        return await _load(setup, registry, meta, checkpoint, blocked)
+    except FatalError as error:
+        if checkpoint is None:
+            error.scope = None
+        raise
+
+
+async def _load(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    meta: MetaStore,
+    checkpoint: Checkpoint | None,
+    blocked: Set[TableName],
+) -> SourceStart:
+    if checkpoint is not None:
+        refuse_other_mode(checkpoint, meta.shard_mode)
+        if meta.shard_mode == PESSIMISTIC:
+            refuse_missed(checkpoint, await DecisionStore(meta).load())
+    upstream = Connection(setup.address)
+    try:
+        await _tell(setup, registry, meta, checkpoint)
+        server = await server_identity(upstream)
+        if checkpoint is not None and checkpoint.file and checkpoint.server.is_same(server):
+            position = BinlogPosition(checkpoint.file, checkpoint.offset)
+            known = await _gtids(setup, upstream, server, position, checkpoint.gtid)
+            checkpoint = replace(checkpoint, gtid=known)
+        tables = await list_tables(upstream)
+        _report_unused(setup, tables)
+        if checkpoint is not None:
+            start = _from_checkpoint(setup, registry, checkpoint, server)
+            await refuse_uncopied(
+                setup, registry, meta, upstream, server, start.read_from, tables, blocked
+            )
+            await _settle(setup, registry, upstream, checkpoint, start)
+        else:
+            start = await _fresh(setup, registry, upstream, server)
+        for _, target in registry.targets():
+            refuse_clash(registry, target, f"source {setup.source}")
+        return start
+    except MySQLError as error:
+        raise refusal(setup.address, error, source=setup.source) from error
+    finally:
+        upstream.close()
+
+
+async def _tell(
+    setup: SourceSetup, registry: SchemaRegistry, meta: MetaStore, checkpoint: Checkpoint | None
+) -> None:
+    """Note what the operator has told; what the checkpoint has by now is forgotten."""
+    store = DeclaredStructureStore(meta)
+    saved = (
+        BinlogPosition(checkpoint.file, checkpoint.offset).key
+        if checkpoint and checkpoint.file
+        else 0
+    )
+    members = {record.member for record in checkpoint.members} if checkpoint else set()
+    for told in await store.load(setup.source):
+        # Of a table that was not copied it says that it may be followed, until it is a member.
+        if is_needed(told, checkpoint, saved) or told.member not in members:
+            registry.tell(told.member, told.since, told.structure)
+        else:
+            await store.forget(told)
+
+
+async def load_stopped(
+    source: str, registry: SchemaRegistry, meta: MetaStore
+) -> BinlogPosition | None:
+    """Where a source is saved that is not to be read now; None where nothing is saved of it.
+
+    Its members go into the registry, as they are saved: others decide by them what a statement
+    may do to a target. The server is not asked for anything.
+    """
+    checkpoint = await meta.load(source)
+    if checkpoint is None:
+        return None
+    _join_members(registry, checkpoint)
+    return BinlogPosition(checkpoint.file, checkpoint.offset) if checkpoint.file else None
+
+
+def _join_members(registry: SchemaRegistry, checkpoint: Checkpoint) -> dict[int, dict[int, int]]:
+    """Put the members of a checkpoint into the registry; their versions, by target."""
+    members: dict[int, dict[int, int]] = {}
+    for record in checkpoint.members:
+        number = registry.join(record.member, record.target)
+        registry.learn(number, record.since, record.held)
+        if record.copying is not CopyState.COPIED:
+            registry.defer(number, record.copying)
+        members.setdefault(registry.target(record.target), {})[number] = record.version
+    return members
+
+
+def _from_checkpoint(
+    setup: SourceSetup, registry: SchemaRegistry, checkpoint: Checkpoint, server: ServerIdentity
+) -> SourceStart:
+    refuse_other_server(
+        setup.source, setup.address, checkpoint.server, server, by_gtid=setup.use_gtid
+    )
+    if not checkpoint.file:
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} was copied while it wrote no binlog, so it is not known where"
+            " to follow it from",
+            where=f"source {setup.source}",
+            remedies=(
+                "copy it anew: turn its binlog on, empty the targets, and start with"
+                " `replicator run --remove-meta` and `task-mode: all`",
+            ),
+        )
+    members = _join_members(registry, checkpoint)
+    states = {registry.target(name): load_group(text) for name, text in checkpoint.groups}
+    position = saved_position(checkpoint)
+    by_gtid = setup.use_gtid and checkpoint.gtid
+    return SourceStart(
+        read_from=GtidStart(position.gtid, position.anchor, position.prepared)
+        if by_gtid
+        else position,
+        resume=position,
+        server=server,
+        groups={
+            target: GroupSaved(tuple(members.get(target, {}).items()), states.get(target))
+            for target in {*members, *states}
+        },
+        low_watermarks={
+            registry.target(name): Watermark(*watermark)
+            for name, watermark in checkpoint.low_watermarks
+        },
+        high_watermarks={
+            registry.target(name): Watermark(*watermark)
+            for name, watermark in checkpoint.high_watermarks
+        },
+    )
+
+
+async def _settle(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    upstream: Connection,
+    checkpoint: Checkpoint,
+    start: SourceStart,
+) -> None:
+    """Ask the server for the structures that the checkpoint holds guesses of."""
+    names = [r.member.name for r in checkpoint.members if not r.held.known]
+    if names:
+        found = await tables_at_end(setup, upstream, start.server, start.read_from)
+        place = BinlogPosition(checkpoint.file, checkpoint.offset).key - 1
+        there = [name for name in names if name in found.tables]
+        note_structures(setup.source, registry, found, there, place)
+
+
+async def _fresh(
+    setup: SourceSetup,
+    registry: SchemaRegistry,
+    upstream: Connection,
+    server: ServerIdentity,
+) -> SourceStart:
+    start = await _named_start(setup, upstream)
+    if isinstance(start, SourcePosition):
+        known = await _gtids(setup, upstream, server, start.binlog, start.gtid)
+        anchor = await anchor_before(setup, server, start.binlog.file)
+        start = replace(start, gtid=known, anchor=anchor)
+        resume: SourcePosition | None = start
+    else:
+        resume = await _resume(setup, upstream, server, start)
+    found = await tables_at_end(setup, upstream, server, start)
+    named = {change.table for change in found.changes if change.table is not None}
+    names = names_at_start(found, (n for n in named if setup.router.route(n.schema, n.table)))
+    members: dict[int, dict[int, int]] = {}
+    for name in sorted(names):
+        target = setup.router.route(name.schema, name.table)
+        assert target is not None
+        number = registry.join(Member(setup.source, name), TableName(target.schema, target.table))
+        members.setdefault(registry.target_of(number), {})[number] = 0
+    note_structures(setup.source, registry, found, sorted(names), 0)
+    return SourceStart(
+        read_from=start,
+        resume=resume,
+        server=server,
+        groups={t: GroupSaved(tuple(versions.items())) for t, versions in members.items()},
+        low_watermarks={},
+        high_watermarks={},
+        first=True,
+    )
+
+
+async def _gtids(
+    setup: SourceSetup,
+    upstream: Connection,
+    server: ServerIdentity,
+    position: BinlogPosition,
+    known: str,
+) -> str:
+    """The GTIDs executed at a position, of a source that is to be followed by them.
+
+    Empty where they can't be told, and for any other source as they are ``known``.
+    """
+    if known or not setup.use_gtid:
+        return known
+    try:
+        found = await look_up(setup, server, upstream, partial(gtids_at, position=position))
+    except BinlogError:
+        return ""
+    return found or ""
+
+
+async def _resume(
+    setup: SourceSetup, upstream: Connection, server: ServerIdentity, start: GtidStart
+) -> SourcePosition | None:
+    """Where reading begins, to be saved before any row with the server that it is a place of.
+
+    None where that can't be told: the reader tells what is wrong.
+    """
+    try:
+        executed = start.normalised(mariadb=not server.server_uuid)
+        first = await look_up(setup, server, upstream, partial(first_new, executed=executed))
+    except BinlogError:
+        return None
+    if first is None:
+        return None
+    return SourcePosition(first, executed, await anchor_before(setup, server, first.file))
+
+
+async def _named_start(setup: SourceSetup, upstream: Connection) -> SourcePosition | GtidStart:
+    meta = setup.meta
+    if meta is None:
+        found = await binlog_end(upstream)
+        end = f"binlog-name: {found.file}, binlog-pos: {found.offset}" if found else "…"
+        raise FatalError(
+            "source.no-start",
+            f"source {setup.source} has no checkpoint, and the task file does not say where to"
+            " start",
+            where=f"source {setup.source}",
+            remedies=(
+                f"give the instance a start: meta: {{{end}}} is the source's present end; rows"
+                " written before must be in the target already",
+            ),
+        )
+    if meta.binlog_gtid and (setup.use_gtid or not meta.binlog_name):
+        return GtidStart(meta.binlog_gtid)
+    return SourcePosition(BinlogPosition(meta.binlog_name, meta.binlog_pos))
+
+
+def _report_unused(setup: SourceSetup, tables: list[TableName]) -> None:
+    names = [(name.schema, name.table) for name in tables]
+    for unused in unused_routes(setup.routes, names):
+        log.warning("route.unused", source=setup.source, message=unused.message)
+    if not any(setup.router.route(*name) for name in names):
+        log.warning("source.no-tables", source=setup.source, tables=len(names))

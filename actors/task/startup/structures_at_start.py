@@ -1,0 +1,149 @@
+"""The structures that rows behind a start are read by: what the server tells, and how far back.
+
+A server tells the structures of now. They hold back to the last statement that may have changed
+them; before it they are a guess (`replicator.schema.registry.provenance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from actors.task.startup.past_statements import changes_between
+from actors.task_setup import SourceSetup
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.schema.effects.touched_parts import column_part
+from replicator.schema.registry.past_changes import Past, PastChange
+from replicator.schema.registry.provenance import Held, Provenance, guess
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.scratch_statements import named
+from replicator.schema.structure.inspection import list_tables, read_table
+from replicator.schema.structure.structure import Table
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class TablesAtEnd:
+    """The routed tables of a source as they are at a place of its binlog behind ``start``.
+
+    ``changes``: what may have changed them since ``start``, in its order. ``trash``: the tables of
+    now that online schema changes have put aside.
+    """
+
+    tables: Mapping[TableName, Table]
+    changes: tuple[PastChange, ...]
+    trash: Mapping[TableName, Table] = field(default_factory=dict)
+
+    def of(self, name: TableName) -> tuple[PastChange, ...]:
+        """What may have changed a table."""
+        return tuple(change for change in self.changes if change.concerns(name))
+
+    def former(self, name: TableName) -> Table | None:
+        """What was a table until its only change, an online schema change that put it aside.
+
+        None for any other, and where what was put aside may have been changed since.
+        """
+        changes = self.of(name)
+        if len(changes) != 1 or changes[0].new_name is None:
+            return None
+        since = [c.past for c in self.of(changes[0].new_name) if c.at >= changes[0].at]
+        aside = self.trash.get(changes[0].new_name)
+        return named(aside, name) if aside and since == [Past.MISSING] else None
+
+
+async def tables_at_end(
+    setup: SourceSetup,
+    upstream: Connection,
+    server: ServerIdentity,
+    start: SourcePosition | GtidStart,
+) -> TablesAtEnd:
+    """Read the structures at a place that no change of them stands beside, and all since ``start``.
+
+    Raises FatalError, TransientError, DatabaseUnavailableError or the server's error.
+    """
+    while True:
+        before = await binlog_end(upstream)
+        tables: dict[TableName, Table] = {}
+        trash: dict[TableName, Table] = {}
+        for name in await list_tables(upstream):
+            routed = setup.router.route(name.schema, name.table)
+            if routed or setup.router.online(name.schema, name.table):
+                structure = await read_table(upstream, name)
+                if structure is not None:
+                    (tables if routed else trash)[name] = structure
+        end = await binlog_end(upstream)
+        if before is None or end is None:
+            return TablesAtEnd(tables, ())
+        place = BinlogPosition(end.file, end.offset)
+        changes = await changes_between(setup, server, start, place)
+        if not any(
+            change.at >= BinlogPosition(before.file, before.offset).key for change in changes
+        ):
+            return TablesAtEnd(tables, tuple(changes), trash)
+
+
+def _routed(setup: SourceSetup, change: PastChange) -> bool:
+    table = change.table
+    return table is None or setup.router.route(table.schema, table.table) is not None
+
+
+def names_at_start(found: TablesAtEnd, routed: Iterable[TableName]) -> set[TableName]:
+    """The tables that were there at the start, as far as it is certain or likely.
+
+    ``routed`` are those that statements name and that are replicated.
+    """
+    names = set()
+    for name in {*found.tables, *routed}:
+        changes = found.of(name)
+        if changes and changes[0].past is Past.MISSING:
+            continue
+        if name in found.tables or (changes and changes[0].past is Past.OTHER_NAME):
+            names.add(name)
+    return names
+
+
+def note_structures(
+    source: str, registry: SchemaRegistry, found: TablesAtEnd, names: Iterable[TableName], at: int
+) -> None:
+    """Note for members what is known of their structures from the place ``at`` on."""
+    doubtful = []
+    for name in names:
+        number = registry.number(Member(source, name))
+        assert number is not None
+        structure, changes = found.tables.get(name), found.of(name)
+        if not changes and structure is not None:
+            registry.learn(number, at, Held(structure, Provenance.READ))
+            continue
+        former = found.former(name)
+        if former is not None:
+            registry.learn(number, at, Held(former, Provenance.READ))
+        else:
+            doubtful.append(str(name))
+            first = changes[0].sql if changes else "?"
+            doubt = f"it was read behind a statement that may change it: {first}"
+            registry.learn(number, at, guess(_without_added(structure, changes), doubt))
+        if structure is not None:
+            registry.learn(number, changes[-1].at, Held(structure, Provenance.READ))
+    if doubtful:
+        log.warning("schema.older-rows", source=source, members=sorted(doubtful)[:50])
+
+
+def _without_added(table: Table | None, changes: Iterable[PastChange]) -> Table | None:
+    """What a table was like where the changes since have done nothing to columns but add some."""
+    added: set[str] = set()
+    for change in changes:
+        if change.added is None:
+            return table
+        added |= change.added
+    if table is None:
+        return None
+    left = tuple(c for c in table.columns if column_part(c.name) not in added)
+    return replace(table, columns=left)

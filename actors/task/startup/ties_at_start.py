@@ -1,0 +1,106 @@
+"""The targets that foreign keys tie, as a generation finds them at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+
+import pymysql.err
+
+from actors.faults import COPY_ANEW, FatalError, Parts, TransientError, of_target
+from actors.task.resources.resources import Resources
+from actors.task.startup.check_scope import task_to_check
+from actors.task_setup import address_of
+from replicator.checks.schema.structures import read_shards
+from replicator.checks.schema.tied_tables import Ties, has_acting_keys, logs_cascades, ties_of
+from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.parser.tokens import tokenise
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import SchemaRegistry
+
+_LATEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TiesAtStart:
+    """``referenced`` and ``obstacles`` as in `replicator.checks.schema.tied_tables.Ties`;
+    ``logging``: the sources that log what their foreign keys change; ``unlogged``: those that were
+    asked for their keys and do not log it."""
+
+    referenced: Mapping[TableName, frozenset[str]] = field(default_factory=dict)
+    obstacles: Mapping[TableName, tuple[str, str]] = field(default_factory=dict)
+    logging: frozenset[str] = frozenset()
+    unlogged: frozenset[str] = frozenset()
+
+    def with_blocked(self, blocked: Parts) -> Parts:
+        """What does not go on: where a tied target does not, nor do those that it is tied to."""
+        if blocked.targets & self.referenced.keys():
+            return Parts(blocked.targets | self.referenced.keys(), blocked.sources)
+        return blocked
+
+    def confirm(self, registry: SchemaRegistry) -> None:
+        """Raise FatalError where a member is followed whose keys act, and can't be tied.
+
+        One that gets such a key by a statement that is yet to be read is told of there.
+        """
+        for number, name in registry.targets():
+            if name in self.referenced:
+                continue
+            for member in registry.members_of(number):
+                structure = registry.held(member, _LATEST).structure
+                if structure is None or not acts_on_rows(tokenise(structure.create_sql)):
+                    continue
+                shard = registry.member(member)
+                if name in self.obstacles:
+                    raise _not_tied(name, f"{shard}", *self.obstacles[name])
+                if shard.source in self.unlogged:
+                    raise _not_tied(name, f"{shard}", *_gone(shard))
+
+
+def _gone(shard: Member) -> tuple[str, str]:
+    return (
+        f"{shard} had these foreign keys where the task stopped reading, and the server has none of"
+        " them now, so rows may have changed by keys that the task can no longer compare",
+        COPY_ANEW,
+    )
+
+
+def _not_tied(name: TableName, member: str, obstacle: str, way_out: str) -> FatalError:
+    return FatalError(
+        "target.keys-differ",
+        f"foreign keys change rows of {member} along with those of their parents, unlogged, and"
+        f" the target can't change those of {name} likewise: {obstacle}",
+        where=f"{member}, target {name}",
+        scope=of_target(name),
+        remedies=(
+            way_out if way_out == COPY_ANEW else f"{way_out}; then `replicator resume`",
+            "if the application changes the rows of the child itself, before those of the parent:"
+            " ignore-checking-items: [foreign_keys] in the task file",
+        ),
+    )
+
+
+async def ties_at_start(resources: Resources, left_out: Set[str]) -> TiesAtStart:
+    """The ties of the targets, by all sources but those ``left_out``.
+
+    Raises DatabaseUnavailableError or TransientError.
+    """
+    if any(setup.accepts_cascades for setup in resources.setups.values()):
+        return TiesAtStart()
+    task = await task_to_check(resources.task)
+    sources = tuple(s for s in task.sources if s.source_id not in left_out)
+    target = Connection(address_of(resources.task.target_database))
+    try:
+        unlogged = frozenset([s.source_id for s in sources if not await logs_cascades(s)])
+        if not any([await has_acting_keys(s) for s in sources if s.source_id in unlogged]):
+            return TiesAtStart(unlogged=unlogged)
+        task = replace(task, sources=sources)
+        shards = await read_shards(task)
+        ties: Ties = await ties_of(task, target, shards)
+    except pymysql.err.MySQLError as error:
+        raise TransientError(f"foreign keys can't be read: {error}") from error
+    finally:
+        target.close()
+    logging = {s.member.source for of in shards.values() for s in of if s.logs_cascades}
+    return TiesAtStart(ties.referenced, ties.obstacles, frozenset(logging), unlogged)

@@ -1,0 +1,1 @@
+"""Building what runs while a task follows its sources."""

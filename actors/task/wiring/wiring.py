@@ -1,0 +1,404 @@
+"""Building what runs while a task follows its sources: each actor with what it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from pyspark import SparkContext
+
+from actors.filtered_columns import FilteredColumns
+from actors.member_columns import columns_of
+from actors.reading.ddl_overrides import DdlOverrides
+from actors.reading.ghosts_at_start import record_ghosts
+from actors.reading.held_targets import HeldTargets
+from actors.reading.online_ddl import OnlineDdl
+from actors.reading.purge_watch import BinlogNeed, PurgeWatch
+from actors.reading.side_effects import SideEffects
+from actors.reading.source_reader import SourceReader, SourceSettings
+from actors.reading.table_gaps import TableGaps
+from actors.schema_tracker import SchemaTracker
+from actors.sharding.coordination import Coordination
+from actors.sharding.strategies import STRATEGIES, StrategyTools
+from actors.task.resources.resources import Resources
+from actors.task.startup.filter_collations import filter_collations
+from actors.task.startup.source_start import SourceStart
+from actors.task.startup.ties_at_start import TiesAtStart
+from actors.task.wiring.source_unit import SourceUnit
+from actors.task_setup import (
+    SEGMENT_MAX_BYTES,
+    SEGMENT_TARGET_BYTES,
+    SEGMENT_WIDEST,
+    SEGMENTS_OF_A_BATCH,
+    SourceSetup,
+    address_of,
+    source_address,
+)
+from actors.writing.batch_planner import BatchPlanner
+from actors.writing.batched_writer import BatchedWriter, WriterSettings
+from actors.writing.bucket_watermarks import BucketWatermarks
+from actors.writing.change_histories import ChangeHistories
+from actors.writing.ddl_runner import DdlRunner
+from actors.writing.job_runner import JobRunner
+from actors.writing.row_filters import RowFilters
+from actors.writing.segment_tracker import SegmentTracker, SourceState
+from replicator.binlog.positions.gtid import GtidStart
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.ddl.online.online_ddl import GhostHistory
+from replicator.downstream.ddl.ddl_execution import DdlExecutor
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.chunks import CopyStore
+from replicator.downstream.meta.ddl_overrides import DdlOverrideStore
+from replicator.downstream.meta.online_ddl_records import OnlineDdlStore
+from replicator.downstream.meta.statement_gtids import StatementGtidStore
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.downstream.scratch_names import scratch_table
+from replicator.failpoints import Failpoint, reach
+from replicator.memory import batch_bytes
+from replicator.mysql.names import TableName
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.apply.batch import ApplySettings
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.collations import available_collations
+from replicator.status import now
+from replicator.watermark import Place
+
+TARGET_PATIENCE = 10.0
+"""Seconds for which executors try to reach the target before `status` tells, and a stop gets
+through."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """The actors of a task that follows its sources, all of them there from the first moment.
+
+    ``units`` by source. ``stopped`` are the sources that are not read, blocked ones and those that
+    are ``away`` (with the reason), with where each is saved. ``overrides`` are those that the
+    readers look up, ``runner`` executes schema changes. ``since``: when they were built.
+    """
+
+    registry: SchemaRegistry
+    writer: BatchedWriter
+    coordination: Coordination
+    units: Mapping[str, SourceUnit]
+    stopped: Mapping[str, BinlogPosition | None]
+    away: Mapping[str, str]
+    watch: PurgeWatch
+    overrides: DdlOverrides
+    runner: DdlRunner
+    since: datetime = field(default_factory=now)
+
+
+async def wire(
+    resources: Resources,
+    spark: SparkContext,
+    starts: Mapping[str, SourceStart],
+    stopped: Mapping[str, BinlogPosition | None],
+    safe_until: Mapping[str, int],
+    *,
+    load_data: bool,
+    notes_keys: bool,
+    ties: TiesAtStart,
+) -> RunningTask:
+    """Build the actors from the state that the sources start from; none runs yet.
+
+    ``safe_until`` by source, as in `ApplySettings`; ``load_data``: the target takes LOAD DATA into
+    a transaction; ``notes_keys``: keys that are deleted from shared targets are noted; ``ties``:
+    the targets that foreign keys tie.
+    """
+    task, registry, meta = resources.task, resources.registry, resources.meta
+    tracker = _tracker(resources)
+    histories = ChangeHistories(registry, meta, resources.ddl)
+    runner = _runner(resources, tracker, histories)
+    coordination: Coordination
+
+    def open_items(source: str) -> Collection[Place]:
+        # The writer and the strategy need each other: it is asked when both are there.
+        return (*coordination.open_items(source), *units[source].reader.held.places)
+
+    settings = _apply_settings(
+        resources, safe_until, ties, load_data=load_data, notes_keys=notes_keys
+    )
+    collations = await available_collations(resources.ddl)
+    jobs = JobRunner(spark, settings, registry, meta, resources.goes_on_without)
+    writer = await _writer(
+        resources, starts, jobs, runner, histories, collations, open_items, ties.referenced
+    )
+    units: dict[str, SourceUnit] = {}
+    coordination = await STRATEGIES[task.shard_mode](
+        _strategy_tools(resources, writer, tracker, runner, histories, units)
+    )
+    jobs.held_by = partial(_held_by, coordination)
+    # Last: what the operator gives from here on is added to these.
+    overrides = await _load_overrides(meta, starts)
+    copies = await CopyStore(meta).copies()
+    for source, start in starts.items():
+        online = await _load_online(meta, resources.setups[source], start)
+        make_reader = partial(
+            _reader,
+            resources,
+            start.server,
+            overrides,
+            online,
+            writer,
+            collations,
+            source in copies,
+            frozenset(ties.referenced),
+        )
+        units[source] = SourceUnit(source, start, writer, coordination, make_reader)
+    need = partial(_need, writer, coordination, units, stopped)
+    watch = PurgeWatch({s: setup.address for s, setup in resources.setups.items()}, need)
+    away = resources.away
+    return RunningTask(
+        registry, writer, coordination, units, stopped, away, watch, overrides, runner
+    )
+
+
+def _strategy_tools(
+    resources: Resources,
+    writer: BatchedWriter,
+    tracker: SchemaTracker,
+    runner: DdlRunner,
+    histories: ChangeHistories,
+    units: dict[str, SourceUnit],
+) -> StrategyTools:
+    meta = resources.meta
+    return StrategyTools(
+        resources.registry,
+        columns_of(resources.setups),
+        writer,
+        tracker,
+        # Not that of the tracker, which gives its session the settings of statements.
+        meta.connection,
+        runner,
+        histories,
+        meta,
+        units,
+        tuple(resources.setups),
+        resources.blocked.targets,
+    )
+
+
+def _held_by(coordination: Coordination, target: TableName) -> str:
+    locks = (lock for lock in coordination.open_locks() if lock.view.rows_held)
+    return next((lock.id for lock in locks if lock.view.target == target), "")
+
+
+def _tracker(resources: Resources) -> SchemaTracker:
+    task = resources.task
+    filters = {source: setup.expression_filters for source, setup in resources.setups.items()}
+    return SchemaTracker(
+        resources.registry,
+        resources.scratch,
+        scratch_table(task.meta_schema, task.name),
+        resources.learned,
+        FilteredColumns(filters, task.name, copies=task.task_mode == "all"),
+    )
+
+
+def _runner(resources: Resources, tracker: SchemaTracker, histories: ChangeHistories) -> DdlRunner:
+    return DdlRunner(
+        resources.registry,
+        DdlExecutor(resources.ddl, resources.meta),
+        tracker,
+        histories,
+        columns_of(resources.setups),
+        resources.task.timezone,
+        resources.has_others,
+        resources.task.show_row_values,
+    )
+
+
+def _apply_settings(
+    resources: Resources,
+    safe_until: Mapping[str, int],
+    ties: TiesAtStart,
+    *,
+    load_data: bool,
+    notes_keys: bool,
+) -> ApplySettings:
+    meta = resources.meta
+    return ApplySettings(
+        address=address_of(resources.task.target_database),
+        watermark_table=meta.table(WATERMARK_TABLE),
+        fence=meta.lease.fence,
+        load_data=load_data,
+        safe_until=safe_until,
+        patience=TARGET_PATIENCE,
+        noted_table=meta.table(TRACKED_KEY_TABLE) if notes_keys else "",
+        logs_cascades=ties.logging,
+        show_values=resources.task.show_row_values,
+    )
+
+
+async def _load_overrides(meta: MetaStore, starts: Mapping[str, SourceStart]) -> DdlOverrides:
+    store = DdlOverrideStore(meta)
+    for source, start in starts.items():
+        if start.resume is not None:
+            await store.forget(source, start.resume.binlog.key)
+            await StatementGtidStore(meta).forget(source, start.resume.binlog.key)
+    return DdlOverrides(await store.load())
+
+
+async def _load_online(meta: MetaStore, setup: SourceSetup, start: SourceStart) -> OnlineDdl:
+    store = OnlineDdlStore(meta)
+    place = start.resume.binlog.key if start.resume is not None else 0
+    await record_ghosts(setup, start.server, start.read_from, place, store, first=start.first)
+    history = GhostHistory(await store.load(setup.source))
+    outdated = history.outdated(place) if start.resume is not None else ()
+    if outdated:
+        await store.forget(setup.source, outdated)
+        reach(Failpoint.GHOSTS_FORGOTTEN)
+    gaps = TableGaps(setup, start.server)
+    return OnlineDdl(setup.source, setup.router, history, store, gaps)
+
+
+async def _writer(
+    resources: Resources,
+    starts: Mapping[str, SourceStart],
+    jobs: JobRunner,
+    runner: DdlRunner,
+    histories: ChangeHistories,
+    collations: Set[str],
+    open_items: Callable[[str], Collection[Place]],
+    tied: Mapping[TableName, frozenset[str]],
+) -> BatchedWriter:
+    task, registry, meta = resources.task, resources.registry, resources.meta
+    trackers = {
+        source: SegmentTracker(
+            source,
+            0,
+            SourceState(start.resume, start.groups),
+            dict(start.low_watermarks),
+            partial(open_items, source),
+        )
+        for source, start in starts.items()
+    }
+    writer = BatchedWriter(
+        WriterSettings(
+            batch_bytes=batch_bytes(task.writer.batch_bytes),
+            checkpoint_interval=task.syncer_of(task.mysql_instances[0]).checkpoint_flush_interval,
+            mailbox_segments=task.writer.mailbox_segments,
+            tied=tied,
+        ),
+        registry,
+        trackers,
+        BucketWatermarks(await meta.watermarks()),
+        {source: start.server for source, start in starts.items()},
+        meta,
+        BatchPlanner(
+            registry,
+            meta,
+            histories,
+            columns_of(resources.setups),
+            await _row_filters(resources, starts, collations),
+        ),
+        jobs,
+        runner,
+        resources.counts,
+    )
+    jobs.read_to = writer.planner.read_to = writer.applied
+    return writer
+
+
+async def _row_filters(
+    resources: Resources, starts: Mapping[str, SourceStart], available: Set[str]
+) -> RowFilters:
+    setups = {source: resources.setups[source] for source in starts}
+    return RowFilters(
+        {source: setup.expression_filters for source, setup in setups.items()},
+        # No MariaDB has a server_uuid, and every MySQL has one.
+        {source for source, start in starts.items() if not start.server.server_uuid},
+        await filter_collations(setups.values(), available),
+    )
+
+
+def _limits(batch_bytes: int) -> SegmentLimits:
+    times = batch_bytes // (SEGMENTS_OF_A_BATCH * SEGMENT_TARGET_BYTES)
+    return SegmentLimits(
+        target_bytes=SEGMENT_TARGET_BYTES,
+        max_bytes=SEGMENT_MAX_BYTES,
+        widest=max(1, min(SEGMENT_WIDEST, times)),
+    )
+
+
+def _reader(
+    resources: Resources,
+    upstream: ServerIdentity,
+    overrides: DdlOverrides,
+    online: OnlineDdl,
+    writer: BatchedWriter,
+    collations: Set[str],
+    copied: bool,
+    tied: frozenset[TableName],
+    unit: SourceUnit,
+    start: SourcePosition | GtidStart,
+) -> SourceReader:
+    setup, registry = resources.setups[unit.source], resources.registry
+    return SourceReader(
+        SourceSettings(
+            source=unit.source,
+            address=source_address(setup),
+            server_id=setup.server_id,
+            limits=_limits(batch_bytes(resources.task.writer.batch_bytes)),
+            event_filter=setup.event_filter,
+            target_collations=collations,
+            upstream=upstream,
+            accepts_cascades=setup.accepts_cascades,
+            columns=setup.columns,
+            copied=copied,
+            by_gtid=setup.use_gtid,
+            tied=tied,
+        ),
+        start,
+        setup.router,
+        registry,
+        overrides,
+        online,
+        writer.mailbox,
+        unit.group,
+        [
+            registry.member(number).name
+            for group in unit.state.groups.values()
+            for number, _ in group.members
+        ],
+        resources.counts.sources[unit.source],
+        SideEffects(setup, upstream),
+        HeldTargets(
+            registry,
+            resources.blocked.targets,
+            drops_databases=not resources.task.shard_mode,
+        ),
+        StatementGtidStore(resources.meta),
+        epoch=unit.epoch,
+    )
+
+
+def _need(
+    writer: BatchedWriter,
+    coordination: Coordination,
+    units: Mapping[str, SourceUnit],
+    stopped: Mapping[str, BinlogPosition | None],
+    source: str,
+) -> BinlogNeed | None:
+    if source in stopped:
+        saved = stopped[source]
+        return BinlogNeed(saved, "the source is not read", stopped=True) if saved else None
+    position = writer.tracker(source).resume.position
+    if position is None:
+        return None
+    locks: tuple[str, ...] = ()
+    held = tuple(map(str, sorted(units[source].reader.held.targets)))
+    reasons = ["targets are blocked, or being copied"] if held else []
+    if coordination.open_items(source):
+        locks = tuple(lock.id for lock in coordination.open_locks())
+        reasons.insert(0, "locks are open")
+    idle = units[source].reader.idle
+    waits_for = " and ".join(reasons)
+    return BinlogNeed(
+        position.binlog, waits_for, locks, held, idle=idle, prepared=position.prepared
+    )

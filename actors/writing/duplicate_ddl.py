@@ -1,0 +1,206 @@
+"""What a shard's DDL is to its target where it is not coordinated: new, or brought already.
+
+What is decided (`actors.writing.change_entries`) goes into the write-ahead record of the event, so
+that every later reading finds the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import structlog
+
+from actors.faults import DdlEvent, FatalError, of_target
+from actors.member_columns import ColumnsOf
+from actors.messages import DdlItem
+from actors.writing.change_entries import Scene, altered_entry, created_entry, plain_entry
+from actors.writing.change_histories import ChangeHistories, dump_entry, load_entry
+from actors.writing.nondeterministic_defaults import (
+    nondeterministic_defaults_fault,
+    other_values_fault,
+)
+from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.downstream.ddl.ddl_execution import DdlExecution, DdlExecutor
+from replicator.mysql.names import Member
+from replicator.pipeline.plans.planning import PlanError, match_columns
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.column_values import other_values
+from replicator.schema.effects.ddl_effects import EffectKind
+from replicator.schema.effects.overridden_effects import OverrideAction
+from replicator.schema.effects.touched_parts import column_part, columns_of, touched_parts
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.structure.structure import Table
+from replicator.sharding.change_history import (
+    FIRST,
+    ChangeHistory,
+    Entry,
+    Reading,
+    StatementVerdict,
+)
+
+
+class DuplicateDdl:
+    """Says of each event whether it is to be executed on its target."""
+
+    def __init__(
+        self,
+        registry: SchemaRegistry,
+        executor: DdlExecutor,
+        histories: ChangeHistories,
+        columns: ColumnsOf,
+    ) -> None:
+        self._columns = columns
+        self._registry = registry
+        self._executor = executor
+        self._histories = histories
+        self._log = structlog.get_logger()
+
+    async def ruled(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> DdlExecution:
+        """The execution with its entry in the target's history; nothing is run of what it has had.
+
+        Raises FatalError where that can't be told.
+        """
+        if not execution.target.table:
+            return execution
+        saved = await self._executor.entry(execution)
+        if saved is None:
+            entry = plain_entry(execution.member, item.effect)
+            if item.effect.kind in (EffectKind.ALTER, EffectKind.CREATE):
+                entry = await self._looked_at(item, change, execution)
+            if entry is None:
+                return execution
+            execution = replace(execution, entry=dump_entry(entry))
+        elif not saved:
+            return execution
+        else:
+            entry = load_entry(saved)
+        return execution if entry.ran else replace(execution, instead=())
+
+    async def _looked_at(
+        self, item: DdlItem, change: MemberChange, execution: DdlExecution
+    ) -> Entry[Member] | None:
+        """The entry of an event that has no record yet and changes columns or brings some."""
+        member, effect = execution.member, item.effect
+        scene = await self._histories.scene(execution.target, member)
+        history = scene.history
+        if effect.kind is EffectKind.CREATE:
+            if effect.clears and effect.instead is None and scene.present is not None:
+                _refuse_unlike(item, member, change, scene.present, self._columns(member))
+            entry = created_entry(member, effect, change, scene)
+        else:
+            entry, verdict = altered_entry(member, effect, change, scene)
+            if verdict is not None and verdict.reading is Reading.UNCLEAR:
+                raise _unclear(item, member, history, verdict)
+            if verdict is not None and verdict.reading in (Reading.BROUGHT, Reading.TAKEN_OVER):
+                _refuse_nondeterministic_defaults(item, member)
+                _refuse_other_values(item, member, change, scene, verdict)
+            if verdict is not None and verdict.reading is Reading.BROUGHT:
+                same = history.change(verdict.same or 0)
+                self._log.info(
+                    "ddl.already-applied",
+                    source=member.source,
+                    target=str(effect.target),
+                    member=str(member.name),
+                    statement=effect.sql[:2000],
+                    first=str(same.member) if same else "",
+                )
+        if entry is None or history.first is not None:
+            return entry
+        registry = self._registry
+        members = map(registry.member, registry.members_of(item.target))
+        return replace(entry, first=columns_of(scene.present), members=frozenset(members))
+
+
+def _refuse_unlike(
+    item: DdlItem, member: Member, change: MemberChange, present: Table, rules: MemberColumns
+) -> None:
+    """Raise FatalError where a replaced shard's rows would not fit the target that it shares."""
+    if change.after is None:
+        return
+    try:
+        match_columns(str(member), change.after, present, rules)
+    except PlanError as error:
+        raise FatalError(
+            "ddl.create-differs",
+            f"a shard is replaced by a table of another structure, and other shards share its"
+            f" target, which is not replaced: {error}\n  statement: {item.effect.sql[:2000]}",
+            where=f"{member}, target {item.effect.target}",
+            scope=of_target(item.effect.target),
+            remedies=("make the target fit, then `replicator resume`",),
+            ddl_event=DdlEvent(
+                member.source,
+                item.statement.position,
+                (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+            ),
+        ) from error
+
+
+def _refuse_nondeterministic_defaults(item: DdlItem, member: Member) -> None:
+    """Raise FatalError where a shard's older rows have got values of their own in a column."""
+    function = nondeterministic_defaults(item.effect.statement)
+    if function and item.effect.instead is None:
+        raise nondeterministic_defaults_fault(
+            member, item.effect.target, function, item.effect.sql, item.statement
+        )
+
+
+def _refuse_other_values(
+    item: DdlItem, member: Member, change: MemberChange, scene: Scene, verdict: StatementVerdict
+) -> None:
+    """Raise FatalError where a column that a shard gets has given its older rows other values."""
+    if change.after is None or scene.present is None:
+        return
+    number = FIRST if verdict.same is None else verdict.same
+    touched = touched_parts(item.effect.statement, change)
+    added = [
+        column.name
+        for column in change.after.columns
+        if (part := column_part(column.name)) in touched.added - touched.named
+        and not scene.history.replaced(part, number)
+        # With IF NOT EXISTS, one that the shard has already stays as it is.
+        and (
+            part in touched.dropped | touched.renamed
+            or change.before is None
+            or change.before.column(column.name) is None
+        )
+    ]
+    difference = other_values(change.after, scene.present, added)
+    if difference is None:
+        return
+    raise other_values_fault(
+        member, item.effect.target, difference, item.effect.sql, item.statement
+    )
+
+
+def _unclear(
+    item: DdlItem, member: Member, history: ChangeHistory[Member], verdict: StatementVerdict
+) -> FatalError:
+    last = history.last(verdict.part)
+    newer = (
+        f"{last.member} has changed it on the target ({last.text[:300]}), and {member} has not"
+        " brought that change"
+        if last
+        else f"other shards have it as the target has it, and {member} has it otherwise"
+    )
+    return FatalError(
+        "ddl.unclear",
+        f"a statement takes away, exchanges or converts {verdict.part} of the target, which is not"
+        f" the one that this shard has: {newer}. It may be a change of its own, which the target is"
+        " to have. Or it may be what others have brought in other words: then it would take newer"
+        f" values away\n  statement: {item.effect.sql[:2000]}",
+        where=f"{member}, target {item.effect.target}",
+        scope=of_target(item.effect.target),
+        remedies=(
+            "where the target has had it, or is not to have it: `replicator binlog skip`",
+            "where it is a change of its own: `replicator binlog replace` by the statement itself,"
+            " which is then executed for the rows of all shards",
+        ),
+        ddl_event=DdlEvent(
+            member.source,
+            item.statement.position,
+            (OverrideAction.SKIP.value, OverrideAction.REPLACE.value),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The connection to a source: the dump request, packets, what its errors mean."""

@@ -1,0 +1,423 @@
+"""The connection to a source: login, negotiation, the dump request, raw bytes.
+
+Sources of the protocol: MySQL internals manual, "Replication Protocol" (COM_REGISTER_SLAVE,
+COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID); MariaDB KB, "Replica Registration". PyMySQL does the login
+and the queries; after the dump request the socket is read directly, which is several times faster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from uuid import UUID
+
+import pymysql
+
+from replicator.binlog.connection.prepared_at_source import PreparedAtSource, prepared_at_source
+from replicator.binlog.connection.server_errors import StreamRequest, translate
+from replicator.binlog.connection.source_server import Flavor, ServerInfo, server_info
+from replicator.binlog.errors import (
+    AccessRefusedError,
+    BinlogError,
+    OtherBinlogError,
+    OtherNamesError,
+    OtherServerError,
+    StreamLostError,
+)
+from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import SourcePosition
+from replicator.mysql.connection.address import DatabaseAddress, ServerKey
+from replicator.mysql.connection.answers import READING, understood
+from replicator.mysql.connection.blocking_connection import connect
+from replicator.mysql.connection.session_settings import NO_SELECT_LIMIT, set_session
+from replicator.mysql.connection.tls import Tls, TlsError
+from replicator.mysql.context.session_defaults import session_defaults
+from replicator.mysql.errors import ErrorCode, OddAnswerError
+from replicator.mysql.server.identity import ServerIdentity
+
+_COM_REGISTER_SLAVE: Final = 0x15
+_COM_BINLOG_DUMP: Final = 0x12
+_COM_BINLOG_DUMP_GTID: Final = 0x1E
+_SEND_ANNOTATE_ROWS: Final = 2
+_REPORTED_NAME: Final = b"replicator"
+_PACKET_HEADER: Final = 4
+_ERROR_PACKET: Final = b"\xff"
+_LONGEST_ANSWER: Final = 4096
+"""Bytes: a server's error message has 512 at most."""
+_OK_PACKET: Final = b"\0"
+_UUID_BASE: Final = 0x7265706C_6963_4174_8F72_000000000000
+_SETTINGS: Final = set_session({"sql_select_limit": NO_SELECT_LIMIT})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAddress:
+    """How to reach and log in to a source. Without ``tls``, TLS is used where there is any."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(default="", repr=False)
+    tls: Tls | None = None
+    server_key: ServerKey = field(default_factory=ServerKey)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def login(self) -> DatabaseAddress:
+        """The same for connections of any purpose."""
+        return DatabaseAddress(
+            self.host,
+            self.port,
+            self.user,
+            self.password,
+            self.tls,
+            server_key=self.server_key,
+        )
+
+
+class BinlogConnection:
+    """One dump connection. All methods but `close` belong to one thread."""
+
+    def __init__(
+        self,
+        address: SourceAddress,
+        start: SourcePosition | GtidStart,
+        *,
+        server_id: int,
+        heartbeat: float,
+        read_timeout: float,
+        expected: ServerIdentity | None = None,
+        bare: bool = False,
+    ) -> None:
+        """``heartbeat`` and ``read_timeout`` in seconds; the latter is the longer one.
+
+        ``expected`` is the server that ``start`` is a place in the binlog of; None: any. ``bare``:
+        only events are wanted, neither the GTID set at the start nor what sessions have there.
+        """
+        self._address = address
+        self._start = start
+        self._request = StreamRequest(str(address), str(start), server_id)
+        self._server_id = server_id
+        self._expected = expected
+        self._bare = bare
+        self._heartbeat = heartbeat
+        self._timeout = read_timeout
+        self._connection: Any = None
+        self._socket: socket.socket | ssl.SSLSocket | None = None
+        self._waker, self._wake = socket.socketpair()
+        self._closed = False
+        self._asking = threading.Lock()
+        self._busy = threading.Lock()
+
+    def open(self) -> tuple[ServerInfo, str]:
+        """Log in, negotiate and ask for the binlog; read nothing of it.
+
+        Returns the server, and the GTID set at the start ("" where it is unknown). Raises
+        StreamLostError when trying again can help, BinlogError (PurgedError) when it cannot:
+        OtherServerError and OtherBinlogError where the start is not one of this server's binlog.
+        """
+        with self._using():
+            try:
+                return self._open()
+            except pymysql.MySQLError as error:
+                raise self._translated(error) from error
+            except OSError as error:
+                raise StreamLostError(f"{self._address}: {error}") from error
+
+    def receive(self, room: memoryview, *, wait: bool) -> int:
+        """Put the next bytes of the stream into ``room``; returns how many.
+
+        0 when there are none yet and ``wait`` is off.
+
+        Raises StreamLostError when the connection ended, nothing came within the read timeout,
+        or `close` was called.
+        """
+        with self._using():
+            if self._socket is None:
+                raise StreamLostError(f"{self._address}: the binlog stream is not open.")
+            while True:
+                try:
+                    count = self._socket.recv_into(room)
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    if not wait:
+                        return 0
+                    self._wait(self._socket)
+                    continue
+                except OSError as error:
+                    raise StreamLostError(f"{self._address}: {error}") from error
+                if not count:
+                    raise StreamLostError(f"{self._address} closed the binlog stream.")
+                return count
+
+    def failure(self, code: int, message: str) -> BinlogError | StreamLostError:
+        """The exception for an error packet in the stream."""
+        return translate(
+            code,
+            message,
+            self._request,
+            logged_in=self._connection is not None,
+            available=self._available()
+            if code == ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG
+            else "",
+        )
+
+    def close(self) -> None:
+        """Close the connection, from any thread and at any time, without waiting for the server.
+
+        The binlog is not asked for afterwards, even by a call of `open` that is under way: that
+        would end the stream of whoever has taken over under the same server id.
+        """
+        with self._asking:
+            self._closed = True
+        with contextlib.suppress(OSError):
+            # Already closed by the other thread, or full of earlier wake-ups: both are fine.
+            self._wake.send(b"x")
+        self._dispose()
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """Keep `close` from closing the socket under a call, and do it after the call."""
+        try:
+            with self._busy:
+                self._refuse_closed()
+                yield
+        finally:
+            if self._closed:
+                self._dispose()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StreamLostError(f"{self._address}: the binlog stream was closed.")
+
+    def _dispose(self) -> None:
+        """Free the sockets unless a call is using them; that call does it when it ends."""
+        if not self._busy.acquire(blocking=False):
+            return
+        try:
+            if self._connection is not None:
+                self._connection._force_close()
+                self._connection = None
+            self._socket = None
+            self._waker.close()
+            self._wake.close()
+        finally:
+            self._busy.release()
+
+    def _wait(self, stream: socket.socket) -> None:
+        """Block until the stream has bytes, the read timeout is over, or `close` is called."""
+        poll = select.poll()
+        poll.register(stream, select.POLLIN)
+        poll.register(self._waker, select.POLLIN)
+        ready = poll.poll(self._timeout * 1000)
+        self._refuse_closed()
+        if not ready:
+            raise StreamLostError(
+                f"{self._address} sent nothing for {self._timeout:g} s, not even a heartbeat."
+            )
+
+    def _connect(self) -> Any:
+        connection = connect(self._address.login, timeout=self._timeout)
+        with connection.cursor() as cursor:
+            cursor.execute(_SETTINGS)
+        return connection
+
+    def _open(self) -> tuple[ServerInfo, str]:
+        self._connection = self._connect()
+        info = server_info(self._connection)
+        if not self._bare:
+            info = replace(info, session=session_defaults(self._connection))
+        self._check_identity(info)
+        gtid = self._start.gtid or ("" if self._bare else self._ask_gtid(info))
+        self._negotiate(info)
+        # A MySQL forgets who registered when the dump ends. Where none is asked for, that one stays
+        # for ever, as a replica whose session is gone: 5.6 looks into it for SHOW SLAVE HOSTS, and
+        # crashes. So both are on their way at once.
+        requests = _packet(*self._registration()) + _packet(*self._dump_request(info))
+        with self._asking:
+            self._refuse_closed()
+            self._connection._write_bytes(requests)
+        self._read_answer()
+        self._socket = self._connection._sock
+        self._socket.setblocking(False)
+        return info, gtid
+
+    def _check_identity(self, info: ServerInfo) -> None:
+        """Raise OtherServerError or OtherBinlogError where the start is not one of this server."""
+        expected, start = self._expected, self._start
+        if expected is not None and not expected.is_same(info.identity):
+            raise OtherServerError(
+                f"{self._address} is another server now: it has {info.identity}, and what was read"
+                f" before came from the one with {expected}. Positions of two servers can't be"
+                " compared."
+            )
+        if expected is not None and not expected.names_alike(info.identity):
+            raise OtherNamesError(
+                f"{self._address} has another lower_case_table_names than before: now it takes"
+                f" names of tables {'without' if info.folds_names else 'with'} their case"
+            )
+        # A set that the operator names may hold more: the server says what it makes of it.
+        named = isinstance(start, GtidStart) and start.anchor is None
+        if start.gtid and not named and not self._has_executed(info, start.gtid):
+            raise OtherBinlogError(
+                f"{self._address} does not know the transactions up to which its binlog was read"
+                f" ({start.gtid}): its binlog was begun anew or lost its end, or another server"
+                " answers."
+            )
+
+    def _has_executed(self, info: ServerInfo, gtid: str) -> bool:
+        if info.flavor is Flavor.MARIADB:
+            rows = self._query("SELECT @@global.gtid_binlog_state")
+            with understood("gtid_binlog_state"):
+                ((state,),) = rows
+                return MariaDBGtids(gtid).is_within(str(state or ""))
+        if info.gtid_mode != "ON":
+            return True
+        # The server knows sets that have tags, too.
+        rows = self._query("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtid,))
+        with understood("gtid_executed"):
+            ((within,),) = rows
+            return bool(int(within))
+
+    def _ask_gtid(self, info: ServerInfo) -> str:
+        """MariaDB can tell the GTID set at a file and position, except at a file's beginning."""
+        if info.flavor is not Flavor.MARIADB or isinstance(self._start, GtidStart):
+            return ""
+        binlog = self._start.binlog
+        rows = self._query("SELECT BINLOG_GTID_POS(%s, %s)", (binlog.file, binlog.offset))
+        with understood("BINLOG_GTID_POS"):
+            gtid = str(rows[0][0] or "") if rows else ""
+            MariaDBGtids(gtid)
+        return gtid
+
+    def _negotiate(self, info: ServerInfo) -> None:
+        """Session variables that the dump thread reads.
+
+        The checksum variable has an old and a new name; setting both is harmless. It decides
+        whether the first events, which name the file, have checksums; the server's own setting
+        may have changed since it was asked for.
+        """
+        period = int(self._heartbeat * 1_000_000_000)
+        self._query("SET @master_binlog_checksum = %s", (info.checksum,))
+        self._query("SET @source_binlog_checksum = %s", (info.checksum,))
+        self._query("SET @master_heartbeat_period = %s", (period,))
+        self._query("SET @source_heartbeat_period = %s", (period,))
+        if info.flavor is Flavor.MYSQL:
+            uuid = str(UUID(int=_UUID_BASE | self._server_id))
+            self._query("SET @slave_uuid = %s", (uuid,))
+            self._query("SET @replica_uuid = %s", (uuid,))
+            return
+        self._query("SET @mariadb_slave_capability = 4")
+        if isinstance(self._start, GtidStart):
+            self._query("SET @slave_connect_state = %s", (self._start.gtid,))
+            self._query("SET @slave_gtid_strict_mode = 0")
+            self._query("SET @slave_gtid_ignore_duplicates = 0")
+
+    def _registration(self) -> tuple[int, bytes]:
+        """The command with which we show up in SHOW REPLICA HOSTS."""
+        body = struct.pack("<IB", self._server_id, len(_REPORTED_NAME)) + _REPORTED_NAME
+        # No user, no password, port 0; rank and the id of the source are not used by servers.
+        return _COM_REGISTER_SLAVE, body + struct.pack("<BBHII", 0, 0, 0, 0, 0)
+
+    def _dump_request(self, info: ServerInfo) -> tuple[int, bytes]:
+        if isinstance(self._start, SourcePosition):
+            file, offset = self._start.binlog.file.encode(), self._start.binlog.offset
+        else:
+            file, offset = b"", 4
+        if isinstance(self._start, GtidStart) and info.flavor is Flavor.MYSQL:
+            gtids = MySQLGtids(self._start.gtid).encode()
+            # No flags: 4, which old manuals name, is what replicas send now that know no tags.
+            head = struct.pack("<HIIQ", 0, self._server_id, 0, offset)
+            return _COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids
+        if offset >= 1 << 32:
+            raise BinlogError(
+                f"{self._request.start} lies beyond 4 GiB, which the protocol can't ask for. "
+                "Start by GTID (enable-gtid: true)."
+            )
+        # Each event is to begin where the one before ended, so none may be left out.
+        flags = _SEND_ANNOTATE_ROWS if info.flavor is Flavor.MARIADB else 0
+        return _COM_BINLOG_DUMP, struct.pack("<IHI", offset, flags, self._server_id) + file
+
+    def _read_answer(self) -> None:
+        """Read what the server says to the registration, and nothing of the stream behind it."""
+        stream = self._connection._sock
+        stream.settimeout(self._timeout)
+        size = int.from_bytes(self._read(stream, _PACKET_HEADER)[:3], "little")
+        if size > _LONGEST_ANSWER:
+            raise StreamLostError(
+                f"{self._address} answers {size} bytes to the registration of a replica, where a"
+                " few come: it is no MySQL or MariaDB, or something on the way damages the answer."
+            )
+        body = self._read(stream, size)
+        if body.startswith(_ERROR_PACKET):
+            with READING:
+                pymysql.err.raise_mysql_exception(body)
+        if not body.startswith(_OK_PACKET):
+            raise OddAnswerError.of(f"the server answers a registration with {body[:20]!r}")
+
+    def _read(self, stream: socket.socket, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            more = stream.recv(size - len(found))
+            if not more:
+                raise StreamLostError(f"{self._address} closed the connection.")
+            found += more
+        return found
+
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> tuple[tuple[Any, ...], ...]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return tuple(cursor.fetchall())
+
+    def _translated(self, error: pymysql.MySQLError) -> BinlogError | StreamLostError:
+        """PyMySQL's exception carries (number, text) where the server gave them."""
+        if isinstance(error, TlsError):
+            return AccessRefusedError(
+                f"The binlog can't be read: {error.args[-1]}. {error.way_out}."
+            )
+        if isinstance(error, OddAnswerError):
+            return StreamLostError(f"{self._address}: {error.args[-1]}")
+        code, message = (
+            error.args if len(error.args) == 2 else (ErrorCode.CR_SERVER_LOST, str(error))
+        )
+        return self.failure(int(code), str(message))
+
+    def binlogs(self) -> list[tuple[str, int]]:
+        """The binlogs that the server has and their sizes, asked on a connection of its own.
+
+        Raises pymysql.MySQLError, OSError.
+        """
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            with understood("SHOW BINARY LOGS"):
+                return [(str(row[0]), int(row[1])) for row in cursor]
+
+    def prepared(self) -> PreparedAtSource:
+        """The XA transactions that the server has prepared, asked on a connection of its own.
+
+        Raises pymysql.MySQLError, OSError.
+        """
+        with self._connect() as connection:
+            return prepared_at_source(connection)
+
+    def _available(self) -> str:
+        """Which binlogs the server has, for a message."""
+        try:
+            files = self.binlogs()
+        except (pymysql.MySQLError, OSError) as error:
+            return f"Its list of binlogs can't be read ({error})."
+        if not files:
+            return "It has no binlogs."
+        return f"It has {files[0][0]} to {files[-1][0]} (up to position {files[-1][1]})."
+
+
+def _packet(command: int, body: bytes) -> bytes:
+    """A command as it is sent: three bytes for its size, the number of the packet, then these."""
+    return (len(body) + 1).to_bytes(3, "little") + bytes((0, command)) + body

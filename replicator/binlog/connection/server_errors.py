@@ -1,0 +1,158 @@
+"""What the server's error numbers mean for a binlog stream: try again, or stop and tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from replicator.binlog.errors import AccessRefusedError, BinlogError, PurgedError, StreamLostError
+from replicator.mysql.errors import ACCOUNT_LOCKED, PASSWORD_EXPIRED, ErrorCode
+
+_TRANSIENT = frozenset(
+    {
+        0,  # the server ended the stream
+        ErrorCode.ER_CON_COUNT_ERROR,
+        ErrorCode.ER_SERVER_SHUTDOWN,
+        ErrorCode.ER_NORMAL_SHUTDOWN,
+        ErrorCode.ER_SHUTDOWN_COMPLETE,
+        ErrorCode.ER_ABORTING_CONNECTION,
+        ErrorCode.ER_NET_PACKET_TOO_LARGE,
+        ErrorCode.ER_NET_READ_ERROR,
+        ErrorCode.ER_NET_READ_INTERRUPTED,
+        ErrorCode.ER_NET_ERROR_ON_WRITE,
+        ErrorCode.ER_NET_WRITE_INTERRUPTED,
+        ErrorCode.ER_TOO_MANY_USER_CONNECTIONS,
+        ErrorCode.ER_USER_LIMIT_REACHED,
+        ErrorCode.ER_QUERY_INTERRUPTED,
+        ErrorCode.ER_CONNECTION_KILLED,
+        ErrorCode.ER_SESSION_WAS_KILLED,
+        ErrorCode.ER_CLIENT_INTERACTION_TIMEOUT,
+        ErrorCode.CR_CONNECTION_ERROR,
+        ErrorCode.CR_CONN_HOST_ERROR,
+        ErrorCode.CR_SERVER_GONE_ERROR,
+        ErrorCode.CR_SERVER_LOST,
+        ErrorCode.CR_SERVER_LOST_EXTENDED,
+    }
+)
+
+_ADVICE: dict[int, str] = {
+    ErrorCode.ER_DBACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ErrorCode.ER_ACCESS_DENIED_ERROR: "Check user and password of the source.",
+    ErrorCode.ER_HOST_NOT_PRIVILEGED: "The server does not let this host in: create the"
+    " user for this host.",
+    ErrorCode.ER_TABLEACCESS_DENIED_ERROR: "Check the grants of the user.",
+    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE: "The server is too old: MySQL 5.6 or MariaDB 10.2 is"
+    " the oldest that is supported.",
+    ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR: "GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+    " ON *.* to the user (MariaDB 10.5+: REPLICATION SLAVE, BINLOG MONITOR).",
+    ErrorCode.ER_NO_BINARY_LOGGING: "The server writes no binlog: start it with --log-bin.",
+    ErrorCode.ER_ACCESS_DENIED_NO_PASSWORD_ERROR: "Check user and password of the source.",
+    **dict.fromkeys(
+        PASSWORD_EXPIRED,
+        "The password has expired: ALTER USER … IDENTIFIED BY, and the new one into the task file.",
+    ),
+    **dict.fromkeys(ACCOUNT_LOCKED, "Unlock it: ALTER USER … ACCOUNT UNLOCK."),
+    ErrorCode.CR_AUTH_PLUGIN_ERR: "Name the authority of the server's certificate in"
+    " security.ssl-ca, or the server's key in security.server-public-key-path, or set"
+    " security.get-server-public-key: true.",
+    ErrorCode.CR_AUTH_PLUGIN_CANNOT_LOAD: "The user's authentication plugin is not supported by"
+    " this client.",
+}
+
+_NO_ACCESS = frozenset(_ADVICE) - {
+    ErrorCode.ER_UNKNOWN_SYSTEM_VARIABLE,
+    ErrorCode.ER_NO_BINARY_LOGGING,
+}
+
+_PURGED_TEXT = (
+    "could not find first log file",
+    "could not find gtid state",
+    "purged",
+    "position > file size",
+    "position < 4",
+    "impossible position",
+    "not in the master's binlog",
+    "more gtids than the master",
+    "more gtids than the source",
+    "could not find",
+)
+
+
+_WHERE_READ = re.compile(
+    r"the first event '(?:\./)?(?P<first>[^']*)' at (?P<at>\d+), "
+    r"the last event read from '(?:\./)?(?P<last>[^']*)' at (?P<last_at>\d+)"
+)
+"""Where reading began and ended; the same when not even the first event could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """What was asked of which server, for messages: ``host:port``, the start, the server id."""
+
+    server: str
+    start: str
+    server_id: int
+
+
+def translate(
+    code: int, message: str, request: StreamRequest, *, logged_in: bool, available: str = ""
+) -> BinlogError | StreamLostError:
+    """The exception to raise for a server's (or client's) error number and text.
+
+    ``available`` says which binlogs the server has, for a start that it does not have.
+    ``logged_in``: some servers answer to a missing privilege as they do to a wrong password.
+    StreamLostError when reconnecting can help, BinlogError when it cannot.
+    """
+    where = f"{request.server}: {message} (error {code})"
+    if code in _TRANSIENT:
+        return StreamLostError(f"The binlog stream was lost. {where}")
+    if code in (ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_SLAVE_SAME_ID):
+        return _translate_dump_error(message, request, available)
+    if logged_in and code == ErrorCode.ER_ACCESS_DENIED_ERROR:
+        code = ErrorCode.ER_SPECIFIC_ACCESS_DENIED_ERROR
+    advice = _ADVICE.get(code, "The binlog can't be read until this is resolved.")
+    kind = AccessRefusedError if code in _NO_ACCESS else BinlogError
+    return kind(f"The binlog can't be read from {where}. {advice}")
+
+
+def _translate_dump_error(message: str, request: StreamRequest, available: str) -> BinlogError:
+    """Tell the many meanings of the dump thread's error by its text."""
+    message = message.rstrip(".")
+    text = message.lower()
+    if "when @@global.gtid_mode" in text:
+        return BinlogError(
+            f"{request.server} does not hand out transactions that its present gtid_mode would not "
+            f"write, asked from {request.start}: {message}. SET GLOBAL gtid_mode=OFF_PERMISSIVE "
+            "there (or ON_PERMISSIVE, where it was ON) and resume; set it further once `status` "
+            "shows a position behind these transactions. Nothing is damaged."
+        )
+    read = _WHERE_READ.search(message)
+    if read and (read["first"], read["at"]) == (read["last"], read["last_at"]):
+        return PurgedError(
+            f"{request.server} finds no event at {request.start}: {message}. The position is not "
+            f"the beginning of an event, or the file is damaged there. {available} Start at a "
+            "position that SHOW BINLOG EVENTS names."
+        )
+    if "same server_uuid" in text or "same server_id" in text or "same server id" in text:
+        return BinlogError(
+            f"{request.server} dropped this stream because another replica connected with the same "
+            f"server id {request.server_id}: {message}. If that is another process of this"
+            " task, the task's lease in the meta schema names its host, and only one of the two can"
+            " write: stop one of them. Any other replica needs a server-id of its own."
+        )
+    if "max_allowed_packet" in text:
+        return BinlogError(
+            f"{request.server} can't send an event that is larger than its max_allowed_packet: "
+            f"{message}. SET GLOBAL max_allowed_packet=1073741824 there and resume."
+        )
+    if any(part in text for part in _PURGED_TEXT):
+        return PurgedError(
+            f"{request.server} does not have the binlog position that was asked for, "
+            f"{request.start}: {message}. {available} "
+            "Start from a position that the server has, or copy the data anew (the changes in "
+            "between are not available); keep binlogs longer on the source to prevent it."
+        )
+    return BinlogError(
+        f"{request.server} can't read its own binlog, asked from {request.start}: {message}. "
+        "Check the server's error log and disk; data after this position may be damaged."
+    )

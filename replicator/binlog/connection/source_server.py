@@ -1,0 +1,92 @@
+"""What kind of server a source is, and how it writes its binlog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from replicator.binlog.errors import BinlogError
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.context.session_defaults import SessionDefaults
+from replicator.mysql.server.identity import ServerIdentity
+
+VARIABLES_SQL: Final = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_id', "
+    "'log_bin', 'binlog_format', 'binlog_row_image', 'binlog_row_metadata', 'binlog_checksum', "
+    "'gtid_mode', 'server_uuid', 'binlog_row_value_options', 'lower_case_table_names')"
+)
+"""Names and values from which `parse_server_info` reads. Unknown names give no row."""
+
+
+class Flavor(StrEnum):
+    """The two families of servers, which differ in GTIDs and in parts of the protocol."""
+
+    MARIADB = "mariadb"
+    MYSQL = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """A server and its global binlog settings; those it does not know are empty.
+
+    ``version`` is (major, minor, patch). The values are as SHOW VARIABLES gives them, upper case.
+    ``folds_names``: names of tables and databases have no case
+    (`replicator.mysql.server.name_case`).
+    ``session``: what its sessions have where they do not say otherwise.
+    """
+
+    flavor: Flavor
+    version: tuple[int, ...]
+    server_id: int
+    server_uuid: str
+    log_bin: bool
+    binlog_format: str
+    row_image: str
+    row_metadata: str
+    row_value_options: str
+    checksum: str
+    gtid_mode: str
+    folds_names: bool
+    session: SessionDefaults = field(default_factory=SessionDefaults)
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """What the server is told from others by."""
+        return ServerIdentity(self.server_id, self.server_uuid, self.folds_names)
+
+
+def server_info(connection: Any) -> ServerInfo:
+    """Ask an open PyMySQL connection what server it is connected to, not what its sessions have.
+
+    Raises pymysql.MySQLError as the connection does, BinlogError for an unreadable version.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(VARIABLES_SQL)
+        with understood("its variables"):
+            return parse_server_info({str(name).lower(): str(value) for name, value in cursor})
+
+
+def parse_server_info(variables: Mapping[str, str]) -> ServerInfo:
+    """Read the result of `VARIABLES_SQL`; raises BinlogError for an unreadable version."""
+    version = variables.get("version", "")
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
+    if match is None:
+        raise BinlogError(f"The server's version {version!r} can't be read.")
+    text = f"{version} {variables.get('version_comment', '')}".lower()
+    return ServerInfo(
+        flavor=Flavor.MARIADB if "mariadb" in text else Flavor.MYSQL,
+        version=tuple(map(int, match.groups())),
+        server_id=int(variables.get("server_id", "0")),
+        server_uuid=variables.get("server_uuid", ""),
+        log_bin=variables.get("log_bin", "").upper() in ("ON", "1"),
+        binlog_format=variables.get("binlog_format", "").upper(),
+        row_image=variables.get("binlog_row_image", "").upper(),
+        row_metadata=variables.get("binlog_row_metadata", "").upper(),
+        row_value_options=variables.get("binlog_row_value_options", "").upper(),
+        checksum=variables.get("binlog_checksum", "NONE").upper(),
+        gtid_mode=variables.get("gtid_mode", "").upper(),
+        folds_names=int(variables.get("lower_case_table_names", "0")) != 0,
+    )

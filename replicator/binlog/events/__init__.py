@@ -1,0 +1,1 @@
+"""The formats of binlog events, one by one."""

@@ -1,0 +1,135 @@
+"""From packets to segments: each event by the compiled loop, or by its handler. No I/O."""
+
+from __future__ import annotations
+
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.xa_events import UnknownTransactionError, Xid
+from replicator.binlog.parser.fast_path import FastPath
+from replicator.binlog.parser.file_state import FileState
+from replicator.binlog.parser.parser_state import ReadingState
+from replicator.binlog.parser.prepared_transactions import PreparedPlaces, PreparedTransactions
+from replicator.binlog.parser.slow_path import SlowPath
+from replicator.binlog.positions.gtid import MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.segments.segment_builder import SegmentBuilder, SegmentLimits
+from replicator.binlog.segments.table_routes import Route, TableRoutes
+from replicator.mysql.server.identity import AnchorEvent
+from replicator.watermark import Place
+
+
+class SegmentAssembler:
+    """Consumes events and fills segments. One thread only."""
+
+    def __init__(
+        self,
+        packets: PacketBuffer,
+        start: SourcePosition | None,
+        *,
+        gtids: MariaDBGtids | MySQLGtids | None,
+        route: Route,
+        limits: SegmentLimits,
+        resume_after: Place | None = None,
+        checksums: bool = True,
+        prepared: PreparedTransactions | PreparedPlaces | None = None,
+        described: bool = True,
+    ) -> None:
+        """``start`` is None where only the stream tells it; ``gtids`` None where unknown.
+
+        ``packets`` is what the events are taken from. ``checksums`` is what the source announced;
+        from the first format description on it is what the file says. Row events up to
+        ``resume_after`` are dropped. ``prepared`` are the XA transactions that are at the start.
+        ``described``: as for `FileState`; off for what a source sends.
+        """
+        self.packets = packets
+        self._state = ReadingState(
+            FileState(start, gtids, checksums=checksums, described=described),
+            TableRoutes(route),
+            SegmentBuilder(limits),
+            located=start is not None,
+            resume_after=resume_after,
+            prepared=prepared or PreparedTransactions(),
+        )
+        self._course = FastPath(self._state)
+        self._handlers = SlowPath(self._state)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the last event stands inside a group."""
+        return self._state.open
+
+    @property
+    def moved(self) -> bool:
+        """Whether there is anything to hand on."""
+        return self._state.segment.moved
+
+    @property
+    def anchor(self) -> AnchorEvent | None:
+        """The newest event by which the binlog is known."""
+        return self._state.files.boundary.anchor
+
+    @property
+    def prepared(self) -> dict[BinlogPosition, Xid]:
+        """Where the XA transactions stand that are prepared; none where no rows are wanted."""
+        prepared = self._state.prepared
+        if isinstance(prepared, PreparedPlaces):
+            return {}
+        return {one.at: xid for xid, one in prepared.items()}
+
+    def run(self) -> bool:
+        """Consume events until the segment is to end (True) or they are used up (False).
+
+        Raises BinlogError or one of its kinds, which names the position; the state is of no
+        use after that.
+        """
+        try:
+            return self._consume()
+        except UnknownTransactionError:
+            raise
+        except BinlogError as error:
+            raise type(error)(f"Binlog {self._state.files.position}: {error}") from error
+
+    def _consume(self) -> bool:
+        while True:
+            if self._consume_payloads() or self._course.follow(self.packets):
+                return True
+            if self._state.payloads:
+                continue
+            event = self.packets.next_event()
+            if event is None:
+                return False
+            if self._handlers.handle(event):
+                return True
+
+    def _consume_payloads(self) -> bool:
+        """Consume the events of compressed transactions, as `_consume` does those of packets."""
+        payloads = self._state.payloads
+        while payloads:
+            payload = payloads[-1]
+            if not payload.fill():
+                payloads.pop()
+                continue
+            if self._course.follow_inside(payload):
+                return True
+            if payload.whole and self._handlers.handle_inside(payload.next_event()):
+                return True
+        return False
+
+    def rescue(self) -> Segment | None:
+        """What is whole of the segment when `run` has raised: up to the last boundary.
+
+        None where there is nothing. What was read of the transaction that the failure lies in is
+        left out: how it goes on is not known.
+        """
+        state = self._state
+        if state.open:
+            state.segment.discard(state.transaction)
+            state.open = False
+        segment = self.take()
+        return segment if segment.rows else None
+
+    def take(self) -> Segment:
+        """The segment read since the last call."""
+        state = self._state
+        return state.segment.take(state.boundary, state.tables, complete=not state.open)

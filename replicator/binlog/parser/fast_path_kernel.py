@@ -1,0 +1,372 @@
+"""The fast path of a binlog as a compiled loop: row events of tables that are known, and what
+begins and ends their transactions.
+
+It follows packets (`replicator.binlog.connection.framing`), and what is expanded of compressed
+transactions (`replicator.binlog.events.transaction_payload`), and stops *before* an event that is
+not of the fast path, with everything as it was before that event:
+`replicator.binlog.parser.slow_path` takes it. What is done here is done there for the same events,
+with the reasons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replicator.binlog.events.event_bounds import (
+    NO_EVENT,
+    end_offset,
+    framed,
+    joins,
+    number_at,
+    unframed,
+)
+from replicator.binlog.events.event_header import ROW_EVENTS, EventType
+from replicator.binlog.parser.kernel_numbers import (
+    BEFORE,
+    BEGUN,
+    BOUNDARY,
+    BYTES,
+    CHECKSUM,
+    COUNT,
+    DONE,
+    ENDS,
+    ENTERED,
+    EXECUTED,
+    EXECUTED_FIRST,
+    EXECUTED_LAST,
+    FAMILY,
+    FILE_KEY,
+    GTID,
+    GTID_NUMBER,
+    GTID_SERVER,
+    INNER,
+    INNER_LIMIT,
+    INSIDE,
+    LIMIT,
+    LOCATED,
+    MARIADB,
+    MOVED,
+    MYSQL,
+    NEWEST,
+    NEWEST_OFFSET,
+    NEWEST_SIZE,
+    OFFSET,
+    OPEN,
+    ORDINAL,
+    PACKET,
+    PENDING,
+    RESUMING,
+    ROUTED,
+    RUNS,
+    SEQUENCE,
+    SKIP,
+    STATEMENT,
+    TARGET_BYTES,
+    TARGET_EVENTS,
+    TIMESTAMP,
+    TRANSACTION,
+    UNENDED,
+    UNUSUAL,
+    WITHOUT_EFFECT,
+)
+from replicator.binlog.parser.row_event_kernel import take_rows, take_table_map
+from replicator.kernels.compiled import (
+    CHECKSUMS,
+    INPUT,
+    INTEGER,
+    INTEGERS,
+    OUTPUT,
+    TABLE,
+    Bytes,
+    Integers,
+    Number,
+    compiled,
+    inlined,
+)
+
+STOPPED, FULL = 0, 1
+"""What `walk` gives: an event must be handled otherwise, or has not come; the segment must end."""
+
+_HEADER = 19
+_SQL = 13
+_BEGIN = np.frombuffer(b"BEGIN", np.uint8)
+_COMMIT = np.frombuffer(b"COMMIT", np.uint8)
+_WRAP = 1 << 32
+_MOST = 1 << 62
+_PART, _TABLE_MAP, _ROWS, _XID, _QUERY = range(1, 6)
+_MARIADB_GTID, _MYSQL_GTID, _ANONYMOUS, _PAYLOAD = range(6, 10)
+_STANDALONE_OR_XA = 1 | 64 | 128
+_GROUP_COMMIT_ID = 2
+_MARIADB_GTID_BYTES = 13
+_GROUP_COMMIT_BYTES = 8
+_MYSQL_GTID_BYTES = 25
+
+
+def _classes() -> Bytes:
+    classes = np.zeros(256, np.uint8)
+    classes[list(ROW_EVENTS)] = _ROWS
+    classes[[EventType.INTVAR, EventType.RAND, EventType.USER_VAR, EventType.IGNORABLE]] = _PART
+    classes[[EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS]] = _PART
+    classes[EventType.TABLE_MAP] = _TABLE_MAP
+    classes[EventType.XID] = _XID
+    classes[EventType.QUERY] = _QUERY
+    classes[EventType.MARIADB_GTID] = _MARIADB_GTID
+    classes[EventType.GTID] = _MYSQL_GTID
+    classes[EventType.ANONYMOUS_GTID] = _ANONYMOUS
+    classes[EventType.TRANSACTION_PAYLOAD] = _PAYLOAD
+    return classes
+
+
+CLASSES = _classes()
+"""What is done with an event, by its type."""
+
+
+@inlined
+def _begin_group(state: Integers, begin: int, size: int, offset: int) -> Number:
+    place = offset - size
+    if state[OPEN] or state[RESUMING] or state[INSIDE] or place < 0:
+        return UNUSUAL
+    state[LOCATED] = 1
+    state[OPEN] = 1
+    state[BEGUN] = 0
+    state[WITHOUT_EFFECT] = 0
+    state[BOUNDARY] = place
+    state[TRANSACTION] = state[FILE_KEY] | place
+    if place < _WRAP:
+        state[NEWEST], state[NEWEST_SIZE], state[NEWEST_OFFSET] = begin, size, place
+    state[ORDINAL] = state[SKIP] = state[ROUTED] = state[UNENDED] = 0
+    state[STATEMENT] += 1
+    return DONE
+
+
+@inlined
+def _end_group(data: Bytes, state: Integers, begin: int, size: int, offset: int) -> Number:
+    if not state[OPEN] or not state[BEGUN] or state[UNENDED]:
+        return UNUSUAL
+    if state[PENDING]:
+        if state[FAMILY] == MARIADB:
+            state[EXECUTED_FIRST], state[EXECUTED_LAST] = state[GTID_SERVER], state[GTID_NUMBER]
+        else:
+            if not state[EXECUTED]:
+                state[EXECUTED_FIRST] = state[GTID_NUMBER]
+            state[EXECUTED_LAST] = state[GTID_NUMBER] + 1
+        state[EXECUTED] = 1
+        state[PENDING] = 0
+    state[OPEN] = 0
+    state[TIMESTAMP] = number_at(data, begin, 4)
+    state[BOUNDARY] = offset
+    state[MOVED] = 1
+    full = state[BYTES] + size >= state[TARGET_BYTES] or state[COUNT] >= state[TARGET_EVENTS]
+    return ENDS if full else DONE
+
+
+@inlined
+def _end_run(state: Integers, runs: Integers) -> None:
+    """Note the GTIDs executed, as others follow."""
+    if state[EXECUTED]:
+        for part in range(2):
+            runs[state[RUNS], part] = state[GTID + part]
+            runs[state[RUNS], 2 + part] = state[EXECUTED_FIRST + part]
+        state[RUNS] += 1
+        state[EXECUTED] = 0
+
+
+@inlined
+def _mariadb_gtid(
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
+) -> Number:
+    body = begin + _HEADER
+    if stop - body < _MARIADB_GTID_BYTES:
+        return UNUSUAL
+    number, domain, flags = number_at(data, body, 8), number_at(data, body + 8, 4), data[body + 12]
+    extra = body + _MARIADB_GTID_BYTES
+    if flags & _GROUP_COMMIT_ID:
+        extra += _GROUP_COMMIT_BYTES
+    if flags & _STANDALONE_OR_XA or number < 0 or (extra < stop and data[extra]):
+        return UNUSUAL
+    if state[FAMILY] not in (0, MARIADB) or state[RUNS] == runs.shape[0]:
+        return UNUSUAL
+    if _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
+    if state[GTID] != domain:
+        _end_run(state, runs)
+    state[BEGUN] = 1
+    state[FAMILY], state[PENDING] = MARIADB, 1
+    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = (
+        domain,
+        number_at(data, begin + 5, 4),
+        number,
+    )
+    return DONE
+
+
+@inlined
+def _mysql_gtid(
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
+) -> Number:
+    body = begin + _HEADER
+    if stop - body < _MYSQL_GTID_BYTES:
+        return UNUSUAL
+    first, second = number_at(data, body + 1, 8), number_at(data, body + 9, 8)
+    number = number_at(data, body + 17, 8)
+    if number < 1 or number > _MOST:
+        return UNUSUAL
+    if state[FAMILY] not in (0, MYSQL) or state[RUNS] == runs.shape[0]:
+        return UNUSUAL
+    if _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
+    if state[GTID] != first or state[GTID_SERVER] != second or state[GTID_NUMBER] + 1 != number:
+        _end_run(state, runs)
+    state[FAMILY], state[PENDING] = MYSQL, 1
+    state[GTID], state[GTID_SERVER], state[GTID_NUMBER] = first, second, number
+    return DONE
+
+
+@inlined
+def _is(data: Bytes, at: int, word: Bytes) -> Number:
+    same = True
+    for byte in range(len(word)):
+        same &= data[at + byte] == word[byte]
+    return same
+
+
+@inlined
+def _query(data: Bytes, state: Integers, begin: int, stop: int, size: int, offset: int) -> Number:
+    """Only ``BEGIN`` and ``COMMIT``, which need nothing else of their events."""
+    body = begin + _HEADER
+    if stop - body < _SQL:
+        return UNUSUAL
+    sql = body + _SQL + np.int64(data[body + 8]) + number_at(data, body + 11, 2) + 1
+    if stop - sql == len(_COMMIT) and _is(data, sql, _COMMIT):
+        return _end_group(data, state, begin, size, offset)
+    if stop - sql != len(_BEGIN) or not _is(data, sql, _BEGIN):
+        return UNUSUAL
+    if state[OPEN] and (state[BEGUN] or (state[PENDING] and state[FAMILY] == MARIADB)):
+        return UNUSUAL
+    if not state[OPEN] and _begin_group(state, begin, size, offset) == UNUSUAL:
+        return UNUSUAL
+    state[BEGUN] = 1
+    return DONE
+
+
+@inlined
+def _bound(
+    kind: int,
+    data: Bytes,
+    state: Integers,
+    runs: Integers,
+    begin: int,
+    stop: int,
+    size: int,
+    offset: int,
+) -> Number:
+    """Take an event that begins or ends a group."""
+    if kind == _XID:
+        return _end_group(data, state, begin, size, offset)
+    if kind == _MARIADB_GTID:
+        return _mariadb_gtid(data, state, runs, begin, stop, size, offset)
+    if kind == _MYSQL_GTID:
+        return _mysql_gtid(data, state, runs, begin, stop, size, offset)
+    if kind == _ANONYMOUS:
+        return _begin_group(state, begin, size, offset)
+    return _query(data, state, begin, stop, size, offset)
+
+
+@inlined
+def _enter(state: Integers, payloads: Integers) -> Number:
+    """Go into a payload that was expanded ahead."""
+    number = state[ENTERED]
+    if state[INSIDE] or number >= payloads.shape[0] or payloads[number, 0] != state[PACKET]:
+        return UNUSUAL
+    state[INSIDE], state[ENTERED] = 1, number + 1
+    state[INNER], state[INNER_LIMIT] = payloads[number, 1], payloads[number, 2]
+    return DONE
+
+
+@compiled(
+    *(INTEGER, INPUT, INPUT, TABLE, INTEGERS, TABLE, TABLE, INPUT, INPUT, INPUT, CHECKSUMS),
+    *(OUTPUT, INTEGERS, TABLE),
+)
+def walk(
+    packets: Bytes,
+    expanded: Bytes,
+    payloads: Integers,
+    state: Integers,
+    runs: Integers,
+    known: Integers,
+    bodies: Bytes,
+    left_out: Bytes,
+    classes: Bytes,
+    tables: NDArray[np.uint32],
+    kept: Bytes,
+    starts: Integers,
+    heads: Integers,
+) -> int:
+    """Follow the events of ``packets`` and of payloads; STOPPED or FULL.
+
+    ``payloads``: of each payload that was expanded ahead, where its packet begins, and where its
+    events begin and end in ``expanded``. ``runs``: room for runs of GTIDs that have ended: what is
+    at GTID and GTID_SERVER, at EXECUTED_FIRST and EXECUTED_LAST, for each.
+    ``known``, ``bodies`` and ``left_out`` are those of
+    `replicator.binlog.segments.table_map_arrays`, ``kept``, ``starts`` and ``heads`` of
+    `replicator.binlog.segments.row_columns`, with room for all that is in ``packets`` and
+    ``expanded``; ``classes`` and ``tables`` are CLASSES and the tables of
+    `replicator.kernels.crc32`.
+    """
+    while True:
+        if state[INSIDE] and state[INNER] == state[INNER_LIMIT]:
+            state[INSIDE] = 0
+        before = offset = state[OFFSET]
+        if state[INSIDE]:
+            data = expanded
+            begin = unframed(data, state[INNER], state[INNER_LIMIT])
+        else:
+            data = packets
+            begin = framed(
+                data, state[PACKET], state[LIMIT], state[SEQUENCE], state[CHECKSUM], tables
+            )
+        if begin == NO_EVENT:
+            return STOPPED
+        kind = classes[data[begin + 4]]
+        if kind == 0:
+            return STOPPED
+        size = number_at(data, begin + 9, 4)
+        inside, stop = state[INSIDE], begin + size
+        if not inside:
+            stop -= state[CHECKSUM]
+            end = number_at(data, begin + 13, 4)
+            if not joins(before, size, end):
+                return STOPPED
+            offset = end_offset(before, size, end)
+        outcome = np.int64(DONE)
+        if kind == _ROWS:
+            outcome = take_rows(
+                data, state, begin, stop, size, known, left_out, kept, starts, heads
+            )
+        elif kind == _TABLE_MAP:
+            outcome = take_table_map(data, state, begin, stop, known, bodies)
+        elif kind == _PAYLOAD:
+            outcome = _enter(state, payloads)
+        elif kind != _PART:
+            outcome = _bound(kind, data, state, runs, begin, stop, size, offset)
+        if outcome == UNUSUAL:
+            return STOPPED
+        state[INNER if inside else PACKET] = begin + size
+        state[SEQUENCE] = state[SEQUENCE] + 1 - inside & 0xFF
+        state[BEFORE], state[OFFSET] = before, offset
+        state[BYTES] += size
+        if outcome == ENDS:
+            return FULL

@@ -1,0 +1,86 @@
+"""Where something stands in a binlog file.
+
+A *binlog position* is a file and a byte offset. Within one server's binlog files the order of
+positions is the order of (sequence number of the file, offset): the server numbers its files
+upwards (``name.000001``, ``name.000002`` …; MySQL internals manual, "Binary Log Files").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replicator.mysql.server.identity import AnchorEvent
+
+OFFSET_BITS = 40
+"""Bits kept for the offset in a position key: files of up to one tebibyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    """A byte offset in one binlog file of one server."""
+
+    file: str
+    offset: int
+
+    @property
+    def sequence(self) -> int:
+        """The number of the file: 42 for ``mysql-bin.000042``.
+
+        Raises ValueError when the file name does not end in a number.
+        """
+        return int(self.file.rpartition(".")[2])
+
+    @property
+    def key(self) -> int:
+        """The position as one integer that sorts as the positions of one server do."""
+        return self.sequence << OFFSET_BITS | self.offset
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> BinlogPosition:
+        """The position that is shown as this text."""
+        file, _, offset = text.rpartition(":")
+        return cls(file, int(offset))
+
+    def with_key(self, key: int) -> BinlogPosition:
+        """The position with this key in the same binlog: its files have names like this one's."""
+        name, _, number = self.file.rpartition(".")
+        sequence, offset = key >> OFFSET_BITS, key & (1 << OFFSET_BITS) - 1
+        return BinlogPosition(f"{name}.{sequence:0{len(number)}d}", offset)
+
+
+def begin_of(event: bytes, transaction: int) -> int:
+    """The key of the position at which an event begins, of the transaction that begins at this key.
+
+    ``event`` is the event without its checksum. 0 where it has no place of its own, as within a
+    compressed transaction: those events come without checksums, and so do all of a source that
+    writes none. The header has the event's size at byte 9 and the lower 32 bits of its end at byte
+    13 (MySQL internals manual, "Binlog Event Header").
+    """
+    size = int.from_bytes(event[9:13], "little")
+    end = int.from_bytes(event[13:17], "little")
+    if not end or size == len(event):
+        return 0
+    behind = (end - size - transaction) & 0xFFFFFFFF
+    return transaction + behind
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """A transaction boundary of a source: file and offset, and the GTID set executed up to it.
+
+    ``gtid`` is the server's own text form: ``0-1-42,1-2-7`` (MariaDB: the last GTID of each
+    domain) or ``uuid:1-5,…`` (MySQL); empty when unknown. ``anchor`` is an event at or before
+    the position, by which the binlog is known; None when unknown. ``prepared``: where the groups
+    begin of the XA transactions that are prepared here, and whose outcome comes later.
+    """
+
+    binlog: BinlogPosition
+    gtid: str = ""
+    anchor: AnchorEvent | None = field(default=None, compare=False, repr=False)
+    prepared: tuple[BinlogPosition, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.binlog} ({self.gtid})" if self.gtid else str(self.binlog)

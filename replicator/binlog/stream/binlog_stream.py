@@ -1,0 +1,269 @@
+"""Reading XA transactions that were prepared before the position to go on from.
+
+One source's binlog as a sequence of segments. Blocking: give it a thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+import pymysql
+
+from replicator.binlog.connection.dump_connection import BinlogConnection, SourceAddress
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.connection.prepared_at_source import PreparedAtSource
+from replicator.binlog.connection.source_server import Flavor, ServerInfo
+from replicator.binlog.errors import BinlogError, PurgedError, StreamLostError
+from replicator.binlog.events.xa_events import Xid
+from replicator.binlog.parser.assembler import SegmentAssembler
+from replicator.binlog.parser.prepared_transactions import (
+    Prepared,
+    PreparedPlaces,
+    PreparedTransactions,
+)
+from replicator.binlog.positions.gtid import GtidStart, MariaDBGtids, MySQLGtids
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+from replicator.binlog.segments.segment import Segment
+from replicator.binlog.segments.segment_builder import SegmentLimits
+from replicator.binlog.segments.table_routes import Route
+from replicator.binlog.stream.anchor_check import AnchorCheck
+from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
+from replicator.watermark import Place
+
+_ONE_GROUP = SegmentLimits(target_bytes=1)
+
+
+class _Connect(Protocol):
+    def __call__(self, start: SourcePosition, *, bare: bool) -> BinlogConnection: ...
+
+
+class PreparedReading:
+    """Reads the groups that begin at some places, each on a connection of its own.
+
+    It ends before the stream itself begins: the server takes one stream for each server id.
+    ``purged`` are the places whose files the server no longer has. Those transactions are not known
+    then: if one is committed, that is an error where its outcome stands.
+    """
+
+    def __init__(self, connect: _Connect, places: Sequence[BinlogPosition]) -> None:
+        self.purged: list[BinlogPosition] = []
+        self._connect = connect
+        self._places = places
+        self._connection: BinlogConnection | None = None
+        self._closed = False
+
+    def run(self) -> list[tuple[Xid, Prepared]]:
+        """Those that were found. Raises BinlogError, StreamLostError."""
+        self.purged = []
+        return [one for at in self._places for one in self._read(at)]
+
+    def close(self) -> None:
+        """End it, from any thread; a `run` under way raises StreamLostError."""
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()
+
+    def _read(self, at: BinlogPosition) -> Iterable[tuple[Xid, Prepared]]:
+        self._connection = connection = self._connect(SourcePosition(at), bare=True)
+        try:
+            if self._closed:
+                raise StreamLostError("The binlog stream is closed.")
+            info, _ = connection.open()
+            yield from _group(connection, at, checksums=info.checksum == "CRC32")
+        except PurgedError:
+            self.purged.append(at)
+        finally:
+            connection.close()
+
+
+def _group(
+    connection: BinlogConnection, at: BinlogPosition, *, checksums: bool
+) -> Iterable[tuple[Xid, Prepared]]:
+    packets = PacketBuffer()
+    prepared = PreparedTransactions()
+    assembler = SegmentAssembler(
+        packets,
+        SourcePosition(at),
+        gtids=None,
+        route=lambda _schema, _table, _types: None,
+        limits=_ONE_GROUP,
+        checksums=checksums,
+        prepared=prepared,
+        described=False,
+    )
+    while not assembler.run():
+        if packets.failure is not None:
+            raise connection.failure(packets.failure.code, packets.failure.message)
+        packets.received(connection.receive(packets.room(), wait=True))
+    if not prepared.places:
+        raise BinlogError(f"No prepared XA transaction stands at {at}, where one was read before.")
+    return prepared.items()
+
+
+class BinlogStream:
+    """Reads from ``start`` on, over one connection; `close` it in any case.
+
+    After StreamLostError make a new one that starts at the ``end`` of the last segment; when that
+    segment was not complete, with ``resume_after`` at the last row event that was handed on (of any
+    target), so that none comes twice. A statement inside an unfinished transaction may come
+    again: its `Statement.transaction` tells.
+    """
+
+    def __init__(
+        self,
+        address: SourceAddress,
+        start: SourcePosition | GtidStart,
+        *,
+        server_id: int,
+        route: Route,
+        limits: SegmentLimits,
+        resume_after: Place | None = None,
+        heartbeat: float = 2.0,
+        read_timeout: float = 20.0,
+        expected: ServerIdentity | None = None,
+        places: PreparedPlaces | None = None,
+    ) -> None:
+        """``server_id`` must be unique among the source and its replicas.
+
+        ``route`` is called in the reading thread, once per distinct table map between two
+        statements; None means that the table is not replicated. ``heartbeat`` is after how many
+        seconds an idle source reports its position, ``read_timeout`` after how many a silent
+        connection counts as lost. ``expected``: the server that wrote what was read before.
+        ``places``: no rows are wanted, and of XA transactions only what is noted in this.
+        """
+        if read_timeout <= heartbeat:
+            raise ValueError("the read timeout must be longer than the heartbeat period")
+        self._start = start
+        self._route = route
+        self._limits = limits
+        self._resume = resume_after
+        self._packets = PacketBuffer()
+        self._assembler: SegmentAssembler | None = None
+        self._failure: BinlogError | None = None
+        connect = partial(
+            BinlogConnection,
+            address,
+            server_id=server_id,
+            heartbeat=heartbeat,
+            read_timeout=read_timeout,
+            expected=expected,
+        )
+        self._connect = connect
+        self._connection = connect(start)
+        self._places = places
+        self._prepared = PreparedReading(connect, () if places else start.prepared)
+        self._look_back = self._anchor_check(start.anchor)
+
+    def open(self) -> ServerInfo:
+        """Connect, make sure that it is the binlog that was read before, and ask for it.
+
+        Raises StreamLostError when trying again can help, BinlogError when it cannot.
+        """
+        if self._look_back is not None:
+            self._look_back.run()
+        prepared = self._prepared.run()
+        info, gtid = self._connection.open()
+        self._assembler = SegmentAssembler(
+            self._packets,
+            self._start if isinstance(self._start, SourcePosition) else None,
+            gtids=self._known_gtids(info, gtid),
+            route=self._route,
+            limits=self._limits,
+            resume_after=self._resume,
+            checksums=info.checksum == "CRC32",
+            prepared=self._places or PreparedTransactions(prepared),
+            described=False,
+        )
+        return info
+
+    def read_segment(self) -> Segment:
+        """The next segment; waits until there is one.
+
+        A segment ends at a statement, at its limits, or as soon as the source has no more data at
+        a boundary. An idle source gives an empty segment per heartbeat.
+
+        Raises StreamLostError when the connection was lost, was silent for the read timeout, or
+        `close` was called; BinlogError (PurgedError, ChecksumError, UnsupportedEventError) when
+        the binlog can't be followed.
+        """
+        assembler = self._assembler
+        if self._failure is not None:
+            raise self._failure
+        if assembler is None:
+            raise StreamLostError("The binlog stream is not open.")
+        try:
+            return self._read(assembler)
+        except StreamLostError:
+            # Read again behind the last segment: nothing of this one is needed.
+            raise
+        except BinlogError as error:
+            whole = assembler.rescue()
+            if whole is None:
+                raise
+            # What comes before the failure is handed on first; then there is nothing behind it.
+            self._failure = error
+            return whole
+
+    def _read(self, assembler: SegmentAssembler) -> Segment:
+        while not assembler.run():
+            failure = self._packets.failure
+            if failure is not None:
+                error = self._connection.failure(failure.code, failure.message)
+                if isinstance(error, BinlogError):
+                    self._prove(assembler)
+                raise error
+            may_end = assembler.moved and not assembler.in_transaction
+            received = self._connection.receive(self._packets.room(), wait=not may_end)
+            if not received:
+                break
+            self._packets.received(received)
+        return assembler.take()
+
+    @property
+    def purged(self) -> Sequence[BinlogPosition]:
+        """Where XA transactions stood that are prepared at the start, in files that are gone."""
+        return self._prepared.purged
+
+    def binlogs(self) -> list[tuple[str, int]]:
+        """As `BinlogConnection.binlogs`."""
+        return self._connection.binlogs()
+
+    @property
+    def prepared(self) -> dict[BinlogPosition, Xid]:
+        """Where the XA transactions stand that are prepared behind the last segment."""
+        return {} if self._assembler is None else self._assembler.prepared
+
+    def prepared_at_source(self) -> PreparedAtSource | None:
+        """Those that the source has; None where it does not answer."""
+        try:
+            return self._connection.prepared()
+        except (pymysql.MySQLError, OSError):
+            # It is asked again; who reads on is told, too, where the source has gone.
+            return None
+
+    def _anchor_check(self, mark: AnchorEvent | None) -> AnchorCheck | None:
+        if mark is None:
+            return None
+        at = SourcePosition(BinlogPosition(mark.file, mark.offset))
+        return AnchorCheck(self._connect(at, bare=True), mark)
+
+    def _prove(self, assembler: SegmentAssembler) -> None:
+        """Look back: a binlog that is begun anew under a stream is a file that can't be read."""
+        self._look_back = self._anchor_check(assembler.anchor)
+        if self._look_back is not None:
+            self._look_back.run()
+
+    def close(self) -> None:
+        """End the stream, from any thread; a `read_segment` under way raises StreamLostError."""
+        if self._look_back is not None:
+            self._look_back.close()
+        self._prepared.close()
+        self._connection.close()
+
+    def _known_gtids(self, info: ServerInfo, gtid: str) -> MariaDBGtids | MySQLGtids | None:
+        """The set at the start, or None: then the binlog tells it where a file begins."""
+        if not gtid and isinstance(self._start, SourcePosition):
+            return None
+        return MariaDBGtids(gtid) if info.flavor is Flavor.MARIADB else MySQLGtids(gtid)

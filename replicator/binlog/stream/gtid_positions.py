@@ -1,0 +1,331 @@
+"""The heads of transactions in a binlog: where each begins, and its GTID; nothing inside is read.
+
+For finding places in a binlog that was not followed before. Which events begin a transaction:
+`replicator.binlog.parser.parser_state`.
+
+Finding in a server's binlog the places that another server's binlog had, by their GTIDs.
+
+The binlogs of a primary and of its replicas hold the same transactions at other places. What was
+read of one is continued in the other where exactly the same transactions stand before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from replicator.binlog.connection.dump_connection import BinlogConnection
+from replicator.binlog.connection.framing import PacketBuffer
+from replicator.binlog.errors import OtherOrderError
+from replicator.binlog.events.anchor_event import FIRST_EVENT
+from replicator.binlog.events.event_header import HEAD, SERVER_ID, EventType
+from replicator.binlog.events.structural_events import (
+    read_mariadb_gtid,
+    read_mysql_gtid,
+    read_tagged_gtid,
+)
+from replicator.binlog.parser.file_state import FileState, is_artificial
+from replicator.binlog.positions.gtid import (
+    GtidStart,
+    MariaDBGtid,
+    MariaDBGtids,
+    MySQLGtid,
+    listed_gtids,
+    mariadb_gtids,
+)
+from replicator.binlog.positions.position import BinlogPosition, SourcePosition
+
+
+class TransactionHeads:
+    """Takes the events of a stream, one after the other.
+
+    Of the newest transaction that begins: ``key`` of its beginning, ``gtid`` (None: it has none);
+    of MariaDB ``before``: the last GTID of its domain before it, if there was one, and ``written``:
+    the last numbers before it by domain and server.
+    ``waiting``: the source has said that there is no more.
+    """
+
+    def __init__(
+        self, start: BinlogPosition | None, *, checksums: bool, unlogged: str = ""
+    ) -> None:
+        """``start`` is the beginning of a file, which tells the GTIDs before it; None where only
+        the stream tells where it begins. ``unlogged``: of a MySQL, what was executed besides."""
+        self.key = 0
+        self.gtid: MariaDBGtid | MySQLGtid | None = None
+        self.before: MariaDBGtid | None = None
+        self.written: dict[tuple[int, int], int] = {}
+        self.waiting = False
+        self._unlogged = unlogged
+        self._newest: dict[int, MariaDBGtid] = {}
+        self._files = FileState(SourcePosition(start) if start else None, None, checksums=checksums)
+        self._head: bytes | None = None
+        self._open = False
+
+    @property
+    def boundary(self) -> SourcePosition:
+        """The boundary before the newest transaction, with the GTIDs executed before it; the end
+        of the binlog where the source waits."""
+        return self._files.boundary
+
+    def take(self, event: bytes) -> bool:
+        """Whether a transaction begins with this event. Raises BinlogError for a damaged one."""
+        files, position = self._files, self._files.position
+        if self._head is not None:
+            files.begins_group(position.boundary.offset, self._head)
+            self._head = None
+        kind, size, _ = HEAD.unpack_from(event)
+        files.advance(event)
+        self.waiting = kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2)
+        if self.waiting:
+            self._finish()
+            files.on_heartbeat(event)
+        elif kind == EventType.ROTATE:
+            files.on_rotate(event)
+        elif kind == EventType.FORMAT_DESCRIPTION:
+            files.on_format_description(event)
+        elif kind == EventType.PREVIOUS_GTIDS:
+            files.on_previous_gtids(event)
+            files.executed_before(self._unlogged)
+        elif kind == EventType.MARIADB_GTID_LIST:
+            files.on_gtid_list(event)
+            if not self.written and not is_artificial(event):
+                for listed in listed_gtids(files.content(event)):
+                    self._note(listed)
+        else:
+            return self._take_head(kind, size, event)
+        return False
+
+    def _take_head(self, kind: int, size: int, event: bytes) -> bool:
+        content = self._files.content
+        match kind:
+            case EventType.GTID:
+                gtid: MariaDBGtid | MySQLGtid | None = read_mysql_gtid(content(event))
+            case EventType.GTID_TAGGED:
+                gtid = read_tagged_gtid(content(event))
+            case EventType.MARIADB_GTID:
+                server = SERVER_ID.unpack_from(event, 5)[0]
+                gtid = read_mariadb_gtid(content(event), server).gtid
+            case EventType.ANONYMOUS_GTID:
+                gtid = None
+            case _:
+                return False
+        self._finish()
+        self.before = self._newest.get(gtid.domain) if isinstance(gtid, MariaDBGtid) else None
+        self.key = self._files.position.begin_group(size)
+        self.gtid, self._head, self._open = gtid, event, True
+        return True
+
+    def _finish(self) -> None:
+        """The newest transaction has come to its end."""
+        if self._open:
+            self._files.executed(self.gtid)
+            if isinstance(self.gtid, MariaDBGtid):
+                self._note(self.gtid)
+            self._open = False
+
+    def _note(self, gtid: MariaDBGtid) -> None:
+        self.written[gtid.domain, gtid.server] = gtid.sequence
+        self._newest[gtid.domain] = gtid
+
+
+Connect = Callable[[SourcePosition | GtidStart], BinlogConnection]
+"""Makes a connection that starts there; it is used up by one reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Places of another binlog. ``executed``: the GTID set at the saved position.
+
+    ``boundaries``: GTID sets of later boundaries; ``transactions``: GTIDs of later transactions.
+    ``left``: of MariaDB, at each earlier failover, what the server that took over had of each.
+    ``unlogged``: of MySQL, what this server has executed and does not have in its binlog, as after
+    it was made from a backup: none of its files need tell of that.
+    """
+
+    executed: str
+    boundaries: Set[str] = frozenset()
+    transactions: Set[str] = frozenset()
+    left: Sequence[str] = ()
+    unlogged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GtidPlaces:
+    """The same places in this binlog: the saved position, and the keys of the others."""
+
+    position: SourcePosition
+    boundaries: Mapping[str, int]
+    transactions: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was found so far, from the saved position on."""
+
+    sought: Sought
+    boundaries: dict[str, int] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be found."""
+        return (
+            self.boundaries.keys() >= self.sought.boundaries
+            and self.transactions.keys() >= self.sought.transactions
+        )
+
+    def look_at(self, boundary: SourcePosition, heads: TransactionHeads) -> None:
+        """Note what stands at a boundary, and behind it."""
+        if boundary.gtid in self.sought.boundaries:
+            self.boundaries[boundary.gtid] = boundary.binlog.key
+        gtid = str(heads.gtid)
+        if not heads.waiting and gtid in self.sought.transactions:
+            self.transactions[gtid] = heads.key
+
+
+def find_places(connect: Connect, end: BinlogPosition, sought: Sought) -> GtidPlaces:
+    """Look for places in the binlog up to ``end``, its end of a moment ago. Blocks.
+
+    Raises OtherOrderError where the same transactions do not stand before one of them; PurgedError,
+    StreamLostError and what else a connection raises.
+    """
+    first = first_new(connect, end, sought.executed)
+    file = BinlogPosition(first.file, FIRST_EVENT)
+    position: SourcePosition | None = None
+    search = _Search(sought)
+    sequence = _Sequence(sought.executed)
+    for heads in _walk(connect(SourcePosition(file)), file, sought.unlogged):
+        if heads.key < first.key and not heads.waiting:
+            _refuse_back_step(heads)
+            continue
+        boundary = heads.boundary
+        if position is None:
+            if boundary.gtid != sought.executed:
+                raise _misplaced(sought.executed, heads)
+            _refuse_unread(sought, heads)
+            position = boundary
+        search.look_at(boundary, heads)
+        if search.done:
+            return GtidPlaces(position, search.boundaries, search.transactions)
+        if heads.waiting or boundary.binlog.key >= end.key:
+            break
+        sequence.follow(heads.gtid, boundary)
+    missing = (sought.boundaries - search.boundaries.keys()) | (
+        sought.transactions - search.transactions.keys()
+    )
+    raise OtherOrderError(
+        "Its binlog has the transactions that are on the target in another order than the server"
+        f" before: at no place are these the ones executed: {'; '.join(sorted(missing))}."
+    )
+
+
+def _refuse_back_step(heads: TransactionHeads) -> None:
+    """Raise OtherOrderError where a number of a MariaDB domain comes again, or is passed, after the
+    same server had written before: another one has written in between.
+
+    What a replica had written itself before it became one is not that.
+    """
+    gtid, before = heads.gtid, heads.before
+    if not isinstance(gtid, MariaDBGtid) or (gtid.domain, gtid.server) not in heads.written:
+        return
+    if before is not None and gtid.sequence <= before.sequence:
+        raise OtherOrderError(
+            f"In its binlog {gtid} follows {before} (at {heads.boundary.binlog}): one of them was"
+            " written apart from the other's server, and may not have been read there."
+        )
+
+
+def _refuse_unread(sought: Sought, heads: TransactionHeads) -> None:
+    """Raise OtherOrderError where a MariaDB has transactions before the place to go on from that a
+    server wrote after it was left. MySQL's sets tell them themselves."""
+    known: dict[tuple[int, int], int] = {}
+    for text in (*sought.left, sought.executed) if heads.written else ():
+        for gtid in mariadb_gtids(text):
+            key = gtid.domain, gtid.server
+            known[key] = max(gtid.sequence, known.get(key, 0))
+    for (domain, server), number in sorted(heads.written.items()):
+        if 0 < known.get((domain, server), 0) < number:
+            raise OtherOrderError(
+                f"Its binlog has transactions up to {domain}-{server}-{number}, and of that server"
+                f" those up to {domain}-{server}-{known[domain, server]} had come to the one"
+                " that took over from it."
+            )
+
+
+class _Sequence:
+    """Whether the numbers of MariaDB's transactions go up by one: the last GTID of a domain tells
+    what was executed before only then. MySQL's sets tell it themselves."""
+
+    def __init__(self, executed: str) -> None:
+        self._executed = executed
+        self._last: MariaDBGtids | None = None
+
+    def follow(self, gtid: MariaDBGtid | MySQLGtid | None, where: SourcePosition) -> None:
+        """Take the next transaction. Raises OtherOrderError."""
+        if not isinstance(gtid, MariaDBGtid):
+            return
+        if self._last is None:
+            self._last = MariaDBGtids(self._executed)
+        before = self._last.newest(gtid.domain)
+        if before is not None and gtid.sequence != before.sequence + 1:
+            raise OtherOrderError(
+                f"In its binlog {gtid} follows {before} (at {where.binlog}), so the transactions"
+                " that are on the target can't be told from others."
+            )
+        self._last.add(gtid)
+
+
+def _misplaced(executed: str, heads: TransactionHeads) -> OtherOrderError:
+    there = heads.boundary
+    first = "its end" if heads.waiting else f"the first transaction that is new ({heads.gtid})"
+    return OtherOrderError(
+        f"At {there.binlog}, before {first}, its binlog holds {there.gtid or 'no GTIDs'}, and what"
+        f" was read from the server before is {executed}: one of them has transactions that the"
+        " other lacks, or has them in another order."
+    )
+
+
+def first_new(connect: Connect, end: BinlogPosition, executed: str) -> BinlogPosition:
+    """Where the first transaction begins that a GTID set lacks; ``end`` where it lacks none.
+
+    Blocks, and raises what a connection raises.
+    """
+    for heads in _walk(connect(GtidStart(executed)), None):
+        boundary = heads.boundary.binlog
+        if not heads.waiting:
+            return boundary
+        if boundary.file and boundary.key >= end.key:
+            break
+    return end
+
+
+def gtids_at(connect: Connect, end: BinlogPosition, position: BinlogPosition) -> str:
+    """The GTID set executed at a position; empty where no transaction begins there, nor the binlog
+    ends. Blocks, and raises what a connection raises."""
+    file = BinlogPosition(position.file, FIRST_EVENT)
+    for heads in _walk(connect(SourcePosition(file)), file):
+        boundary = heads.boundary
+        if boundary.binlog.key >= position.key:
+            return boundary.gtid if boundary.binlog == position else ""
+        if heads.waiting or boundary.binlog.key >= end.key:
+            break
+    return ""
+
+
+def _walk(
+    connection: BinlogConnection, start: BinlogPosition | None, unlogged: str = ""
+) -> Iterator[TransactionHeads]:
+    """The heads of the transactions, at each of them, and where the source waits for more."""
+    try:
+        info, _ = connection.open()
+        heads = TransactionHeads(start, checksums=info.checksum == "CRC32", unlogged=unlogged)
+        packets = PacketBuffer()
+        while True:
+            packets.received(connection.receive(packets.room(), wait=True))
+            while (event := packets.next_event()) is not None:
+                if heads.take(event) or heads.waiting:
+                    yield heads
+            if packets.failure is not None:
+                raise connection.failure(packets.failure.code, packets.failure.message)
+    finally:
+        connection.close()

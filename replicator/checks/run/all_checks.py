@@ -1,0 +1,76 @@
+"""All checks of a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+
+from replicator.checks.check_items import ALL, CONNECTION, unknown_items
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.schema.structures import SOURCES_AT_ONCE, check_structures
+from replicator.checks.source.source_checks import check_source
+from replicator.checks.target.cluster import check_cluster
+from replicator.checks.target.target_checks import check_target
+from replicator.checks.target.target_effects import check_target_effects
+from replicator.checks.target.target_rights import check_target_schemas
+from replicator.mysql.connection.asyncio_connection import DatabaseUnavailableError
+
+
+async def run_checks(task: TaskToCheck, ignore: frozenset[str]) -> list[CheckResult]:
+    """Check a task: its sources in the order given, then its target and its cluster, then the
+    structures.
+
+    ``ignore`` holds names of `replicator.checks.check_items.CHECKS`; results of these are left out,
+    but for `connection`: with ``all``, nothing is looked at. Servers that cannot be reached are
+    results, not exceptions.
+    """
+    unknown = unknown_items(ignore)
+    if ALL in ignore:
+        return unknown
+    by_source: dict[str, list[CheckResult]] = {}
+    of_target: list[CheckResult] = []
+    limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
+
+    async def look_at_source(source: SourceToCheck) -> None:
+        async with limit:
+            by_source[source.source_id] = await check_source(source)
+
+    async def look_at_target() -> None:
+        of_target.extend(await check_target(task.target))
+
+    async with anyio.create_task_group() as group:
+        for source in task.sources:
+            group.start_soon(look_at_source, source)
+        group.start_soon(look_at_target)
+    results = [result for source in task.sources for result in by_source[source.source_id]]
+    results += of_target
+    results += await check_cluster(task.spark_master)
+    if _reachable(of_target):
+        sources = tuple(s for s in task.sources if _reachable(by_source[s.source_id]))
+        results += await _across(replace(task, sources=sources))
+    left_out = ignore - {CONNECTION}
+    return unknown + [result for result in results if result.name not in left_out]
+
+
+async def _across(task: TaskToCheck) -> list[CheckResult]:
+    """What concerns sources and target together."""
+    results: list[CheckResult] = []
+    try:
+        results += await check_target_schemas(task)
+        results += await check_target_effects(task)
+        results += await check_structures(task)
+    except* DatabaseUnavailableError as group:
+        results.append(
+            CheckedPart("task").failed(
+                CONNECTION,
+                f"a server went away while structures were read: {group.exceptions[0]}",
+                "Look at the server's error log, then run the check again",
+            )
+        )
+    return results
+
+
+def _reachable(results: list[CheckResult]) -> bool:
+    return not any(r.name == CONNECTION and r.state == "failed" for r in results)

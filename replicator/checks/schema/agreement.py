@@ -1,0 +1,208 @@
+"""The members of a target against one another: structures, keys that count up, foreign keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.schema.table_fit import colliding_keys
+from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.parser.tokens import tokenise
+from replicator.ddl.rewrite.target_table import Collations, target_table
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.schema.structure.structure import Column, Table
+
+_PLACE = CheckedPart("target")
+_SHOWN = 10
+"""Members listed in a message before it says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A member and its structure.
+
+    ``later_ddl``: the stream may still change it before its rows. ``collations``: the defaults of
+    its server, by charset. ``logs_cascades``: its server logs what foreign keys do. ``rules``: what
+    is made of its columns.
+    """
+
+    member: Member
+    table: Table
+    later_ddl: bool
+    collations: Mapping[str, str] = field(default_factory=dict)
+    logs_cascades: bool = False
+    rules: MemberColumns = AS_THEY_ARE
+
+
+def check_agreement(
+    shards: Sequence[Shard], name: TableName, *, pessimistic: bool
+) -> list[CheckResult]:
+    """Compare all members of a target with the first one: one result for each way to differ."""
+    first = shards[0]
+    differing: dict[tuple[str, ...], list[Shard]] = {}
+    for shard in shards[1:]:
+        if shard.table.fingerprint == first.table.fingerprint:
+            continue
+        words = tuple(member_disagreements(first.table, shard.table))
+        if words:
+            differing.setdefault(words, []).append(shard)
+    if not differing:
+        text = f"the {len(shards)} shards of {name} have the same structure"
+        return [_PLACE.passed("schema_of_shard_tables", text)]
+    results = []
+    for words, found in differing.items():
+        finding = (
+            f"shards of {name} differ from {first.member}: in {members_listed(found)} "
+            f"{'; '.join(words)}"
+        )
+        way_out = (
+            f"Bring {found[0].member} and {first.member} to the same structure: compare "
+            f"SHOW CREATE TABLE {first.member.name}; and SHOW CREATE TABLE {found[0].member.name};"
+        )
+        later = any(shard.later_ddl for shard in (first, *found))
+        make = _PLACE.failed if pessimistic and not later else _PLACE.warning
+        results.append(make("schema_of_shard_tables", finding, way_out))
+    return results
+
+
+def member_disagreements(first: Table, other: Table) -> list[str]:
+    """How a member differs from the first one in columns and unique keys, in words."""
+    found = []
+    keyed = {name for table in (first, other) for key in table.keys for name in _lower(key.columns)}
+    for column in first.columns:
+        its = other.column(column.name)
+        if its is None:
+            found.append(f"{quote(column.name)} is missing")
+            continue
+        by_collation = folded(column.name) in keyed
+        if _shape(its, by_collation) != _shape(column, by_collation):
+            mine, theirs = _described(column, by_collation), _described(its, by_collation)
+            found.append(f"{quote(column.name)} is {theirs}, not {mine}")
+    found += [
+        f"{quote(column.name)} is additional"
+        for column in other.columns
+        if first.column(column.name) is None
+    ]
+    if {_lower(key.columns) for key in first.keys} != {_lower(key.columns) for key in other.keys}:
+        found.append(f"unique keys are {_described_keys(other)}, not {_described_keys(first)}")
+    return found
+
+
+def _lower(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(folded, names))
+
+
+def _shape(column: Column, by_collation: bool) -> tuple[object, ...]:
+    """What must be equal, without what servers of different versions write in different ways."""
+    kind = re.sub(r"\b(tinyint|smallint|mediumint|int|bigint|year)\(\d+\)", r"\1", column.type)
+    charset = column.charset.lower().replace("utf8mb3", "utf8")
+    collation = column.collation.lower().replace("utf8mb3", "utf8") if by_collation else ""
+    return kind, column.nullable, column.generated, charset, collation
+
+
+def _described(column: Column, by_collation: bool) -> str:
+    words = [column.type, column.charset, column.collation if by_collation else ""]
+    words += ["" if column.nullable else "NOT NULL", "GENERATED" if column.generated else ""]
+    return " ".join(word for word in words if word)
+
+
+def _described_keys(table: Table) -> str:
+    return ", ".join(f"({', '.join(key.columns)})" for key in table.keys) or "none"
+
+
+def check_counters(
+    shards: Sequence[Shard], name: TableName, target: Table | None, *, copies: bool
+) -> list[CheckResult]:
+    """Whether members give the same values to a key of the target by counting up."""
+    counting = [s for s in shards if any(c.auto_increment for c in s.table.columns)]
+    if len(counting) < 2:
+        return []
+    extracted = counting[0].rules.extracted_names
+    column, keys = colliding_keys([shard.table for shard in counting], target, extracted)
+    alike = next(filter(None, (_numbered_alike(counting, column, key) for key in keys)), [])
+    if not alike:
+        return []
+    first, second = alike[0].member, alike[1].member
+    others = f" and {len(alike) - 2} more" if len(alike) > 2 else ""
+    meaning = "equal values collide and stop the task"
+    if copies:
+        meaning = (
+            "rows with equal values are one row to the full copy, of which `on-duplicate-logical` "
+            "keeps the last one, the first one, or stops; when the binlog is followed, they stop "
+            "the task"
+        )
+    return [
+        _PLACE.warning(
+            "auto_increment_ID",
+            f"{first} and {second}{others} count `{column}` up by themselves and are merged into "
+            f"{name}, where it is a key: {meaning}",
+            "Let the shards count apart (on shard k of n: SET GLOBAL auto_increment_increment = n, "
+            "auto_increment_offset = k;), or fold the shard's number in with a 'partition id' "
+            "under column-mappings, or add a column of 'extract-source' / 'extract-table' to the "
+            "target's key",
+        )
+    ]
+
+
+def _numbered_alike(counting: Sequence[Shard], column: str, key: Set[str]) -> list[Shard]:
+    """Shards that nothing tells apart in a key: no mapped bits, no extracted column of it."""
+    found: dict[tuple[object, ...], list[Shard]] = {}
+    for shard in counting:
+        mapped = shard.rules.mapped
+        upper = mapped.upper if mapped and folded(mapped.name) == folded(column) else 0
+        texts = [c.value for c in shard.rules.extracted if folded(c.name) in key]
+        found.setdefault((upper, *texts), []).append(shard)
+    return next((shards for shards in found.values() if len(shards) > 1), [])
+
+
+def check_cascades(
+    shards: Sequence[Shard], name: TableName, obstacle: tuple[str, str] | None = None
+) -> list[CheckResult]:
+    """Whether rows of members change with those of a parent, of which no binlog tells.
+
+    ``obstacle``: why the target can't change them likewise, and what would help.
+    """
+    found = [shard for shard in shards if "FOREIGN KEY" in shard.table.create_sql]
+    acting = [
+        shard
+        for shard in found
+        if not shard.logs_cascades and any(map(acts_unseen, _foreign_keys(shard)))
+    ]
+    if not acting:
+        return []
+    return [
+        _PLACE.failed(
+            "foreign_keys",
+            f"foreign keys of {members_listed(acting)} change or delete rows along with those of "
+            f"the parent (ON DELETE, ON UPDATE): the server does that without writing it to its "
+            f"binlog, so {name} keeps the old rows"
+            + (f". The target can't change them likewise: {obstacle[0]}" if obstacle else ""),
+            "Take the action out of the key (ON DELETE RESTRICT), and let the application delete "
+            "and change the rows of the child itself, before those of the parent",
+            "Where it does so already, ignore-checking-items: [foreign_keys]: rows that the server "
+            "changes all the same are lost then",
+            *([f"Let the target change them likewise: {obstacle[1]}"] if obstacle else ()),
+        )
+    ]
+
+
+def acts_unseen(foreign_key: str) -> bool:
+    """Whether a foreign key changes rows of its table when those of its parent change."""
+    return acts_on_rows(tokenise(foreign_key))
+
+
+def _foreign_keys(shard: Shard) -> tuple[str, ...]:
+    table = shard.table
+    try:
+        return target_table(table.create_sql, table.schema, table.name, Collations()).foreign_keys
+    except ValueError:
+        return ()  # told where the target is to be made like it
+
+
+def members_listed(shards: Sequence[Shard]) -> str:
+    """The members by name, a long list cut short."""
+    shown = ", ".join(str(shard.member) for shard in shards[:_SHOWN])
+    return shown + (f" and {len(shards) - _SHOWN} more" if len(shards) > _SHOWN else "")

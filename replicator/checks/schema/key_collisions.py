@@ -1,0 +1,157 @@
+"""What it means that shards share values of a target's key, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.mysql.names import Member, TableName, quote
+from replicator.pipeline.duplicate_keys.key_plan import KeyRead
+from replicator.pipeline.duplicate_keys.key_sample import KeyTally, SharedValue
+from replicator.schema.structure.structure import Table, UniqueKey
+
+_PLACE = CheckedPart("target")
+_SHOWN = 5
+"""Values and members that are named."""
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+
+@dataclass(slots=True)
+class KeyFinding:
+    """A unique key of a target, how it is read from its members, and what was found.
+
+    ``number`` is that of the key. ``unread``: why members, or the key itself, could not be read.
+    """
+
+    number: int
+    name: TableName
+    target: Table
+    key: UniqueKey
+    reads: list[KeyRead] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    tally: KeyTally = field(default_factory=KeyTally)
+
+    @property
+    def members(self) -> int:
+        """How many members were looked at."""
+        return len({read.member for read in self.reads} - self.tally.failures.keys())
+
+    @property
+    def failures(self) -> list[str]:
+        """What was not looked at, and why."""
+        failed = sorted(self.tally.failures.items())
+        return [*self.unread, *(f"{member}: {text}" for member, text in failed)]
+
+
+def key_results(finding: KeyFinding) -> list[CheckResult]:
+    """One result for the values, one for what could not be looked at."""
+    results = []
+    if finding.failures:
+        results.append(_unread(finding))
+    if finding.tally.shared:
+        results.append(_collision(finding))
+    elif finding.members:
+        results.append(_PLACE.passed("key_collisions", _nothing_found(finding)))
+    return results
+
+
+def nothing_to_compare() -> CheckResult:
+    """No target has a unique key that several members could disagree about."""
+    text = "there is no unique key of a target that two shards could share a value of"
+    return _PLACE.passed("key_collisions", text)
+
+
+def _nothing_found(finding: KeyFinding) -> str:
+    values, shards = f"{finding.tally.looked_at:,} values", _shards(finding.members)
+    if finding.tally.whole:
+        return f"no value of {_key(finding)} is there twice: all {values} of {shards} were compared"
+    return (
+        f"of {values} of {_key(finding)} that were looked at in {shards}, none is there twice; a "
+        "sample can't prove that no others are: replicator check --keys exact compares all"
+    )
+
+
+def _unread(finding: KeyFinding) -> CheckResult:
+    more = len(finding.failures) - _SHOWN
+    listed = "; ".join(finding.failures[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return _PLACE.warning(
+        "key_collisions",
+        f"whether shards share values of {_key(finding)} is not known: {listed}",
+        "Make sure that the shards' values differ, by what the application does or by a query; a "
+        "table that could not be read is looked at when the check is made again",
+    )
+
+
+def _collision(finding: KeyFinding) -> CheckResult:
+    tally = finding.tally
+    examples = sorted(tally.examples, key=lambda shared: (len(shared.value), shared.value))
+    amount = "" if tally.whole else f"in a sample of {tally.looked_at:,}, "
+    told = "one value is" if tally.shared == 1 else f"{tally.shared:,} values are"
+    text = (
+        f"{amount}{told} there more than once among the shards, as values of {_key(finding)}: "
+        f"{'; '.join(map(_example, examples[:_SHOWN]))}. The target can have one row of each; the "
+        f"other {tally.by_member.total() - tally.shared:,} would stop the task, or be lost with "
+        "on-duplicate-logical replace or ignore"
+    )
+    if tally.shared > _SHOWN:
+        largest = sorted(tally.by_member.items(), key=lambda held: (-held[1], held[0]))[:_SHOWN]
+        more = len(tally.by_member) - len(largest)
+        text += "; most are of " + ", ".join(f"{m} ({rows:,})" for m, rows in largest)
+        text += f" and {more} more" if more else ""
+    example = examples[0].members[-1]
+    return _PLACE.failed("key_collisions", text, *_remedies(finding, example))
+
+
+def _example(shared: SharedValue) -> str:
+    shown = ", ".join(map(str, shared.members[:_SHOWN]))
+    more = shared.rows - min(len(shared.members), _SHOWN)
+    return f"{shared.value} ({shown}{f' and {more} more' if more else ''})"
+
+
+def _remedies(finding: KeyFinding, member: Member) -> list[str]:
+    """What to do; ``member`` is one with a shared value."""
+    columns = [finding.target.column(name) for name in finding.key.columns]
+    numbers = [c.name for c in columns if c is not None and c.base_type in _INTEGERS]
+    ways = []
+    if numbers:
+        column = quote(numbers[-1])
+        ways.append(
+            f"Where {column} is a BIGINT that counts up: fold the shard's number into it, with a "
+            "'partition id' under column-mappings that names the shards' tables"
+        )
+    drop = "DROP PRIMARY KEY, ADD PRIMARY KEY"
+    if finding.key.name != "PRIMARY":
+        name = quote(finding.key.name)
+        drop = f"DROP INDEX {name}, ADD UNIQUE KEY {name}"
+    parts = ", ".join(map(quote, finding.key.columns))
+    ways.append(
+        "Add a column that tells the shards apart to the target's key, and fill it with "
+        "extract-table, extract-schema or extract-source of the route: "
+        f"ALTER TABLE {finding.name.quoted} ADD COLUMN `shard` VARCHAR(64) NOT NULL, "
+        f"{drop} ({parts}, `shard`);"
+    )
+    if numbers:
+        ways.append(
+            f"Renumber one of two shards at its source, with all that refers to it, before it is "
+            f"copied: UPDATE {member.name.quoted} SET {column} = {column} + "
+            "<more than the largest of all shards> ORDER BY "
+            f"{column} DESC;"
+        )
+    else:
+        ways.append(
+            f"Change the values of one of two shards at its source, such as {member}, or leave "
+            "rows that are copies of one another out of all shards but one"
+        )
+    return ways
+
+
+def _key(finding: KeyFinding) -> str:
+    columns = ", ".join(map(quote, finding.key.columns)) or "an expression"
+    if finding.key.name == "PRIMARY":
+        return f"{finding.name}'s primary key ({columns})"
+    return f"{finding.name}'s unique key {quote(finding.key.name)} ({columns})"
+
+
+def _shards(count: int) -> str:
+    return "1 shard" if count == 1 else f"{count:,} shards"

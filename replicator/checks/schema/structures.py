@@ -1,0 +1,226 @@
+"""The structures of the members of each target against one another and the target's table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+import pymysql.err
+
+from replicator.checks.account import account_of
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.name_case import check_target_names
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.routes import routed_tables
+from replicator.checks.schema.agreement import (
+    Shard,
+    check_agreement,
+    check_cascades,
+    check_counters,
+    members_listed,
+)
+from replicator.checks.schema.missing_target import check_missing
+from replicator.checks.schema.table_fit import Difference, member_differences
+from replicator.checks.schema.tied_tables import Ties, ties_of
+from replicator.checks.schema.versioning import check_versioning
+from replicator.checks.source.copying import check_locking, needs_locks
+from replicator.checks.target.target_rights import TARGET_RIGHTS
+from replicator.checks.target.target_tables import check_empty, check_target_table
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
+from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.name_case import folds_names
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.routing.routes import RouteError
+from replicator.schema.structure.collations import available_collations, default_collations
+from replicator.schema.structure.inspection import list_tables, listed, read_table
+from replicator.schema.structure.structure import Table
+
+SOURCES_AT_ONCE = 8
+_PLACE = CheckedPart("target")
+
+
+@dataclass(slots=True)
+class _Estate:
+    """The shards found, by target; by source, those of targets without a key."""
+
+    shards: dict[TableName, list[Shard]] = field(default_factory=dict)
+    locked: dict[str, list[TableName]] = field(default_factory=dict)
+
+
+async def check_structures(task: TaskToCheck) -> list[CheckResult]:
+    """Compare all members with their targets.
+
+    Of a task that has run before only those of sources that are new to it: the others may rightly
+    be in the middle of a schema change. A server that cannot be reached raises
+    DatabaseUnavailableError, tables that cannot be read are left to `check_source`.
+    """
+    if task.resuming and all(source.followed for source in task.sources):
+        return []
+    estate = await _read_sources(task)
+    connection = Connection(task.target.address)
+    try:
+        folds = await folds_names(connection)
+        results = check_target_names(sorted(estate.shards), folds=folds)
+        ties = await _ties(task, connection, estate)
+        for name in sorted(estate.shards):
+            shards = sorted(estate.shards[name], key=lambda shard: shard.member)
+            results += await _check_target(task, connection, name, shards, estate, ties)
+        if task.task_mode != "incremental":
+            for source in task.sources:
+                if task.resuming and source.followed:
+                    continue
+                if names := estate.locked.get(source.source_id):
+                    results += await check_locking(source, names)
+        return results
+    finally:
+        connection.close()
+
+
+async def read_shards(task: TaskToCheck) -> dict[TableName, list[Shard]]:
+    """The members of each target, in their order, but for tables that can't be read.
+
+    Raises DatabaseUnavailableError.
+    """
+    estate = await _read_sources(task)
+    return {
+        name: sorted(shards, key=lambda shard: shard.member)
+        for name, shards in sorted(estate.shards.items())
+    }
+
+
+async def _read_sources(task: TaskToCheck) -> _Estate:
+    estate = _Estate()
+    limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
+    async with anyio.create_task_group() as group:
+        for source in task.sources:
+            group.start_soon(_read_source, source, task.task_mode, estate, limit)
+    return estate
+
+
+async def _read_source(
+    source: SourceToCheck, task_mode: str, estate: _Estate, limit: anyio.CapacityLimiter
+) -> None:
+    later_ddl = task_mode == "incremental" and source.start is not None
+    connection = Connection(source.address)
+    async with limit:
+        try:
+            collations = await default_collations(connection)
+            native = await connection.fetch(NATIVE_FOREIGN_KEYS)
+            logs_cascades = [value for _, value in native] == ["OFF"]
+            locks = task_mode != "incremental" and await needs_locks(connection)
+            for name, target in routed_tables(source, await list_tables(connection)):
+                table = await _readable(connection, name)
+                if table is not None:
+                    member = Member(source.source_id, name)
+                    rules = source.columns.of(name.schema, name.table)
+                    shard = Shard(member, table, later_ddl, collations, logs_cascades, rules)
+                    estate.shards.setdefault(target, []).append(shard)
+                    if locks:
+                        estate.locked.setdefault(source.source_id, []).append(name)
+        except RouteError:
+            return  # told by check_routes
+        finally:
+            connection.close()
+
+
+async def _readable(connection: Connection, name: TableName) -> Table | None:
+    try:
+        return await read_table(connection, name)
+    except pymysql.err.MySQLError:
+        return None  # told by check_source, under dump_privilege
+
+
+async def _check_target(
+    task: TaskToCheck,
+    connection: Connection,
+    name: TableName,
+    shards: Sequence[Shard],
+    estate: _Estate,
+    ties: Ties,
+) -> list[CheckResult]:
+    followed = {source.source_id for source in task.sources if task.resuming and source.followed}
+    joining = [shard for shard in shards if shard.member.source not in followed]
+    if not joining:
+        return []
+    try:
+        table = await read_table(connection, name)
+        there = await listed(connection, name)
+    except pymysql.err.MySQLError as error:
+        finding = f"{name} cannot be read: {error.args[-1]}"
+        way_out = (await account_of(connection)).grant(TARGET_RIGHTS, name.schema)
+        return [_PLACE.failed("target_privilege", finding, way_out)]
+    copies = task.task_mode != "incremental"
+    results = [
+        *check_agreement(joining, name, pessimistic=task.pessimistic),
+        *check_counters(shards, name, table, copies=copies),
+        *check_versioning(joining, name),
+        *(_cascades(joining, name, ties) if task.task_mode != "full" else ()),
+    ]
+    if table is None or there is None:
+        available = await available_collations(connection)
+        results += check_missing(name, shards, available, copies=copies)
+        return results
+    results += _fit(joining, [s for s in shards if s.member.source in followed], table)
+    spelled = replace(table, schema=there.name.schema, name=there.name.table)
+    results += await check_target_table(connection, spelled)
+    if copies and not followed:
+        results += await check_empty(connection, spelled)
+    return results
+
+
+def _cascades(shards: Sequence[Shard], name: TableName, ties: Ties) -> list[CheckResult]:
+    if name in ties.referenced:
+        finding = (
+            f"{name} and its shards have the same foreign keys: the task applies their changes in"
+            " the order of the shards, and the target changes rows along as they did"
+        )
+        return [_PLACE.passed("foreign_keys", finding)]
+    return check_cascades(shards, name, ties.obstacles.get(name))
+
+
+async def _ties(task: TaskToCheck, connection: Connection, estate: _Estate) -> Ties:
+    try:
+        return await ties_of(task, connection, estate.shards)
+    except pymysql.err.MySQLError:
+        return Ties()  # What can't be read, `_check_target` tells.
+
+
+def _fit(shards: Sequence[Shard], followed: Sequence[Shard], target: Table) -> list[CheckResult]:
+    """One result per difference, however many shards have it.
+
+    ``followed`` are shards that the task has replicated before: a difference that they have, too,
+    comes of a schema change that the target has yet to get.
+    """
+    having = _differences(shards, target)
+    pending = _differences(followed, target).keys()
+    name = f"{target.schema}.{target.name}"
+    if not having:
+        return [_PLACE.passed("table_schema", f"the {len(shards)} shards of {name} fit into it")]
+    results = []
+    for difference, found in having.items():
+        finding = f"{name}: {difference.text} ({members_listed(found)})"
+        later = all(shard.later_ddl for shard in found)
+        if difference.state == "failed" and difference in pending:
+            finding += "; harmless if a schema change that the task goes on with removes it"
+        elif difference.state == "failed" and later:
+            finding += "; harmless if DDL after the start position removes the difference"
+        elif difference.state == "failed":
+            results.append(_PLACE.failed("table_schema", finding, difference.way_out))
+            continue
+        results.append(_PLACE.warning("table_schema", finding, difference.way_out))
+    return results
+
+
+def _differences(shards: Sequence[Shard], target: Table) -> dict[Difference, list[Shard]]:
+    # Shards are mostly alike: what one structure lacks is worked out once.
+    known: dict[tuple[str, bool, MemberColumns], list[Difference]] = {}
+    having: dict[Difference, list[Shard]] = {}
+    for shard in shards:
+        key = (shard.table.fingerprint, shard.later_ddl, shard.rules)
+        if key not in known:
+            known[key] = member_differences(shard.table, target, shard.rules)
+        for difference in known[key]:
+            having.setdefault(difference, []).append(shard)
+    return having

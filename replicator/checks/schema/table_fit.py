@@ -1,0 +1,210 @@
+"""Whether a member fits the target's table.
+
+Whether each value of a member's column fits into the target's column, unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.plans.computed_columns import computed_misfits
+from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.schema.effects.column_values import other_formula
+from replicator.schema.structure.column_rules import (
+    RuleMisfit,
+    as_mapped,
+    as_shards_have_it,
+    extracted_misfit,
+    mapped_misfit,
+)
+from replicator.schema.structure.conversions import (
+    TEXT_LENGTHS,
+    Fit,
+    charset_conversion,
+    conversion,
+    null_misfit,
+)
+from replicator.schema.structure.structure import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a column does not fit: ``warning`` where single values may be refused."""
+
+    state: Literal["warning", "failed"]
+    text: str
+
+
+def type_misfit(member: Column, target: Column) -> Misfit | None:
+    """Compare the types of two columns of one name; None when every value fits."""
+    found = conversion(member, target)
+    return None if found.fit is Fit.ALL else Misfit("failed", found.why)
+
+
+def null_in_not_null(member: Column, target: Column) -> Misfit | None:
+    """Whether the member may hold NULL where the target does not."""
+    found = null_misfit(member, target)
+    return None if found.fit is Fit.ALL else Misfit("failed", found.why)
+
+
+def charset_misfit(member: Column, target: Column) -> Misfit | None:
+    """Whether each character of the member's charset exists in the target's."""
+    found = charset_conversion(member, target)
+    if found.fit is Fit.ALL:
+        return None
+    return Misfit("warning" if found.fit is Fit.SOME else "failed", found.why)
+
+
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`|'(?:[^'\\]|''|\\.)*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One reason why rows of a member do not go into the target as they are."""
+
+    state: Literal["warning", "failed"]
+    text: str
+    way_out: str
+
+
+def rule_differences(member: Table, target: Table, rules: MemberColumns) -> list[Difference]:
+    """Why the task file's rules about columns can't be followed with this target."""
+    misfits: list[RuleMisfit | None] = [
+        extracted_misfit(member, target, c.name, c.value) for c in rules.extracted
+    ]
+    if rules.mapped is not None:
+        misfits.append(mapped_misfit(member, target, rules.mapped.name))
+    misfits += computed_misfits(member, target, rules)
+    return [Difference("failed", misfit.text, misfit.way_out) for misfit in misfits if misfit]
+
+
+def member_differences(
+    member: Table, target: Table, rules: MemberColumns = AS_THEY_ARE
+) -> list[Difference]:
+    """Compare a member with its target."""
+    table = TableName(target.schema, target.name).quoted
+    found = rule_differences(member, target, rules)
+    mapped = folded(rules.mapped.name) if rules.mapped else None
+    for column in member.columns:
+        its = target.column(column.name)
+        if its is None:
+            found.append(_missing(member, column, table))
+            continue
+        modify = _modified(member, column, table)
+        found += [
+            Difference(misfit.state, f"{quote(column.name)}: {misfit.text}", modify)
+            for misfit in _misfits(
+                as_mapped(column, its) if folded(column.name) == mapped else column, its, target
+            )
+        ]
+    found += _other_formulas(member, target, table)
+    found += _unfilled(member, as_shards_have_it(target, rules.extracted_names, None), table)
+    return found
+
+
+def _other_formulas(member: Table, target: Table, table: str) -> list[Difference]:
+    """Columns that both compute, each in its way."""
+    found = []
+    for column in member.columns:
+        its = target.column(column.name)
+        if its is None or not (column.generated and its.generated):
+            continue
+        text = other_formula(member, target, column.name)
+        if text is not None:
+            way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+            found.append(Difference("failed", text, way_out))
+    return found
+
+
+def _missing(member: Table, column: Column, table: str) -> Difference:
+    """What a column that the target lacks means: values that the shard computes need no place."""
+    add = f"ALTER TABLE {table} ADD COLUMN {definition_of(member, column.name)};"
+    name = quote(column.name)
+    if column.generated:
+        text = f"the target has no column {name}, whose values the shard computes: it is left out"
+        return Difference("warning", text, f"To have it: {add}")
+    return Difference("failed", f"the target has no column {name}", add)
+
+
+def _modified(member: Table, column: Column, table: str) -> str:
+    """How the target's column comes to take the shard's values."""
+    name = quote(column.name)
+    way_out = f"ALTER TABLE {table} MODIFY COLUMN {definition_of(member, column.name)};"
+    if column.generated:
+        return f"{way_out} Or leave it to the shards: ALTER TABLE {table} DROP COLUMN {name};"
+    if length := TEXT_LENGTHS.get(column.base_type):
+        text = f"ALTER TABLE {table} MODIFY COLUMN {name} varchar({length});"
+        return f"{way_out} Where the server lacks that type: {text}"
+    return way_out
+
+
+def _misfits(column: Column, its: Column, target: Table) -> list[Misfit]:
+    found = [type_misfit(column, its), charset_misfit(column, its), null_in_not_null(column, its)]
+    in_key = any(folded(column.name) in map(folded, key.columns) for key in target.keys)
+    if in_key and column.collation and its.collation and column.collation != its.collation:
+        found.append(
+            Misfit(
+                "warning",
+                f"a unique key compares by {its.collation} in the target and by "
+                f"{column.collation} in the shard: keys may be equal there that differ here",
+            )
+        )
+    return [misfit for misfit in found if misfit]
+
+
+def _unfilled(member: Table, target: Table, table: str) -> list[Difference]:
+    """Columns of the target alone: each needs a way to get a value."""
+    return [
+        Difference(
+            "failed",
+            f"the target's column {quote(column.name)} is missing in the shard and has no default",
+            f"ALTER TABLE {table} MODIFY COLUMN {quote(column.name)} {column.type} NULL;",
+        )
+        for column in target.columns
+        if member.column(column.name) is None
+        and not (column.nullable or column.generated or column.auto_increment)
+        and not has_default(target, column.name)
+    ]
+
+
+def has_default(table: Table, column: str) -> bool:
+    """Whether a column has a DEFAULT, by the CREATE TABLE statement of the server."""
+    return re.search(r"\bDEFAULT\b", _masked_line(table, column)) is not None
+
+
+def definition_of(table: Table, column: str) -> str:
+    """A column's definition as SHOW CREATE TABLE writes it; its name and type when not found."""
+    for line in table.create_sql.splitlines():
+        match = re.match(r"\s*`((?:[^`]|``)*)`", line)
+        if match and folded(match.group(1).replace("``", "`")) == folded(column):
+            return line.strip().removesuffix(",")
+    found = table.column(column)
+    return f"{quote(column)} {found.type if found else ''}"
+
+
+def _masked_line(table: Table, column: str) -> str:
+    """A column's definition without what stands in quotes."""
+    return _QUOTED.sub(" ", definition_of(table, column))
+
+
+def colliding_keys(
+    members: Sequence[Table], target: Table | None, extracted: Set[str] = frozenset()
+) -> tuple[str, list[frozenset[str]]]:
+    """The auto-increment column of a member, and the target's keys in which it may make equal ones.
+
+    A unique key of the target that holds a further column, which no member has and the task file
+    does not fill either (by ``extracted``), keeps equal values apart. Keys as folded names.
+    """
+    member = members[0]
+    column = next((c.name for c in member.columns if c.auto_increment), "")
+    filled = set(map(folded, extracted))
+    keys = [frozenset(map(folded, key.columns)) for key in (target or member).keys]
+    return column, [
+        names
+        for names in keys
+        if folded(column) in names and all(member.column(n) or n in filled for n in names)
+    ]

@@ -1,0 +1,362 @@
+"""Which targets foreign keys tie: whether the target can change rows along as the shards did.
+
+A server that does not log what its foreign keys change can be followed where the target has the
+same keys between the same tables: then it makes the changes itself, as long as it gets those of the
+parents and children in the order of the shards (`replicator.pipeline.apply.tied_targets`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.schema.agreement import Shard
+from replicator.ddl.analysis.cascades import acts_on_rows
+from replicator.ddl.parser.tokens import tokenise
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
+from replicator.mysql.context.session_defaults import NATIVE_FOREIGN_KEYS
+from replicator.mysql.names import Member, TableName, folded, quote
+from replicator.routing.columns.member_columns import AS_THEY_ARE
+from replicator.schema.structure.inspection import read_targets
+
+_KEYS_SQL = """
+SELECT k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_TABLE_SCHEMA,
+ k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE
+FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.REFERENTIAL_CONSTRAINTS r
+ ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME
+ AND r.TABLE_NAME = k.TABLE_NAME
+WHERE k.TABLE_SCHEMA = %s AND r.CONSTRAINT_SCHEMA = %s AND k.REFERENCED_TABLE_NAME IS NOT NULL
+ORDER BY k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION
+"""
+_ACTING_SQL = """
+SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
+"""
+_NO_ACTION = ("RESTRICT", "NO ACTION")
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key without its name: columns of the child, the parent with its columns, and what
+    it does when a row of the parent goes or changes; RESTRICT where nothing."""
+
+    columns: tuple[str, ...]
+    parent: TableName
+    parent_columns: tuple[str, ...]
+    on_delete: str
+    on_update: str
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes rows of the child."""
+        return (self.on_delete, self.on_update) != ("RESTRICT", "RESTRICT")
+
+    def __str__(self) -> str:
+        return (
+            f"FOREIGN KEY ({_names(self.columns)}) REFERENCES {self.parent.quoted}"
+            f" ({_names(self.parent_columns)}) ON DELETE {self.on_delete}"
+            f" ON UPDATE {self.on_update}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedShard:
+    """A member with its foreign keys, the parents by the names of their targets: None for one that
+    is not replicated. ``logs``: its server logs what they change."""
+
+    member: Member
+    keys: tuple[tuple[ForeignKey, TableName | None], ...]
+    has_key: bool
+    ruled: bool
+    logs: bool
+
+
+@dataclass(slots=True)
+class Ties:
+    """``referenced``: of each tied target the columns, folded, that keys with an action refer to.
+
+    ``obstacles``: why others can't be tied, though their shards have keys with an action, and what
+    to do about it.
+    """
+
+    referenced: dict[TableName, frozenset[str]] = field(default_factory=dict)
+    obstacles: dict[TableName, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKeys:
+    """A target's foreign keys and its unique keys, as sets of folded columns."""
+
+    foreign: frozenset[ForeignKey]
+    unique: tuple[frozenset[str], ...]
+
+
+def find_ties(
+    shards: Mapping[TableName, Sequence[KeyedShard]],
+    targets: Mapping[TableName, TargetKeys],
+    *,
+    coordinated: bool,
+) -> Ties:
+    """The targets that foreign keys tie, and what keeps others from it.
+
+    ``shards``: all members of each target; ``targets``: of those that are there. ``coordinated``:
+    rows of one table may be held, while those of another go on.
+    """
+    ties = Ties()
+    acting = [
+        name
+        for name, of in shards.items()
+        if any(not shard.logs and any(key.acts for key, _ in shard.keys) for shard in of)
+    ]
+    family = _family(acting, shards)
+    for name in sorted(family):
+        if found := _obstacle(name, shards[name], targets.get(name), coordinated=coordinated):
+            ties.obstacles[name] = found
+    if ties.obstacles:
+        # What is behind an obstacle can't be told from the rest: all or none.
+        first = ties.obstacles[min(ties.obstacles)]
+        ties.obstacles |= {name: first for name in acting if name not in ties.obstacles}
+        return ties
+    found_columns: dict[TableName, set[str]] = {name: set() for name in family}
+    for name in family:
+        for key in targets[name].foreign:
+            if key.acts:
+                found_columns[key.parent].update(key.parent_columns)
+    ties.referenced = {name: frozenset(columns) for name, columns in found_columns.items()}
+    return ties
+
+
+def _family(
+    acting: Iterable[TableName], shards: Mapping[TableName, Sequence[KeyedShard]]
+) -> set[TableName]:
+    """All targets that foreign keys of any kind connect with those where keys act."""
+    near: dict[TableName, set[TableName]] = {}
+    for name, of in shards.items():
+        for shard in of:
+            for _, parent in shard.keys:
+                if parent is not None:
+                    near.setdefault(name, set()).add(parent)
+                    near.setdefault(parent, set()).add(name)
+    family: set[TableName] = set()
+    left = list(acting)
+    while left:
+        name = left.pop()
+        if name in shards and name not in family:
+            family.add(name)
+            left += near.get(name, ())
+    return family
+
+
+def _obstacle(
+    name: TableName,
+    shards: Sequence[KeyedShard],
+    target: TargetKeys | None,
+    *,
+    coordinated: bool,
+) -> tuple[str, str] | None:
+    if coordinated:
+        return (
+            "shard-mode pessimistic holds rows of one table while those of another go on",
+            'shard-mode: "" in the task file',
+        )
+    silent = [shard for shard in shards if not shard.logs]
+    for shard in silent:
+        if outside := [key for key, parent in shard.keys if parent is None]:
+            return (
+                f"{shard.member} refers to {outside[0].parent}, which is not replicated",
+                "let the block-allow-list and the routes take the parent, too",
+            )
+        if not shard.has_key:
+            return f"{shard.member} has no primary key", "give it a primary key"
+        if shard.ruled:
+            return (
+                f"rules of the task file change or leave out rows of {shard.member}",
+                "take the column mapping, extraction or filter out of the task file",
+            )
+    wanted = {_routed(shard) for shard in silent}
+    if len(wanted) > 1:
+        other = next(shard for shard in silent if _routed(shard) != _routed(silent[0]))
+        return (
+            f"{other.member} and {silent[0].member} have other foreign keys",
+            "give all shards the same foreign keys",
+        )
+    if target is None:
+        return f"{name} does not exist yet", f"create {name} with the shards' foreign keys"
+    keys = next(iter(wanted), target.foreign)
+    if keys != target.foreign:
+        lacking, more = keys - target.foreign, target.foreign - keys
+        if lacking:
+            key = min(lacking, key=str)
+            return (
+                f"{name} lacks the {key} of its shards",
+                f"ALTER TABLE {name.quoted} ADD {key};",
+            )
+        return (
+            f"{name} has a foreign key that its shards lack: {min(more, key=str)}",
+            "drop it on the target",
+        )
+    return None
+
+
+def meeting_values(
+    ties: Ties,
+    targets: Mapping[TableName, TargetKeys],
+    shards: Mapping[TableName, Sequence[KeyedShard]],
+    *,
+    keeps_duplicates: bool,
+) -> dict[TableName, tuple[str, str]]:
+    """Parents in which two shards could have the same value unnoticed, by the child.
+
+    Where no unique key of the target tells them apart, the row of one shard would take along the
+    children of another's; where one does, the second row is a fault (``rows.duplicate``), unless
+    the full copy takes both for one row (``keeps_duplicates``).
+    """
+    found = {}
+    for name in sorted(ties.referenced):
+        for key in targets[name].foreign:
+            if not key.acts or len(shards[key.parent]) < 2:
+                continue
+            columns = frozenset(key.parent_columns)
+            meaning = "a change in one shard could reach rows of another"
+            if not any(unique <= columns for unique in targets[key.parent].unique):
+                found[name] = (
+                    f"the {key} refers to columns that are no unique key of {key.parent}, so"
+                    f" shards may have the same values, and {meaning}",
+                    "let the key refer to a unique key",
+                )
+            elif keeps_duplicates:
+                found[name] = (
+                    f"shards of {key.parent} may have the same keys, which the full copy takes for"
+                    f" one row, so {meaning}",
+                    "on-duplicate-logical: error in the loader of each source",
+                )
+    return found
+
+
+def _routed(shard: KeyedShard) -> frozenset[ForeignKey]:
+    return frozenset(
+        ForeignKey(key.columns, parent, key.parent_columns, key.on_delete, key.on_update)
+        for key, parent in shard.keys
+        if parent is not None
+    )
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(map(quote, columns))
+
+
+async def foreign_keys(
+    connection: Connection, schema: str
+) -> dict[TableName, tuple[ForeignKey, ...]]:
+    """The foreign keys of a schema's tables. Raises the driver's error."""
+    found: dict[tuple[TableName, str], list[tuple[object, ...]]] = {}
+    for row in await connection.fetch(_KEYS_SQL, (schema, schema)):
+        found.setdefault((TableName(str(row[0]), str(row[1])), str(row[2])), []).append(row)
+    keys: dict[TableName, tuple[ForeignKey, ...]] = {}
+    for (table, _), rows in found.items():
+        *_, parent_schema, parent, _, on_delete, on_update = rows[0]
+        rules = ("RESTRICT" if str(r) in _NO_ACTION else str(r) for r in (on_delete, on_update))
+        key = ForeignKey(
+            tuple(folded(str(row[3])) for row in rows),
+            TableName(str(parent_schema), str(parent)),
+            tuple(folded(str(row[6])) for row in rows),
+            *rules,
+        )
+        keys[table] = (*keys.get(table, ()), key)
+    return keys
+
+
+async def ties_of(
+    task: TaskToCheck, target: Connection, shards: Mapping[TableName, Sequence[Shard]]
+) -> Ties:
+    """The ties of a task's targets; ``shards``: all members of each.
+
+    Raises DatabaseUnavailableError, or the driver's error.
+    """
+    if not any(
+        not s.logs_cascades and acts_on_rows(tokenise(s.table.create_sql))
+        for of in shards.values()
+        for s in of
+    ):
+        return Ties()
+    routed = {shard.member: name for name, of in shards.items() for shard in of}
+    every: dict[TableName, list[KeyedShard]] = {name: [] for name in shards}
+    for source in task.sources:
+        mine = [m for m in routed if m.source == source.source_id]
+        keys = await _keys_at(source.address, {member.name.schema for member in mine})
+        for name, of in shards.items():
+            every[name] += [
+                _keyed(source, shard, keys, routed)
+                for shard in of
+                if shard.member.source == source.source_id
+            ]
+    tables = await read_targets(target, [*shards])
+    found: dict[TableName, tuple[ForeignKey, ...]] = {}
+    for schema in sorted({name.schema for name in tables}):
+        found |= await foreign_keys(target, schema)
+    targets = {
+        name: TargetKeys(
+            frozenset(found.get(name, ())),
+            tuple(frozenset(map(folded, key.columns)) for key in table.keys),
+        )
+        for name, table in tables.items()
+    }
+    ties = find_ties(every, targets, coordinated=task.pessimistic)
+    if colliding := meeting_values(ties, targets, every, keeps_duplicates=task.keeps_duplicates):
+        return Ties({}, colliding)
+    return ties
+
+
+async def logs_cascades(source: SourceToCheck) -> bool:
+    """Whether a source logs what its foreign keys change. Raises DatabaseUnavailableError, or the
+    driver's error."""
+    connection = Connection(source.address)
+    try:
+        native = await connection.fetch(NATIVE_FOREIGN_KEYS)
+    finally:
+        connection.close()
+    return [value for _, value in native] == ["OFF"]
+
+
+async def has_acting_keys(source: SourceToCheck) -> bool:
+    """Whether a table that is replicated has a foreign key with an action. Raises
+    DatabaseUnavailableError, or the driver's error."""
+    connection = Connection(source.address)
+    try:
+        rows = await connection.fetch(_ACTING_SQL)
+    finally:
+        connection.close()
+    return any(source.router.route(str(schema), str(table)) for schema, table in rows)
+
+
+async def _keys_at(
+    address: DatabaseAddress, schemas: Iterable[str]
+) -> dict[TableName, tuple[ForeignKey, ...]]:
+    connection = Connection(address)
+    found: dict[TableName, tuple[ForeignKey, ...]] = {}
+    try:
+        for schema in sorted(schemas):
+            found |= await foreign_keys(connection, schema)
+    finally:
+        connection.close()
+    return found
+
+
+def _keyed(
+    source: SourceToCheck,
+    shard: Shard,
+    keys: Mapping[TableName, tuple[ForeignKey, ...]],
+    routed: Mapping[Member, TableName],
+) -> KeyedShard:
+    name = shard.member.name
+    filtered = source.expression_filters.concern(name.schema, name.table)
+    return KeyedShard(
+        shard.member,
+        tuple((k, routed.get(Member(source.source_id, k.parent))) for k in keys.get(name, ())),
+        shard.table.row_key is not None,
+        shard.rules != AS_THEY_ARE
+        or filtered
+        or bool(source.event_filter.rows_left_out(name.schema, name.table)),
+        shard.logs_cascades,
+    )

@@ -1,0 +1,83 @@
+"""How much there is to merge into each target, by the estimates of the sources' servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+import pymysql.err
+
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.routes import routed_tables
+from replicator.mysql.connection.asyncio_connection import Connection, DatabaseUnavailableError
+from replicator.mysql.names import TableName
+from replicator.routing.routes import RouteError
+from replicator.schema.structure.inspection import list_tables
+
+SOURCES_AT_ONCE = 8
+_SIZES = """
+SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEstimate:
+    """One target: its shards and of how many sources they are.
+
+    ``rows`` and ``bytes`` (of the shards' data) are the servers' estimates, from
+    information_schema.TABLES.
+    """
+
+    target: str
+    shards: int
+    sources: int
+    rows: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class _Estimated:
+    shards: int = 0
+    sources: set[str] = field(default_factory=set)
+    rows: int = 0
+    size: int = 0
+
+
+async def estimate_targets(task: TaskToCheck) -> list[TargetEstimate]:
+    """All targets by name. A source that can't be asked is left out: its checks say why."""
+    found: dict[TableName, _Estimated] = {}
+    limit = anyio.CapacityLimiter(SOURCES_AT_ONCE)
+
+    async def look_at(source: SourceToCheck) -> None:
+        async with limit:
+            await _add_source(source, found)
+
+    async with anyio.create_task_group() as group:
+        for source in task.sources:
+            group.start_soon(look_at, source)
+    return [
+        TargetEstimate(str(name), each.shards, len(each.sources), each.rows, each.size)
+        for name, each in sorted(found.items())
+    ]
+
+
+async def _add_source(source: SourceToCheck, found: dict[TableName, _Estimated]) -> None:
+    connection = Connection(source.address)
+    try:
+        pairs = routed_tables(source, await list_tables(connection))
+        sizes: dict[str, Mapping[str, tuple[int, int]]] = {}
+        for schema in sorted({name.schema for name, _ in pairs}):
+            rows = await connection.fetch(_SIZES, (schema,))
+            sizes[schema] = {str(row[0]): (int(row[1] or 0), int(row[2] or 0)) for row in rows}
+    except (RouteError, DatabaseUnavailableError, pymysql.err.MySQLError):
+        return
+    finally:
+        connection.close()
+    for name, target in pairs:
+        rows_there, size = sizes[name.schema].get(name.table, (0, 0))
+        each = found.setdefault(target, _Estimated())
+        each.shards += 1
+        each.sources.add(source.source_id)
+        each.rows += rows_there
+        each.size += size

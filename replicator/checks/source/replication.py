@@ -1,0 +1,223 @@
+"""Whether a source lets us follow its binlog, found out by doing it rather than by privilege names.
+
+MariaDB 10.5 split and renamed the privileges that MySQL has, so names say little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import anyio.to_thread
+import pymysql.err
+
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.checks.account import account_of
+from replicator.checks.checked_task import SourceToCheck
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.server_versions import parse_version
+from replicator.checks.source.dump import try_dump
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.names import TableName, folded
+from replicator.mysql.server.binlog_end import binlog_end
+from replicator.mysql.server.name_case import folds_names
+from replicator.mysql.server.statement_aliases import SHOW_REPLICAS, fetch_understood
+
+_POSITION_REFUSED = frozenset(
+    {ErrorCode.ER_MASTER_FATAL_ERROR_READING_BINLOG, ErrorCode.ER_ERROR_WHEN_EXECUTING_COMMAND}
+)
+_FIRST_OFFSET = 4
+"""Where the first event of a binlog file stands, after its magic number."""
+
+
+async def check_replication(source: SourceToCheck, connection: Connection) -> list[CheckResult]:
+    """Ask for the current position and read the binlog from there."""
+    place = CheckedPart(source.source_id)
+    grant = (await account_of(connection)).grant_everywhere("REPLICATION CLIENT, REPLICATION SLAVE")
+    try:
+        end = await binlog_end(connection)
+    except pymysql.err.MySQLError as error:
+        return [
+            place.failed(
+                "replication_privilege",
+                f"the binlog position cannot be asked for: {error.args[-1]}",
+                grant,
+            )
+        ]
+    assert end is not None, "check_binlog_settings has seen that there is a binlog"
+    position = BinlogPosition(end.file, end.offset)
+    try:
+        await anyio.to_thread.run_sync(partial(try_dump, source.address, position))
+    except (pymysql.err.MySQLError, OSError) as error:
+        return [
+            place.failed(
+                "replication_privilege",
+                f"the binlog cannot be read: {error.args[-1] if error.args else error}",
+                grant,
+            )
+        ]
+    return [place.passed("replication_privilege", f"the binlog was read at {position}")]
+
+
+async def check_binlog_databases(
+    source: SourceToCheck, connection: Connection, tables: Sequence[TableName]
+) -> list[CheckResult]:
+    """Whether binlog-do-db or binlog-ignore-db keep a replicated schema out of the binlog."""
+    try:
+        end = await binlog_end(connection)
+    except pymysql.err.MySQLError:
+        return []  # told by check_replication
+    assert end is not None, "check_binlog_settings has seen that there is a binlog"
+    schemas = {name.schema for name in tables}
+    ignored = end.ignored
+    if await folds_names(connection):
+        # There a MySQL takes these without their case, and a MariaDB with it.
+        ignored |= frozenset(map(folded, ignored))
+    missing = sorted((schemas - end.only if end.only else set()) | schemas & ignored)
+    if not missing:
+        return []
+    return [
+        CheckedPart(source.source_id).failed(
+            "binlog_db",
+            f"the source leaves {', '.join(missing)} out of its binlog (binlog-do-db, "
+            "binlog-ignore-db)",
+            "Remove binlog-do-db and binlog-ignore-db from the server's my.cnf and restart it",
+        )
+    ]
+
+
+async def check_server_id_free(
+    source: SourceToCheck, connection: Connection, own_id: int
+) -> list[CheckResult]:
+    """Whether the id that we register with belongs to the source or to another replica."""
+    place = CheckedPart(source.source_id)
+    wanted = source.server_id
+    way_out = (
+        f"Set another 'server-id:' for the source {source.source_id!r} in the task file, "
+        f"for example {wanted % 4_000_000_000 + 1001}"
+    )
+    if wanted == own_id:
+        return [place.failed("server_id", f"server-id {wanted} is the source's own", way_out)]
+    try:
+        replicas = await fetch_understood(connection, SHOW_REPLICAS)
+    except pymysql.err.MySQLError as error:
+        return [
+            place.warning(
+                "server_id",
+                f"whether server-id {wanted} is free cannot be seen: {error.args[-1]}",
+                (await account_of(connection)).grant_everywhere(
+                    await _right_to_see_replicas(connection)
+                ),
+            )
+        ]
+    host = next((str(row[1]) for row in replicas if int(row[0]) == wanted), None)
+    if host is None:
+        return [place.passed("server_id", f"server-id {wanted} is free at the source")]
+    if host == source.registered_as:
+        return [
+            place.warning(
+                "server_id",
+                f"server-id {wanted} is in use by a reader named {host!r}: this task runs, or "
+                "ended a moment ago, or another task has the same id",
+                f"If this task is not running: {way_out}",
+            )
+        ]
+    return [
+        place.failed(
+            "server_id",
+            f"server-id {wanted} is in use by the replica {host or '(no name)'!r}: the source "
+            "would end its stream whenever ours begins",
+            way_out,
+        )
+    ]
+
+
+async def _right_to_see_replicas(connection: Connection) -> str:
+    """MariaDB has one of its own since 10.5 (KB, "GRANT", "Replication Privileges")."""
+    version = parse_version(str((await connection.fetch("SELECT VERSION()"))[0][0]))
+    own = version is not None and version.flavour == "MariaDB" and version.number >= (10, 5)
+    return "REPLICATION MASTER ADMIN" if own else "REPLICATION SLAVE"
+
+
+async def check_start(
+    source: SourceToCheck, connection: Connection, version: str
+) -> list[CheckResult]:
+    """Whether the position that the task starts from still exists."""
+    if source.start is None:
+        return []
+    place = CheckedPart(source.source_id)
+    parsed = parse_version(version)
+    mariadb = parsed is not None and parsed.flavour == "MariaDB"
+    if source.start.gtid and not mariadb:
+        return [await _mysql_gtid(place, connection, source.start.gtid)]
+    binlog = source.start.binlog
+    position = BinlogPosition(binlog.file, max(binlog.offset, _FIRST_OFFSET))
+    gtid = source.start.gtid
+    try:
+        await anyio.to_thread.run_sync(
+            partial(try_dump, source.address, None if gtid else position, gtid)
+        )
+    except (pymysql.err.MySQLError, OSError) as error:
+        if error_code(error) not in _POSITION_REFUSED:
+            return [
+                place.warning(
+                    "meta_position",
+                    f"whether the source has its binlog from {gtid or position} cannot be seen: "
+                    f"{error.args[-1] if error.args else error}",
+                    f"{(await account_of(connection)).grant_everywhere('REPLICATION SLAVE')} Where"
+                    " that is given, look at the server's error log and run the check again",
+                )
+            ]
+        return [
+            place.failed(
+                "meta_position",
+                f"the source cannot give its binlog from {gtid or position}: {error.args[-1]}; "
+                f"it has {await _files(connection)}",
+                "Correct 'meta:' of this source in the task file. If the binlog was purged, the "
+                "changes since then are lost to the task: start anew with task-mode: all and "
+                "'replicator run --remove-meta'",
+            )
+        ]
+    return [place.passed("meta_position", f"the source has its binlog from {gtid or position}")]
+
+
+async def _mysql_gtid(place: CheckedPart, connection: Connection, gtid: str) -> CheckResult:
+    try:
+        rows = await connection.fetch(
+            "SELECT GTID_SUBSET(@@GLOBAL.gtid_purged, %s), @@GLOBAL.gtid_mode,"
+            " @@GLOBAL.gtid_purged",
+            (gtid,),
+        )
+    except pymysql.err.MySQLError as error:
+        return place.failed(
+            "meta_position",
+            f"binlog-gtid {gtid!r} is not usable: {error.args[-1]}",
+            "Write it as the source does: SELECT @@GLOBAL.gtid_executed;",
+        )
+    complete, mode, purged = rows[0]
+    if str(mode).upper() != "ON":
+        return place.failed(
+            "meta_position",
+            f"the start is a GTID set, and the source's gtid_mode is {mode}",
+            "Give binlog-name and binlog-pos under 'meta:' (SHOW MASTER STATUS;), or turn "
+            "gtid_mode on at the source",
+        )
+    if not complete:
+        return place.failed(
+            "meta_position",
+            f"the source has purged transactions that come after {gtid}: {purged}",
+            "Start anew with task-mode: all and 'replicator run --remove-meta', or from a GTID "
+            "set that contains @@GLOBAL.gtid_purged",
+        )
+    return place.passed("meta_position", f"the source has its binlog from {gtid}")
+
+
+async def _files(connection: Connection) -> str:
+    try:
+        rows = await connection.fetch("SHOW BINARY LOGS")
+    except pymysql.err.MySQLError as error:
+        return f"files that cannot be listed ({error.args[-1]})"
+    if not rows:
+        return "no binlog"
+    return f"{rows[0][0]} to {rows[-1][0]} (up to {rows[-1][1]})"

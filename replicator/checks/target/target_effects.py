@@ -1,0 +1,206 @@
+"""What else changes rows of the targets: triggers, events and foreign keys that are there.
+
+A trigger fires for the rows that the task writes, an event whenever it is due, and a foreign key
+with an action when somebody changes a row of its parent. Each makes a target differ from its
+shards, and no statement of the task tells. So every start looks at them: anybody can add one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+import pymysql.err
+
+from replicator.checks.account import account_of
+from replicator.checks.check_items import TARGET_CASCADES, TARGET_EVENTS, TARGET_TRIGGERS
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.routes import routed_tables
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName, folded, quote
+from replicator.routing.routes import RouteError
+from replicator.schema.structure.inspection import list_tables
+
+_PLACE = CheckedPart("target")
+_TRIGGERS_SQL = """
+SELECT EVENT_OBJECT_TABLE, TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS
+WHERE EVENT_OBJECT_SCHEMA = %s ORDER BY 1, 2, 3
+"""
+_EVENTS_SQL = """
+SELECT EVENT_SCHEMA, EVENT_NAME, EVENT_DEFINITION FROM information_schema.EVENTS
+WHERE STATUS = 'ENABLED' ORDER BY 1, 2
+"""
+_CASCADES_SQL = """
+SELECT TABLE_NAME, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME
+FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = %s AND (DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')
+ OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')) ORDER BY 1, 2
+"""
+_PRIVILEGES_SQL = """
+SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
+UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE %s LIKE TABLE_SCHEMA
+UNION SELECT PRIVILEGE_TYPE FROM information_schema.TABLE_PRIVILEGES WHERE TABLE_SCHEMA = %s
+"""
+_RUNS_OTHERS = re.compile(r"\b(?:call|execute)\b", re.IGNORECASE)
+"""An event with one of these runs statements that its text does not show."""
+
+
+async def check_target_effects(task: TaskToCheck) -> list[CheckResult]:
+    """Look for what changes rows of the task's targets. Raises DatabaseUnavailableError."""
+    targets: dict[str, dict[str, TableName]] = {}
+    for source in task.sources:
+        for name in await _targets_of(source):
+            targets.setdefault(name.schema, {})[folded(name.table)] = name
+    connection = Connection(task.target.address)
+    results: list[CheckResult] = []
+    try:
+        for schema, tables in sorted(targets.items()):
+            results += await _unseen(connection, schema)
+            results += await _triggers(connection, schema, tables)
+            results += await _cascades(connection, schema, targets)
+        results += await _events(connection, targets)
+    except pymysql.err.MySQLError as error:
+        results.append(
+            _PLACE.failed(
+                TARGET_TRIGGERS,
+                f"the target does not tell its triggers, events and foreign keys: {error}",
+                "Look at the target's error log, then run the check again",
+            )
+        )
+    finally:
+        connection.close()
+    return results
+
+
+async def _targets_of(source: SourceToCheck) -> set[TableName]:
+    connection = Connection(source.address)
+    try:
+        return {target for _, target in routed_tables(source, await list_tables(connection))}
+    except (RouteError, pymysql.err.MySQLError):
+        return set()  # `check_source` tells that.
+    finally:
+        connection.close()
+
+
+async def _unseen(connection: Connection, schema: str) -> list[CheckResult]:
+    """A server shows triggers and events only to accounts with these privileges."""
+    version = str((await connection.fetch("SELECT VERSION()"))[0][0])
+    if "TiDB" in version:
+        return []  # It has neither.
+    rows = await connection.fetch(_PRIVILEGES_SQL, (schema, schema))
+    account = await account_of(connection)
+    unseen = f"of {schema}: they can change rows of the targets unnoticed"
+    results = []
+    if ("TRIGGER",) not in rows:
+        grant = account.grant("TRIGGER", schema)
+        finding = f"the account may not see triggers {unseen}"
+        results.append(_PLACE.warning("target_triggers", finding, grant))
+    if ("EVENT",) not in rows:
+        grant = account.grant("EVENT", schema)
+        finding = f"the account may not see events {unseen}"
+        results.append(_PLACE.warning("target_events", finding, grant))
+    return results
+
+
+async def _triggers(
+    connection: Connection, schema: str, tables: Mapping[str, TableName]
+) -> list[CheckResult]:
+    found: dict[TableName, list[TableName]] = {}
+    for table, trigger_schema, trigger in await connection.fetch(_TRIGGERS_SQL, (schema,)):
+        if (name := tables.get(folded(str(table)))) is not None:
+            found.setdefault(name, []).append(TableName(str(trigger_schema), str(trigger)))
+    return [
+        _PLACE.failed(
+            TARGET_TRIGGERS,
+            f"{name} has triggers, which fire for the rows that the task writes: {_listed(names)}."
+            " They can change these rows, or write rows that no shard has",
+            " ".join(f"DROP TRIGGER {trigger.quoted};" for trigger in names),
+            _ignore(TARGET_TRIGGERS, "they change nothing that the shards have"),
+        )
+        for name, names in found.items()
+    ]
+
+
+async def _cascades(
+    connection: Connection, schema: str, targets: Mapping[str, Mapping[str, TableName]]
+) -> list[CheckResult]:
+    """Only what others change of a parent comes to its children: the task's own sessions have
+    ``foreign_key_checks=0``."""
+    results = []
+    for table, constraint, parent_schema, parent in await connection.fetch(
+        _CASCADES_SQL, (schema,)
+    ):
+        name = targets[schema].get(folded(str(table)))
+        ours = folded(str(parent)) in targets.get(str(parent_schema), {})
+        if name is None or ours:
+            continue
+        other = TableName(str(parent_schema), str(parent))
+        drop = f"ALTER TABLE {name.quoted} DROP FOREIGN KEY {quote(str(constraint))};"
+        results.append(
+            _PLACE.failed(
+                TARGET_CASCADES,
+                f"{name} has the foreign key {constraint} with an action: when somebody changes or"
+                f" deletes a row of {other}, which is no target of the task, rows of {name} change",
+                drop,
+                _ignore(TARGET_CASCADES, f"nobody changes keys of {other} or deletes its rows"),
+            )
+        )
+    return results
+
+
+async def _events(
+    connection: Connection, targets: Mapping[str, Mapping[str, TableName]]
+) -> list[CheckResult]:
+    try:
+        rows = await connection.fetch(_EVENTS_SQL)
+    except pymysql.err.MySQLError:
+        return []  # A server without events.
+    results = []
+    for schema, event, body in rows:
+        text = str(body or "")
+        named = _named_in(text, str(schema), targets)
+        runs_others = str(schema) in targets and _RUNS_OTHERS.search(text) is not None
+        if not named and not runs_others:
+            continue
+        name = TableName(str(schema), str(event))
+        what = f"names {_listed(named)}" if named else "calls what its text does not show"
+        results.append(
+            _PLACE.failed(
+                TARGET_EVENTS,
+                f"the target has the event {name}, which {what}: it can change rows of the targets"
+                " that no shard has changed",
+                f"DROP EVENT {name.quoted}; or ALTER EVENT {name.quoted} DISABLE;",
+                _ignore(TARGET_EVENTS, "it changes nothing that the shards have"),
+            )
+        )
+    return results
+
+
+def _named_in(
+    text: str, schema: str, targets: Mapping[str, Mapping[str, TableName]]
+) -> list[TableName]:
+    """The targets whose names the text of an event in ``schema`` has as words, those of other
+    schemas with the schema's name; a name with other signs counts anywhere."""
+    words = {folded(word) for word in re.findall(r"[\w$]+", text)}
+    plain = folded(text)
+    return sorted(
+        name
+        for tables in targets.values()
+        for key, name in tables.items()
+        if _has(key, words, plain)
+        and (name.schema == schema or _has(folded(name.schema), words, plain))
+    )
+
+
+def _has(name: str, words: AbstractSet[str], text: str) -> bool:
+    return name in words if re.fullmatch(r"[\w$]+", name) else name in text
+
+
+def _listed(names: Iterable[TableName]) -> str:
+    return ", ".join(map(str, names))
+
+
+def _ignore(check: str, condition: str) -> str:
+    return f"If {condition}: ignore-checking-items: [{check}] in the task file"

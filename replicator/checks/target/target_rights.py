@@ -1,0 +1,197 @@
+"""What the task may do in the schemas of the target: tried in each, on a table of its own.
+
+DROP TABLE comes first, for a table that is not there: who may not drop is refused then, also in a
+schema that is missing, and nothing is left behind. A database is dropped only after this check has
+made it itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+
+import pymysql.err
+
+from replicator.checks.account import account_of
+from replicator.checks.checked_task import SourceToCheck, TaskToCheck
+from replicator.checks.result import CheckedPart, CheckResult
+from replicator.checks.routes import routed_tables
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import (
+    MISSING_PRIVILEGE,
+    READ_ONLY,
+    DatabaseUnavailableError,
+    ErrorCode,
+    error_code,
+    error_text,
+)
+from replicator.mysql.names import quote
+from replicator.routing.routes import RouteError
+from replicator.schema.structure.inspection import database_collation, list_tables
+
+TARGET_RIGHTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX"
+"""What the task needs in the schemas of its targets, and in that of its meta tables."""
+
+_PLACE = CheckedPart("target")
+_MAX_NAME = 64
+_ABSENT = frozenset({ErrorCode.ER_BAD_TABLE_ERROR, ErrorCode.ER_BAD_DB_ERROR})
+"""What a server says of a table that is to be dropped and is not there, nor perhaps its schema."""
+_GONE = frozenset({ErrorCode.ER_BAD_DB_ERROR, ErrorCode.ER_NO_SUCH_TABLE})
+_ATTEMPTS = 5
+_CONTENT = """
+SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s
+UNION ALL SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = %s
+UNION ALL SELECT 1 FROM information_schema.EVENTS WHERE EVENT_SCHEMA = %s
+LIMIT 1
+"""
+
+
+async def check_target_schemas(task: TaskToCheck) -> list[CheckResult]:
+    """Try all schemas that routes lead to. Raises DatabaseUnavailableError.
+
+    Where no table goes to a schema yet, that something is refused there is a warning.
+    """
+    used: set[str] = set()
+    for source in task.sources:
+        used |= await _schemas_of(source)
+    named = {rule.target_schema for source in task.sources for rule in source.routes.rules}
+    connection = Connection(task.target.address)
+    results = []
+    try:
+        for schema in sorted((used | named) - {task.target.meta_schema}):
+            found = await try_schema(connection, schema, task.target.task_name)
+            results += found if schema in used else list(_only_warnings(found, schema))
+    except pymysql.err.MySQLError as error:
+        results.append(
+            _PLACE.failed(
+                "target_privilege",
+                f"whether a schema of the target can be written to could not be tried: {error}",
+                "Look at the server's error log, then run the check again",
+            )
+        )
+    finally:
+        connection.close()
+    return results
+
+
+async def _schemas_of(source: SourceToCheck) -> set[str]:
+    """The target schemas of a source's tables, as far as they can be seen."""
+    connection = Connection(source.address)
+    try:
+        tables = routed_tables(source, await list_tables(connection))
+        return {target.schema for _, target in tables}
+    except (RouteError, pymysql.err.MySQLError):
+        return set()  # told by check_source
+    finally:
+        connection.close()
+
+
+def _only_warnings(results: Iterable[CheckResult], schema: str) -> Iterator[CheckResult]:
+    for result in results:
+        if result.state != "failed":
+            yield result
+        elif result.name == "target_privilege":
+            yield _PLACE.warning(
+                "target_privilege",
+                f"{result.finding}; no table goes to {schema} yet",
+                *result.remedies,
+            )
+
+
+async def try_schema(connection: Connection, schema: str, task: str) -> list[CheckResult]:
+    """Do in a schema what the task does, and clean up. A missing schema is made and dropped.
+
+    Raises DatabaseUnavailableError.
+    """
+    # Nobody else has this name, whatever host they check from.
+    suffix = f"_check_{secrets.token_hex(4)}"
+    table = f"{quote(schema)}.{quote(task[: _MAX_NAME - len(suffix)] + suffix)}"
+    made, refusal = await _try_statements(connection, schema, table)
+    leftover = await _clean(connection, table, schema if made else "")
+    for _ in range(_ATTEMPTS):
+        if refusal is None or error_code(refusal[1]) not in _GONE:
+            break
+        # Another check had made the schema, and has just dropped it.
+        made, refusal = await _try_statements(connection, schema, table)
+        leftover = await _clean(connection, table, schema if made else "")
+    if refusal is not None:
+        return [await _refused(connection, schema, *refusal), *leftover]
+    passed = f"tables can be made, changed and written in {schema}"
+    return leftover or [_PLACE.passed("target_privilege", passed)]
+
+
+async def _try_statements(
+    connection: Connection, schema: str, table: str
+) -> tuple[bool, tuple[str, Exception] | None]:
+    """Whether the schema was made, and the statement that was refused, with the error."""
+    existed = await database_collation(connection, schema) is not None
+    drop, make_schema = f"DROP TABLE {table}", f"CREATE DATABASE {quote(schema)}"
+    statements = [
+        drop,
+        *([] if existed else [make_schema]),
+        f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT)",
+        f"INSERT INTO {table} VALUES (1, 1)",
+        f"REPLACE INTO {table} VALUES (1, 2)",
+        f"UPDATE {table} SET v = 3 WHERE id = 1",
+        f"ALTER TABLE {table} ADD COLUMN w INT, ADD INDEX v (v)",
+        f"CREATE INDEX w ON {table} (w)",
+        f"SELECT COUNT(*) FROM {table}",
+        f"DELETE FROM {table} WHERE id = 1",
+    ]
+    # A database that somebody else has made since we looked is theirs to keep.
+    expected = {drop: _ABSENT, make_schema: frozenset({ErrorCode.ER_DB_CREATE_EXISTS})}
+    made = False
+    for statement in statements:
+        try:
+            await connection.execute(statement)
+        except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+            if isinstance(error, DatabaseUnavailableError) and error_code(error) not in READ_ONLY:
+                raise
+            if error_code(error) not in expected.get(statement, ()):
+                return made, (statement, error)
+        else:
+            made |= statement == make_schema
+    return made, None
+
+
+async def _clean(connection: Connection, table: str, schema: str) -> list[CheckResult]:
+    """Remove what the attempt made; ``schema`` is empty where it made none. What is left.
+
+    A schema that somebody has put something into meanwhile stays.
+    """
+    try:
+        await connection.execute(f"DROP TABLE IF EXISTS {table}")
+        if schema and not await connection.fetch(_CONTENT, (schema, schema, schema)):
+            await connection.execute(f"DROP DATABASE {quote(schema)}")
+    except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+        if error_code(error) in READ_ONLY | MISSING_PRIVILEGE:
+            return []  # The right to drop was tried first: nothing was made.
+        if isinstance(error, DatabaseUnavailableError):
+            raise
+        return [
+            _PLACE.warning(
+                "target_privilege",
+                f"what the check has made for itself may be left behind: {error.args[-1]}",
+                f"DROP TABLE IF EXISTS {table};",
+            )
+        ]
+    return []
+
+
+async def _refused(
+    connection: Connection, schema: str, statement: str, error: Exception
+) -> CheckResult:
+    code, text = error_code(error), error_text(error.__cause__ or error)
+    verb = " ".join(word for word in statement.split()[:2] if word.isupper())
+    if code in READ_ONLY:
+        return _PLACE.failed(
+            "read_only",
+            f"the target takes no writes: {text} ({code})",
+            "Name the writable server under 'target-database:', or there: SET GLOBAL read_only = "
+            "OFF;",
+        )
+    return _PLACE.failed(
+        "target_privilege",
+        f"{verb} in {schema} is refused: {text} ({code})",
+        (await account_of(connection)).grant(TARGET_RIGHTS, schema),
+    )

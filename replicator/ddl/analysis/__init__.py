@@ -1,0 +1,1 @@
+"""What a statement does to rows and columns, as far as its text tells. Pure."""

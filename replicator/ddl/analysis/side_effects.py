@@ -1,0 +1,95 @@
+"""What a data-changing statement may do besides what it says: by functions, triggers, views. Pure.
+
+A server that logs a statement instead of rows logs nothing of what its triggers and stored
+functions write (MySQL's manual, "Stored Program Binary Logging"; MariaDB's page "Binary Log
+Formats"): that is seen only by executing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.tokens import TokenKind
+
+_LANGUAGE = (
+    "ALL AND ANY AS BETWEEN BY CASE DISTINCT DIV ELSE EXISTS FROM HAVING IN INDEX INTERVAL"
+    " JOIN KEY LIKE MOD NOT ON OR OVER PARTITION RETURNING SELECT SET SOME THEN UNION USING"
+    " VALUE VALUES WHEN WHERE WITH XOR REGEXP RLIKE INTO LIMIT"
+)
+_FUNCTIONS = (
+    "ABS ACOS ADDDATE ADDTIME AES_DECRYPT AES_ENCRYPT ASCII ASIN ATAN ATAN2 AVG BIN BIT_AND"
+    " BIT_COUNT BIT_LENGTH BIT_OR BIT_XOR CAST CEIL CEILING CHAR CHARACTER_LENGTH CHAR_LENGTH"
+    " COALESCE CONCAT CONCAT_WS CONNECTION_ID CONV CONVERT CONVERT_TZ COS COT COUNT CRC32"
+    " CURDATE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE DATE"
+    " DATEDIFF DATE_ADD DATE_FORMAT DATE_SUB DAY DAYNAME DAYOFMONTH DAYOFWEEK DAYOFYEAR"
+    " DECIMAL DEGREES ELT EXP EXTRACT FIELD FIND_IN_SET FLOOR FORMAT FROM_BASE64 FROM_DAYS"
+    " FROM_UNIXTIME GREATEST GROUP_CONCAT HEX HOUR IF IFNULL INET6_ATON INET6_NTOA INET_ATON"
+    " INET_NTOA INSERT INSTR ISNULL JSON_ARRAY JSON_EXTRACT JSON_OBJECT JSON_UNQUOTE"
+    " JSON_VALUE LAST_DAY LAST_INSERT_ID LCASE LEAST LEFT LENGTH LN LOCALTIME LOCALTIMESTAMP"
+    " LOCATE LOG LOG10 LOG2 LOWER LPAD LTRIM MAKEDATE MAKETIME MAX MD5 MICROSECOND MID MIN"
+    " MINUTE MONTH MONTHNAME NOW NULLIF NUMERIC OCT OCTET_LENGTH ORD PI POSITION POW POWER"
+    " QUARTER QUOTE RADIANS RAND REPEAT REPLACE REVERSE RIGHT ROUND ROW RPAD RTRIM SCHEMA"
+    " SECOND SEC_TO_TIME SESSION_USER SHA SHA1 SHA2 SIGN SIN SPACE SQRT STD STDDEV STR_TO_DATE"
+    " SUBDATE SUBSTR SUBSTRING SUBSTRING_INDEX SUBTIME SUM SYSDATE SYSTEM_USER TAN TIME"
+    " TIMEDIFF TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TIME_FORMAT TIME_TO_SEC TO_BASE64 TO_DAYS"
+    " TO_SECONDS TRIM TRUNCATE UCASE UNHEX UNIX_TIMESTAMP UPPER USER UTC_DATE UTC_TIME"
+    " UTC_TIMESTAMP UUID UUID_SHORT VARIANCE VERSION WEEK WEEKDAY WEEKOFYEAR YEAR YEARWEEK"
+    " BINARY VARCHAR NCHAR SIGNED UNSIGNED"
+)
+_BEFORE_BRACKETS = frozenset(_LANGUAGE.split())
+"""Words of the language that brackets may follow."""
+
+_BUILT_IN = frozenset(_FUNCTIONS.split())
+"""Functions and types of the servers that change nothing."""
+
+
+def stored_functions(statement: ParsedStatement) -> tuple[str, ...]:
+    """The names in a statement that may be calls of stored functions.
+
+    A stored function with the name of one that the server has itself must be named with its schema
+    (MySQL's manual, "Function Name Parsing and Resolution").
+    """
+    spans = [table.span for table in statement.named(TableRole.SUBJECT)]
+    tokens = [t for t in statement.tokens if not any(s.start <= t.start < s.end for s in spans)]
+    found = []
+    for before, token, behind in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        if behind.text != "(" or not token.is_name:
+            continue
+        qualified = before is not None and before.text == "."
+        known = token.kind is TokenKind.WORD and token.keyword in _BEFORE_BRACKETS | _BUILT_IN
+        if qualified or not known:
+            found.append(token.name)
+    return tuple(found)
+
+
+def mentioned(statement: ParsedStatement, names: Set[str]) -> tuple[str, ...]:
+    """Those of the names, in lower case, that a statement has somewhere."""
+    words = {token.name.lower() for token in statement.tokens if token.is_name}
+    return tuple(sorted(words & names))
+
+
+def may_change_side_effects(statement: ParsedStatement, schema: str, table: str) -> bool:
+    """Whether a statement may have given a table triggers, taken them away, or made it of a view.
+
+    Also where it may have changed any view. CREATE TABLE does none of it: before it, only a
+    temporary table can have had the name, and those have no triggers.
+    """
+    if statement.temporary:
+        return False
+    match statement.kind:
+        case StatementKind.UNKNOWN:
+            return True
+        case StatementKind.IGNORED:
+            return statement.detail in ("trigger", "view")
+        case StatementKind.DROP_DATABASE | StatementKind.CREATE_DATABASE:
+            assert statement.schema is not None
+            return statement.schema.name.lower() == schema.lower()
+        case StatementKind.CREATE_TABLE:
+            concerned = statement.replaces_table
+        case StatementKind.DROP_TABLE:
+            concerned = True
+        case _:
+            concerned = bool(statement.renames)
+    name = (schema.lower(), table.lower())
+    return concerned and any((t.schema.lower(), t.table.lower()) == name for t in statement.tables)

@@ -1,0 +1,1 @@
+"""Online schema changes by gh-ost and pt-online-schema-change."""

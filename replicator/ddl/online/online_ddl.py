@@ -1,0 +1,373 @@
+"""Online schema changes by gh-ost and pt-online-schema-change: what their statements come to. Pure.
+
+Both tools create a ghost table, ALTER it while it is empty, fill it, and exchange it with the real
+table by RENAME (gh-ost's and Percona Toolkit's manuals). So for the real table the RENAME is the
+moment of all that the ghost went through: that is recorded, and replayed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from replicator.ddl.analysis.changed_tables import changed_tables, concerns
+from replicator.ddl.parser.alter_actions import alter_actions, only_counts
+from replicator.ddl.parser.statement import (
+    ParsedStatement,
+    StatementKind,
+    TableReference,
+    TableRole,
+)
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.names import TableName
+
+
+class OnlineDdlError(Exception):
+    """A step of an online schema change that can't be followed; the text says why."""
+
+
+class GhostAct(StrEnum):
+    """What happened to a ghost table."""
+
+    BEGUN = "begun"
+    """Made like the real table."""
+    MADE = "made"
+    """Made by a definition of its own."""
+    CHANGED = "changed"
+    ENDED = "ended"
+    OVERTAKEN = "overtaken"
+    """Its real table was changed: what the ghost went through is not all that it differs by."""
+    AWAITED = "awaited"
+    """Its real table was dropped to make room for it: the next that happens to either of them is
+    that it takes the place."""
+    SAME = "same"
+    """It was there before the task, and was as its table is; ``sql`` rebuilds that, which is all
+    that was done if nothing follows."""
+    UNCLEAR = "unclear"
+    """It was there before the task, and what was changed on it can't be told; ``sql`` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class GhostEntry:
+    """One thing that happened to a table, at the event group that begins at ``at``.
+
+    ``sql`` is the statement as it was written, with the schema in effect, its moment (seconds) and
+    its context.
+    """
+
+    table: TableName
+    at: int
+    act: GhostAct
+    sql: str = ""
+    schema: str = ""
+    timestamp: int = 0
+    context: StatementContext = NO_CONTEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A table that a tool made: a ghost or (``trash``) a trash table of the table ``real``."""
+
+    real: TableName
+    trash: bool
+
+
+Online = Callable[[TableName], Beside | None]
+"""What a table is to an online schema change; None for ordinary ones and those of tables that are
+not replicated."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineStep:
+    """What a statement means for online schema changes.
+
+    ``entries`` are to be recorded. ``replayed``: None where the statement is to be processed like
+    any other; else it is the exchange of a ghost, and these are to be processed in its place: what
+    the ghost went through. ``made``: what made it, where that was a definition of its own; it says
+    what the first of those has changed.
+    """
+
+    entries: tuple[GhostEntry, ...] = ()
+    replayed: tuple[GhostEntry, ...] | None = None
+    made: GhostEntry | None = None
+
+
+class GhostHistory:
+    """What is recorded of one source, in the order of its binlog. Reading again adds nothing."""
+
+    def __init__(self, entries: Iterable[GhostEntry] = ()) -> None:
+        self._entries: dict[tuple[TableName, int], GhostEntry] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: GhostEntry) -> bool:
+        """Record an entry; whether it was not there yet."""
+        key = (entry.table, entry.at)
+        new = self._entries.get(key) != entry
+        self._entries[key] = entry
+        return new
+
+    def last(self, table: TableName, before: int, *acts: GhostAct) -> GhostEntry | None:
+        """The last entry of a table before a place that is one of these acts."""
+        return max(
+            (e for e in self._of(table, before) if e.act in acts), key=lambda e: e.at, default=None
+        )
+
+    def life(self, ghost: TableName, before: int) -> tuple[GhostEntry, ...]:
+        """How a ghost began and all that it went through up to a place.
+
+        Nothing where its beginning was not seen.
+        """
+        begun = self.last(ghost, before, GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED)
+        if begun is None or begun.act is GhostAct.ENDED:
+            return ()
+        found = [e for e in self._of(ghost, before) if e.at > begun.at]
+        return (begun, *sorted(found, key=lambda entry: entry.at))
+
+    def is_awaited(self, ghost: TableName, at: int) -> bool:
+        """Whether what was done at this very place was to make room for a ghost."""
+        entry = self._entries.get((ghost, at))
+        return entry is not None and entry.act is GhostAct.AWAITED
+
+    def ghosts(self, real: TableName, before: int, online: Online) -> tuple[TableName, ...]:
+        """The ghosts of a table that are there at a place."""
+        found = []
+        for name in sorted({name for name, at in self._entries if at < before}):
+            beside = online(name)
+            if beside == Beside(real, trash=False) and self.life(name, before):
+                found.append(name)
+        return tuple(found)
+
+    def outdated(self, position: int) -> tuple[GhostEntry, ...]:
+        """The entries that no reading from this place of the binlog on can need."""
+        found = []
+        for entry in self._entries.values():
+            acts = {GhostAct.BEGUN, GhostAct.MADE, GhostAct.ENDED}
+            newer = self.last(entry.table, position, *acts)
+            if newer is not None and entry.at < newer.at:
+                found.append(entry)
+        return tuple(found)
+
+    def _of(self, table: TableName, before: int) -> Iterator[GhostEntry]:
+        for (name, at), entry in self._entries.items():
+            if name == table and at < before:
+                yield entry
+
+
+def read_online(
+    statement: ParsedStatement, event: GhostEntry, online: Online, history: GhostHistory
+) -> OnlineStep:
+    """What a statement means; ``event`` is a draft of its entries: place, text, context.
+
+    Raises OnlineDdlError.
+    """
+    if statement.temporary:
+        return OnlineStep()
+    if statement.renames:
+        return _renames(statement, event, online, history)
+    gaps = gaps_of(statement, event.at, online, history)
+    if gaps:
+        return _make_room(statement, gaps, event.at, history)
+    return OnlineStep(tuple(_entries(statement, event, online, history)))
+
+
+def _entries(
+    statement: ParsedStatement, event: GhostEntry, online: Online, history: GhostHistory
+) -> Iterator[GhostEntry]:
+    for reference in statement.named(TableRole.SUBJECT):
+        table = _name(reference)
+        beside = online(table)
+        if beside is None or beside.trash:
+            yield from _overtaken(statement, table, beside, event, online, history)
+            continue
+        match statement.kind:
+            case StatementKind.CREATE_TABLE if not statement.only_if_missing:
+                templates = [_name(template) for template in statement.named(TableRole.LIKE)]
+                act = GhostAct.BEGUN if templates == [beside.real] else GhostAct.MADE
+                yield replace(event, table=table, act=act)
+            case StatementKind.CREATE_TABLE:
+                raise OnlineDdlError(
+                    f"{table}, the ghost of {beside.real}, is created only if it is not there:"
+                    " whether it was is not known"
+                )
+            case StatementKind.DROP_TABLE | StatementKind.TRUNCATE_TABLE:
+                # No tool empties its ghost: what rows it would come back with is not known.
+                yield replace(event, table=table, act=GhostAct.ENDED, sql="")
+            case StatementKind.ALTER_TABLE if only_counts(statement):
+                # Where a table's counter goes on is each table's own.
+                pass
+            case StatementKind.ALTER_TABLE | StatementKind.CREATE_INDEX | StatementKind.DROP_INDEX:
+                yield replace(event, table=table, act=GhostAct.CHANGED)
+
+
+_OVERTAKING = (
+    StatementKind.ALTER_TABLE,
+    StatementKind.CREATE_TABLE,
+    # Neither tool empties its ghost, too.
+    StatementKind.TRUNCATE_TABLE,
+)
+
+
+def _overtaken(
+    statement: ParsedStatement,
+    table: TableName,
+    beside: Beside | None,
+    event: GhostEntry,
+    online: Online,
+    history: GhostHistory,
+) -> Iterator[GhostEntry]:
+    """What a change of a real table means for its ghosts."""
+    if beside is not None or only_counts(statement):
+        return
+    if statement.kind in _OVERTAKING:
+        for ghost in history.ghosts(table, event.at, online):
+            yield replace(event, table=ghost, act=GhostAct.OVERTAKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A table that is dropped while there is a ghost of it, which stays.
+
+    Where the ghost takes its place next, the table is not gone, and its rows are the ghost's: that
+    is ``--alter-foreign-keys-method drop_swap`` of pt-online-schema-change.
+    """
+
+    real: TableName
+    ghost: TableName
+
+
+def gaps_of(
+    statement: ParsedStatement, at: int, online: Online, history: GhostHistory
+) -> tuple[Gap, ...]:
+    """The gaps that a statement leaves."""
+    if statement.kind is not StatementKind.DROP_TABLE or statement.temporary:
+        return ()
+    dropped = [_name(reference) for reference in statement.named(TableRole.SUBJECT)]
+    return tuple(
+        Gap(table, ghost)
+        for table in dropped
+        if online(table) is None
+        for ghost in history.ghosts(table, at, online)
+        if ghost not in dropped
+    )
+
+
+def is_filled(gap: Gap, behind: Iterable[ParsedStatement]) -> bool | None:
+    """Whether the ghost takes the place next; None where the statements behind do not tell."""
+    for statement in behind:
+        if any(concerns(name, own) for name in changed_tables(statement) for own in _both(gap)):
+            pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+            return pairs == [(gap.ghost, gap.real)]
+    return None
+
+
+def _both(gap: Gap) -> tuple[TableName, TableName]:
+    return (gap.real, gap.ghost)
+
+
+def _make_room(
+    statement: ParsedStatement, gaps: tuple[Gap, ...], at: int, history: GhostHistory
+) -> OnlineStep:
+    """Pass a DROP TABLE over whose table is not gone. Raises where that is not known."""
+    only = len(statement.named(TableRole.SUBJECT)) == 1 == len(gaps)
+    if only and history.is_awaited(gaps[0].ghost, at):
+        return OnlineStep(replayed=())
+    raise OnlineDdlError(
+        f"{gaps[0].real} is dropped while there is a ghost of it, {gaps[0].ghost}, and it is not"
+        " known that the ghost takes its place next. If it is to (drop_swap of"
+        " pt-online-schema-change), `replicator resume` once it has. If the table is to go, replace"
+        " the statement by itself"
+    )
+
+
+def _renames(
+    statement: ParsedStatement, event: GhostEntry, online: Online, history: GhostHistory
+) -> OnlineStep:
+    pairs = [(_name(old), _name(new)) for old, new in statement.renames]
+    known = {name: online(name) for pair in pairs for name in pair}
+    if not any(known.values()):
+        return OnlineStep()
+    if statement.kind is StatementKind.ALTER_TABLE and len(alter_actions(statement)) > 1:
+        raise OnlineDdlError("ALTER TABLE renames a ghost table and changes it in one statement")
+    entries: list[GhostEntry] = []
+    replayed: list[GhostEntry] = []
+    made: GhostEntry | None = None
+    taken = 0
+    for old, new in pairs:
+        ghost, target = known[old], known[new]
+        if target is not None and not target.trash:
+            raise OnlineDdlError(
+                f"{old} is renamed to {new}, which is the ghost of {target.real} by its name"
+            )
+        if ghost is not None and not ghost.trash:
+            entries.append(replace(event, table=old, act=GhostAct.ENDED, sql=""))
+            if target is None and new == ghost.real:
+                begun, *changes = _life(old, new, event.at, history)
+                made = begun if begun.act is GhostAct.MADE else None
+                replayed += [c for c in changes if c.act is GhostAct.CHANGED] or changes
+                others = [name for name in history.ghosts(new, event.at, online) if name != old]
+                entries += [replace(event, table=name, act=GhostAct.OVERTAKEN) for name in others]
+                taken += 1
+        elif ghost is not None:
+            _refuse_return(old, new, ghost)
+        elif target is not None and target.real == old:
+            taken += 1
+    if taken and taken < len(pairs):
+        raise OnlineDdlError("one RENAME exchanges a ghost table and renames other tables, too")
+    return OnlineStep(tuple(entries), tuple(replayed) if taken else None, made)
+
+
+def _refuse_return(old: TableName, new: TableName, trash: Beside) -> None:
+    """Raise where a trash table becomes the real one again.
+
+    Rows of trash tables are not looked at: whether it has those that it had is not known.
+    """
+    if new == trash.real:
+        raise OnlineDdlError(
+            f"{old} becomes {new}: what happened to its rows while it had the name of a trash table"
+            " is not known here. Where it was this table before and nothing has changed it since,"
+            " skip the statement"
+        )
+
+
+def _life(
+    ghost: TableName, real: TableName, at: int, history: GhostHistory
+) -> tuple[GhostEntry, ...]:
+    """How a ghost began, and what it went through until it takes the place of the real table."""
+    life = tuple(entry for entry in history.life(ghost, at) if entry.act is not GhostAct.AWAITED)
+    way_out = (
+        f"Replace the statement by the ALTER TABLE of {real.table} that the tool was told to make"
+    )
+    if not life:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}, and what was changed on it is not known: it was made before"
+            f" the place that this task began to read at. {way_out}"
+        )
+    unclear = [entry.sql for entry in life if entry.act is GhostAct.UNCLEAR]
+    if unclear:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}. It was made before this task began to read, and what was"
+            f" changed on it can't be told from what the two were then: {unclear[0]}. {way_out}"
+        )
+    if len(life) == 1 and life[0].act is GhostAct.MADE:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real} and was changed by no ALTER TABLE, but made by a definition of"
+            f" its own: what it changes is not known. {way_out}"
+        )
+    if len(life) == 1:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real} without any change of it: no tool does so, and whether it has"
+            " the rows of that table is not known"
+        )
+    overtaken = [entry.sql for entry in life if entry.act is GhostAct.OVERTAKEN]
+    if overtaken:
+        raise OnlineDdlError(
+            f"{ghost} becomes {real}, which was changed while the ghost was there"
+            f" ({overtaken[0][:200]}): what it comes to have is not known. {way_out}"
+        )
+    return life
+
+
+def _name(reference: TableReference) -> TableName:
+    return TableName(reference.schema, reference.table)

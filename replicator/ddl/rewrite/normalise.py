@@ -1,0 +1,98 @@
+"""One text for all spellings of the same DDL, so that the statements of two shards compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from replicator.ddl.parser.statement import ParsedStatement, TableRole
+from replicator.ddl.parser.tokens import Token, TokenKind
+from replicator.ddl.rewrite.retarget import TableMapping
+from replicator.mysql.names import TableName, folded, quote
+
+_PLAIN_NAME = re.compile(r"(?!\d+\Z)[0-9a-z_$\x80-\U0010ffff]+")
+# Words that are values where a column may stand as well: `true` (a column) is not TRUE.
+_VALUES = frozenset(
+    {"true", "false", "null", "default", "maxvalue", "current_date", "current_time"}
+    | {"current_timestamp", "current_user", "localtime", "localtimestamp"}
+    | {"utc_date", "utc_time", "utc_timestamp"}
+)
+_MARKERS = {TableRole.SUBJECT: "<table>", TableRole.NEW_NAME: "<new name>"}
+
+
+def normalise(parsed: ParsedStatement, mapping: TableMapping | None = None) -> str:
+    """Return the text to compare: equal for two statements that do the same to their tables.
+
+    Left out: comments (but not what executable ones contain), white space, the case of keywords
+    and column names, the quoting of names, IF [NOT] EXISTS, and whatever `retarget` leaves out.
+    The tables that the statement is about, and its database, are replaced by fixed markers.
+    Other tables (parents of foreign keys, the pattern of LIKE, the partner of an EXCHANGE) stay, as
+    ``mapping`` routes them: a different parent is a different statement. String literals keep their
+    content. The order of actions matters.
+    """
+    names = {
+        table.span.start: (table.span.end, _table_text(parsed, table.role, number, mapping))
+        for number, table in enumerate(parsed.tables)
+    }
+    if parsed.schema is not None and parsed.schema.span.start < parsed.schema.span.end:
+        names[parsed.schema.span.start] = (parsed.schema.span.end, "<schema>")
+    tokens = [
+        token
+        for token in parsed.tokens
+        if not any(span.start <= token.start < span.end for span in parsed.omitted)
+    ]
+    words: list[str] = []
+    named_up_to = -1
+    for token in _without_guards(tokens):
+        if token.start in names:
+            named_up_to, text = names[token.start]
+            words.append(text)
+        elif token.start >= named_up_to:
+            words.append(_text(token))
+    if parsed.schema is not None and "<schema>" not in words:
+        words.insert(2, "<schema>")
+    return " ".join(words)
+
+
+def _table_text(
+    parsed: ParsedStatement, role: TableRole, number: int, mapping: TableMapping | None
+) -> str:
+    if role in _MARKERS:
+        return _MARKERS[role]
+    table = parsed.tables[number]
+    pair = (table.schema, table.table)
+    return TableName(*(mapping(*pair) if mapping else pair)).quoted
+
+
+def _without_guards(tokens: list[Token]) -> Iterator[Token]:
+    """Leave out IF EXISTS and IF NOT EXISTS, also of columns and indexes (MariaDB has them)."""
+    place = 0
+    while place < len(tokens):
+        words = [token.keyword for token in tokens[place : place + 3]]
+        if words[:2] == ["IF", "EXISTS"]:
+            place += 2
+        elif words == ["IF", "NOT", "EXISTS"]:
+            place += 3
+        else:
+            yield tokens[place]
+            place += 1
+
+
+def _text(token: Token) -> str:
+    if token.kind is TokenKind.QUOTED:
+        name = folded(token.name)
+        if _PLAIN_NAME.fullmatch(name) and name not in _VALUES:
+            return name
+        return quote(name) if name else token.text
+    if token.kind is TokenKind.STRING:
+        return _string_text(token.text)
+    if token.kind is TokenKind.VARIABLE:
+        return token.text
+    return folded(token.text)
+
+
+def _string_text(text: str) -> str:
+    """Write a string in single quotes; its content stays as it was written."""
+    if text[0] == "'":
+        return text
+    return "'" + text[1:-1].replace('""', '"').replace("'", "''") + "'"

@@ -1,0 +1,244 @@
+"""Storage that a CREATE or ALTER TABLE names: engines, and places outside of the target.
+
+A statement of a binlog must not make the target's server open a file of the source's choice, or
+connect to another server. Written after the grammars of table options and partition definitions in
+MySQL's manual ("CREATE TABLE Statement", "Setting the Storage Engine") and MariaDB's ("CREATE
+TABLE", "Partitioning Types Overview").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
+
+from replicator.ddl.parser.statement import ParsedStatement, Span, StatementKind, TableRole
+from replicator.ddl.parser.tokens import Token, TokenKind
+
+Edit = tuple[Span, str]
+"""A piece of a statement and the text in its place."""
+
+TRANSACTIONAL = frozenset({"INNODB", "INNOBASE", "NDB", "NDBCLUSTER", "ROCKSDB", "TOKUDB"})
+"""Storage engines, in capitals, that can roll back."""
+
+REPLACED = frozenset({"ARCHIVE", "ARIA", "CSV", "HEAP", "MARIA", "MEMORY", "MYISAM"})
+"""Those that hold rows of their own on the server and can't roll back."""
+
+MERGING = frozenset({"MERGE", "MRG_MYISAM"})
+"""Those whose rows are the rows of other tables of the server."""
+
+REPLACEMENT = "InnoDB"
+"""What takes their place."""
+
+OF_THE_ENGINE = frozenset({"PAGE_CHECKSUM", "ROW_FORMAT", "TRANSACTIONAL"})
+"""Options that InnoDB refuses or that mean something else to it."""
+
+_DEFINING = (StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE)
+_QUERIES = frozenset({"SELECT", "TABLE", "VALUES"})
+_PARTITIONS = frozenset({"PARTITION", "SUBPARTITION"})
+_ACTIONS = frozenset(
+    {"ADD", "ALTER", "CHANGE", "CONVERT", "DISCARD", "DROP", "IMPORT", "MODIFY", "ORDER", "RENAME"}
+)
+"""What begins an action of ALTER TABLE whose own words can be names of columns."""
+
+_ANY_VALUE = (TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, TokenKind.NUMBER)
+_WORD_OPERATORS = frozenset({"AND", "BETWEEN", "DIV", "IN", "IS", "LIKE", "MOD", "NOT", "OR"})
+
+
+def engines(statement: ParsedStatement) -> list[Token]:
+    """The names of storage engines in a statement, of the table and of its partitions."""
+    found = []
+    for tokens, place in _options(statement):
+        if tokens[place].keyword == "ENGINE":
+            found += [t for t in _values(tokens, place + 1)[:1] if _names_engine(t)]
+    return found
+
+
+def engine_name(token: Token) -> str:
+    """The name that a token of `engines` stands for, in capitals."""
+    return token.text.strip("'\"`").upper()
+
+
+def foreign_engine(statement: ParsedStatement) -> str:
+    """An engine of which it is not known that it keeps the table's rows on the target itself.
+
+    FEDERATED, CONNECT, SPIDER and the like read other servers and files, BLACKHOLE keeps nothing.
+    Empty where there is none; `MERGING` ones are not meant.
+    """
+    known = TRANSACTIONAL | REPLACED | MERGING
+    names = (engine_name(token) for token in engines(statement))
+    return next((name for name in names if name not in known), "")
+
+
+def foreign_rows(engine: str) -> str:
+    """What a `foreign_engine` means, as the end of a sentence about a table."""
+    return (
+        f"storage engine is {engine}: its rows may be those of another server, of a file or of"
+        " other tables, or nowhere, and whoever writes them need not write to this binlog. The"
+        " target would not get such a table"
+    )
+
+
+def place_edits(statement: ParsedStatement, also: Set[str] = frozenset()) -> list[Edit]:
+    """What to take out of a statement so that it names no place outside of its table.
+
+    That is DATA DIRECTORY, INDEX DIRECTORY, TABLESPACE, CONNECTION, UNION and INSERT_METHOD, of the
+    table and of its partitions. For an engine that keeps rows of its own they say where, and change
+    neither structure nor rows. An action of ALTER TABLE that is nothing else goes with its comma.
+    ``also`` are further options to be taken out, each a word with one value.
+    """
+    removed: set[int] = set()
+    for tokens, place in _options(statement):
+        length = _place_length(tokens, place)
+        if tokens[place].keyword in also:
+            length = _with_value(tokens, place, 1, *_ANY_VALUE)
+        removed |= {token.start for token in tokens[place : place + length]}
+    if not removed:
+        return []
+    omitted = {t.start for t in statement.tokens if _is_omitted(statement, t)}
+    # Word by word: an executable comment may begin or end between two of them.
+    edits = [
+        (
+            Span(_with_spaces(statement.sql, token.start), token.end),
+            _apart(statement.sql, token.end),
+        )
+        if following is None or following.start not in removed
+        else (Span(_with_spaces(statement.sql, token.start), token.end), "")
+        for token, following in pairwise([*statement.tokens, None])
+        if token is not None and token.start in removed
+    ]
+    return [*edits, *_commas(statement, removed | omitted)]
+
+
+def _with_spaces(sql: str, start: int) -> int:
+    while sql[start - 1] == " ":
+        start -= 1
+    return start
+
+
+def _apart(sql: str, end: int) -> str:
+    """What keeps the words apart between which an option was."""
+    return " " if sql[end : end + 1].strip(" \t\r\n,)") else ""
+
+
+def _options(statement: ParsedStatement) -> Iterator[tuple[Sequence[Token], int]]:
+    """The places where an option of the table or of a partition may begin: tokens, and an index."""
+    for piece in _pieces(statement):
+        proper = [token for token in piece if not _is_omitted(statement, token)]
+        altering = statement.kind is StatementKind.ALTER_TABLE
+        acts = altering and bool(proper) and proper[0].keyword in _ACTIONS
+        groups = [not acts]
+        for place, token in enumerate(proper):
+            if token.text == ")" and len(groups) > 1:
+                groups.pop()
+            before = proper[place - 1].keyword if place else ""
+            if groups[-1] and before not in _PARTITIONS:
+                yield proper, place
+            if token.text == "(":
+                inside = proper[place + 1].keyword if place + 1 < len(proper) else ""
+                groups.append(inside in _PARTITIONS)
+
+
+def _pieces(statement: ParsedStatement) -> list[list[Token]]:
+    """What follows the columns of a CREATE TABLE, or the name in an ALTER TABLE, cut at commas."""
+    pieces: list[list[Token]] = [[]]
+    depth = 0
+    for token in table_options(statement):
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return pieces
+
+
+def table_options(statement: ParsedStatement) -> list[Token]:
+    """What stands behind the table's name, of CREATE TABLE behind its columns; without a query."""
+    if statement.kind not in _DEFINING or not statement.named(TableRole.SUBJECT):
+        return []
+    subject = statement.named(TableRole.SUBJECT)[0]
+    left = [token for token in statement.tokens if token.start >= subject.span.end]
+    creates = statement.kind is StatementKind.CREATE_TABLE
+    depth = 0
+    columns = creates and bool(left) and left[0].text == "("
+    found: list[Token] = []
+    for token, following in pairwise([*left, None]):
+        assert token is not None
+        depth += (token.text == "(") - (token.text == ")")
+        if columns:
+            columns = depth > 0
+            continue
+        opens_query = token.text == "(" and following is not None and _queries(following)
+        if creates and statement.as_select and (_queries(token) or opens_query):
+            break
+        found.append(token)
+    return found
+
+
+def _queries(token: Token) -> bool:
+    return token.keyword in _QUERIES
+
+
+def _commas(statement: ParsedStatement, gone: set[int]) -> Iterator[Edit]:
+    """The commas of the pieces of which nothing is left."""
+    depth = 0
+    commas = []
+    for token in table_options(statement):
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            commas.append(token)
+    empty = [all(token.start in gone for token in piece) for piece in _pieces(statement)]
+    first = next((number for number, is_empty in enumerate(empty) if not is_empty), len(empty))
+    for number, is_empty in enumerate(empty):
+        at = number - 1 if number > first else number
+        if is_empty and at < len(commas):
+            yield Span(commas[at].start, commas[at].end), ""
+
+
+def _place_length(tokens: Sequence[Token], place: int) -> int:
+    """How many tokens an option that names a place has; 0 for anything else."""
+    word = tokens[place].keyword
+    before = tokens[place - 1].keyword if place else ""
+    if word in ("DATA", "INDEX") and _keyword(tokens, place + 1) == "DIRECTORY":
+        return _with_value(tokens, place, 2, TokenKind.STRING)
+    if word == "CONNECTION":
+        return _with_value(tokens, place, 1, TokenKind.STRING)
+    if word == "INSERT_METHOD":
+        return _with_value(tokens, place, 1, TokenKind.WORD)
+    if word == "TABLESPACE" and before not in ("DISCARD", "IMPORT"):
+        return _with_value(tokens, place, 1, *_ANY_VALUE)
+    if word == "UNION":
+        return _with_list(tokens, place)
+    return 0
+
+
+def _with_value(tokens: Sequence[Token], place: int, size: int, *kinds: TokenKind) -> int:
+    values = _values(tokens, place + size)
+    if not values or values[0].kind not in kinds or values[0].keyword in _WORD_OPERATORS:
+        return 0
+    return next(n for n, token in enumerate(tokens) if token is values[0]) - place + 1
+
+
+def _with_list(tokens: Sequence[Token], place: int) -> int:
+    depth = 0
+    for number, token in enumerate(tokens[place + 1 :], start=place + 1):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.text != "=":
+            return number - place + 1 if token.text == ")" else 0
+    return 0
+
+
+def _values(tokens: Sequence[Token], place: int) -> Sequence[Token]:
+    """The tokens from an option's value on."""
+    return tokens[place + (tokens[place].text == "=") :] if place < len(tokens) else ()
+
+
+def _names_engine(token: Token) -> bool:
+    return token.kind is not TokenKind.OPERATOR and token.keyword not in _WORD_OPERATORS
+
+
+def _keyword(tokens: Sequence[Token], place: int) -> str:
+    return tokens[place].keyword if place < len(tokens) else ""
+
+
+def _is_omitted(statement: ParsedStatement, token: Token) -> bool:
+    return any(span.start <= token.start < span.end for span in statement.omitted)

@@ -1,0 +1,202 @@
+"""Making the database and the table that shards are merged into, like one of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pymysql.err
+
+from replicator.ddl.rewrite.collations import charset_of, ignores_spaces
+from replicator.ddl.rewrite.target_table import Collations, CreateTarget, target_table
+from replicator.mysql.connection.asyncio_connection import Connection, is_unavailable
+from replicator.mysql.names import TableName, quote
+from replicator.schema.structure.collations import available_collations, default_collations
+from replicator.schema.structure.inspection import database_collation, listed, show_generated_keys
+
+CREATE_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
+"""The ``sql_mode`` that tables are made in: with another one, a server would shorten keys, widen
+types and choose engines of its own, with a warning only. ALLOW_INVALID_DATES is for defaults."""
+
+_KEY_COLLATIONS = """
+SELECT DISTINCT c.COLLATION_NAME FROM information_schema.STATISTICS s
+JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = s.TABLE_SCHEMA
+    AND c.TABLE_NAME = s.TABLE_NAME AND c.COLUMN_NAME = s.COLUMN_NAME
+WHERE s.TABLE_SCHEMA = %s AND s.TABLE_NAME = %s AND s.NON_UNIQUE = 0
+    AND c.COLLATION_NAME IS NOT NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What a target is made like: a shard's table, its database, and its server's collations.
+
+    ``create_sql`` is what SHOW CREATE TABLE says in a session with an empty ``sql_mode``.
+    ``collation`` is the database's default, ``default_collations`` are those of each charset of
+    the server, ``key_collations`` those of the columns of unique keys.
+    """
+
+    name: TableName
+    create_sql: str
+    collation: str
+    default_collations: Mapping[str, str]
+    key_collations: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTarget:
+    """What was made; the fields below ``statement`` are empty for a table that was there already.
+
+    ``foreign_keys`` were left out. ``auto_increment`` is a column that counts up in the target,
+    too: rows written there by others would take values that shards give to theirs. ``engine`` is
+    the shard's storage engine where one that can roll back took its place. ``collations`` are
+    pairs: one of the shard's that the target lacks, and the binary one that took its place.
+    ``warnings`` are the server's own, such as TiDB's of indexes and checks that it leaves out.
+    """
+
+    created: bool
+    database_created: bool
+    statement: str = ""
+    foreign_keys: tuple[str, ...] = ()
+    auto_increment: str = ""
+    engine: str = ""
+    collations: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class TargetNotCreatedError(Exception):
+    """The target does not take the statement, or there is none; ``remedies`` are sentences.
+
+    ``code`` is the server's error number, 0 where it was not asked.
+    """
+
+    def __init__(self, message: str, *, code: int, statement: str, remedies: tuple[str, ...]):
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.statement = statement
+        self.remedies = remedies
+
+
+async def read_pattern(source: Connection, name: TableName) -> Pattern:
+    """Read what a target like this table needs to know.
+
+    Raises DatabaseUnavailableError, or the server's own error, such as ER_NO_SUCH_TABLE.
+    """
+    await show_generated_keys(source)
+    create = await source.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    default = await database_collation(source, name.schema)
+    return Pattern(
+        name=name,
+        create_sql=str(create[0][1]),
+        collation=(default or "").lower(),
+        default_collations=await default_collations(source),
+        key_collations=frozenset(
+            str(row[0]).lower()
+            for row in await source.fetch(_KEY_COLLATIONS, (name.schema, name.table))
+        ),
+    )
+
+
+async def create_target(target: Connection, name: TableName, pattern: Pattern) -> CreatedTarget:
+    """Make the database and the table ``name``, each if it is missing.
+
+    May be called again after a failure at any point. Raises TargetNotCreatedError, or
+    DatabaseUnavailableError (then it may be tried again).
+    """
+    there = await listed(target, name)
+    if there is not None and there.view:
+        raise TargetNotCreatedError(
+            f"{name} is a view on the target: rows can't be written to it",
+            code=0,
+            statement="",
+            remedies=(
+                "drop or rename the view, then `replicator resume`",
+                "give the shards another `target-table` in the task file, `stop` and `run`",
+            ),
+        )
+    if there is not None:
+        return CreatedTarget(created=False, database_created=False)
+    collations = Collations(pattern.default_collations, await available_collations(target))
+    try:
+        made = target_table(pattern.create_sql, name.schema, name.table, collations)
+    except ValueError as error:
+        raise TargetNotCreatedError(
+            f"how to make {name} can't be told from {pattern.name}: {error}",
+            code=0,
+            statement=pattern.create_sql,
+            remedies=(_by_hand(name),),
+        ) from error
+    _check_keys(name, pattern, made)
+    # Asked first: whoever may not create databases may not say IF NOT EXISTS either.
+    database_created = await database_collation(target, name.schema) is None
+    try:
+        if database_created:
+            collation = collations.stand_in(pattern.collation)
+            await _run(target, name, _create_database(name.schema, collation))
+        await target.execute("SET SESSION sql_mode = %s", (CREATE_MODE,))
+        await _run(target, name, made.sql)
+        warnings = await target.fetch("SHOW WARNINGS")
+    finally:
+        # A fresh session for whoever comes next: cheaper than putting sql_mode back.
+        target.close()
+    return CreatedTarget(
+        created=True,
+        database_created=database_created,
+        statement=made.sql,
+        foreign_keys=made.foreign_keys,
+        auto_increment=made.auto_increment,
+        engine=made.engine,
+        collations=made.collations,
+        warnings=tuple(f"{text} ({code})" for _, code, text in warnings),
+    )
+
+
+def _check_keys(name: TableName, pattern: Pattern, made: CreateTarget) -> None:
+    for wanted, found in made.collations:
+        if wanted in pattern.key_collations and ignores_spaces(found) > ignores_spaces(wanted):
+            raise TargetNotCreatedError(
+                f"a unique key of {pattern.name} tells texts apart by the spaces at their end"
+                f" ({wanted}), and the target has no collation of that charset that does: such rows"
+                " would replace one another",
+                code=0,
+                statement=made.sql,
+                remedies=(
+                    f"create {name} by hand if no two rows of the shards differ in such spaces only"
+                    " (with `on-duplicate-logical: error` you are told), then `replicator resume`",
+                ),
+            )
+
+
+def _create_database(schema: str, collation: str) -> str:
+    options = ""
+    if collation:
+        options = f" CHARACTER SET {quote(charset_of(collation))} COLLATE {quote(collation)}"
+    return f"CREATE DATABASE IF NOT EXISTS {quote(schema)}{options}"
+
+
+async def _run(target: Connection, name: TableName, statement: str) -> None:
+    try:
+        await target.execute(statement)
+    except pymysql.err.MySQLError as error:
+        if is_unavailable(error):
+            raise
+        code = int(error.args[0])
+        raise TargetNotCreatedError(
+            f"the target refused to make {name}: {error.args[-1]} ({code})\n"
+            f"  statement: {statement}",
+            code=code,
+            statement=statement,
+            remedies=(
+                _by_hand(name),
+                "remove what the error names (a missing privilege, a setting of the server), then"
+                " `replicator resume`",
+            ),
+        ) from error
+
+
+def _by_hand(name: TableName) -> str:
+    return (
+        f"create {name} by hand, with columns and keys that take the shards' rows, then"
+        " `replicator resume`"
+    )

@@ -1,0 +1,88 @@
+"""Dropping a database of the target without what is not the task's in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName, quote
+
+_SAME = "({0} = %s OR (@@lower_case_table_names <> 0 AND LOWER({0}) = LOWER(%s)))"
+"""TiDB compares names without case, but not in these columns."""
+
+_CONTENTS = {
+    "TABLES": ("LOWER(TABLE_TYPE)", "TABLE_NAME", "TABLE_SCHEMA"),
+    "ROUTINES": ("LOWER(ROUTINE_TYPE)", "ROUTINE_NAME", "ROUTINE_SCHEMA"),
+    "EVENTS": ("'event'", "EVENT_NAME", "EVENT_SCHEMA"),
+    "LIBRARIES": ("'library'", "LIBRARY_NAME", "LIBRARY_SCHEMA"),
+}
+"""Tables of information_schema that list what is in a database; not each server has each."""
+
+_HIDDEN = {"routines": "EXECUTE", "events of the scheduler": "EVENT"}
+"""What an account sees by these rights only, and DROP DATABASE takes along without them."""
+
+_RIGHTS = """
+SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES UNION
+SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE %s LIKE TABLE_SCHEMA
+"""
+
+_REFERRING = f"""
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE
+WHERE {_SAME.format("REFERENCED_TABLE_SCHEMA")}
+"""
+
+
+async def drop_database(session: Connection, schema: str, own: Iterable[TableName]) -> None:
+    """Drop the tables ``own`` of a database, then the database where nothing is left in it.
+
+    May be called again after a failure at any point. The session has no default database. Raises
+    DatabaseUnavailableError, or the server's own error.
+    """
+    tables = sorted(own)
+    if tables:
+        await _drop_tables(session, schema, tables)
+    left = await _left(session, schema)
+    if not left:
+        await session.execute(f"DROP DATABASE IF EXISTS {quote(schema)}")
+        return
+    structlog.get_logger().warning(
+        "ddl.database-kept",
+        target=schema,
+        dropped=[str(table) for table in tables],
+        left=left[:20],
+        reason="it holds what is not the task's, or what the task's account may not see",
+    )
+
+
+async def _drop_tables(session: Connection, schema: str, tables: list[TableName]) -> None:
+    referring = await session.fetch(_REFERRING, (schema, schema))
+    if {TableName(*row).folded for row in referring} <= {table.folded for table in tables}:
+        # They refer to one another: whichever goes first is referred to.
+        await session.execute("SET SESSION foreign_key_checks = 0")
+    await session.execute(f"DROP TABLE IF EXISTS {', '.join(t.quoted for t in tables)}")
+
+
+async def _left(session: Connection, schema: str) -> list[str]:
+    """What is in a database, or may be there without being seen."""
+    known = await session.fetch(
+        "SELECT UPPER(TABLE_NAME) FROM information_schema.TABLES"
+        " WHERE LOWER(TABLE_SCHEMA) = 'information_schema'"
+    )
+    found = []
+    for table, (kind, name, place) in _CONTENTS.items():
+        if (table,) in known:
+            rows = await session.fetch(
+                f"SELECT {kind}, {name} FROM information_schema.{table}"
+                f" WHERE {_SAME.format(place)} ORDER BY 2",
+                (schema, schema),
+            )
+            found += [f"{what} {called}" for what, called in rows]
+    ((version,),) = await session.fetch("SELECT VERSION()")
+    if "TiDB" in str(version):
+        # It has neither.
+        return found
+    rights = {str(row[0]) for row in await session.fetch(_RIGHTS, (schema,))}
+    unseen = [f"{what}, if any ({right})" for what, right in _HIDDEN.items() if right not in rights]
+    return found + unseen

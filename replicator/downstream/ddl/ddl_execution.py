@@ -1,0 +1,471 @@
+"""Executing a DDL on the target exactly once, under a write-ahead record.
+
+The record is saved before the statement runs, with the table's fingerprint. After a crash that
+tells whether the statement took effect: DDL is atomic on a single table, and only the task changes
+the structure of its targets. A statement that leaves it may run twice, which changes nothing. A
+RENAME that lets tables change places would undo itself: it renames a table of ours, too, the
+marker, which tells whether it ran.
+
+What a target refuses as one statement whatever its rows, and takes as single changes (TiDB:
+`replicator.ddl.rewrite.single_changes`), is executed as these, each with the fingerprint before it
+in the record. Where one of them is refused, because of the rows, the record keeps what was
+executed.
+
+How far the execution of a write-ahead record is, as its ``state`` says it.
+
+How long a schema change waits for the sessions that use its table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pymysql.err
+import structlog
+
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind
+from replicator.ddl.rewrite.single_changes import single_changes
+from replicator.downstream.ddl.database_drop import drop_database
+from replicator.downstream.ddl.ddl_refusals import (
+    SAME_FOR_SINGLE_CHANGES,
+    DdlRefusedError,
+    HalfExecutedError,
+    NondeterministicDefaultError,
+    RenumberingError,
+    TargetLockedError,
+)
+from replicator.downstream.ddl.rehearsal import Rehearsal
+from replicator.downstream.ddl.value_safeguards import (
+    filled_by,
+    refuse_implicit_timestamps,
+    renumbered_column,
+    report_changed_values,
+)
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta.decisions import DDL_TABLE, DECIDED
+from replicator.downstream.scratch_names import scratch_table
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import UnknownModeError
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.context.statement_session import set_up_session
+from replicator.mysql.errors import LOGIN_REFUSED, ErrorCode, error_code
+from replicator.mysql.names import Member, TableName, quote
+from replicator.schema.effects.carried_change import MemberChange, lacking
+from replicator.schema.structure.inspection import database_collation, read_table
+
+PENDING = "pending"
+"""A statement is about to run, or runs: the first; ``pending:1`` … for further ones."""
+
+SINGLE = "single"
+"""``single:0`` …: the same for the single changes of a statement that the target refuses as one."""
+
+REFUSED = "refused"
+"""``refused:1`` …: the target has refused this one of the single changes, and has those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which statement of a record is the next one, and whether it may run already (``begun``).
+
+    ``single``: what is counted are the single changes of the statement.
+    """
+
+    number: int = 0
+    single: bool = False
+    begun: bool = False
+
+    @property
+    def state(self) -> str:
+        """What the record says. Raises ValueError for what no record says."""
+        if self.single:
+            return f"{SINGLE if self.begun else REFUSED}:{self.number}"
+        if not self.begun:
+            raise ValueError("a record is opened when its statement begins")
+        return f"{PENDING}:{self.number}" if self.number else PENDING
+
+    @property
+    def next(self) -> Progress:
+        """Where this statement has run."""
+        return Progress(self.number + 1, self.single)
+
+
+def read_progress(state: str) -> Progress:
+    """What a record's state says, of one that is not done."""
+    if state == DECIDED:
+        return Progress()
+    word, _, number = state.partition(":")
+    return Progress(int(number or 0), word in (SINGLE, REFUSED), word != REFUSED)
+
+
+LOCK_TIMEOUT = "lock_wait_timeout"
+"""The variable that limits it (the servers' manuals). TiDB's schema changes don't heed it."""
+
+WITHOUT_LIMIT = 7 * 24 * 3600
+
+
+async def limit_lock_wait(session: Connection, seconds: int | None, *, again: bool) -> None:
+    """Limit the wait of the session's next statement to ``seconds``; None: as the server has it.
+
+    What the task file says goes before that. ``again``: an earlier process may have begun the
+    statement, and what uses the table may be just that. It is waited for: given up, and its record
+    taken back, the statement would look like a new one when its former run has come to its end.
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    if again:
+        seconds = WITHOUT_LIMIT
+    elif LOCK_TIMEOUT in dict(session.address.session):
+        return
+    if seconds is not None:
+        await session.execute(f"SET SESSION {LOCK_TIMEOUT} = {seconds:d}")
+
+
+DDL_PATIENCE = 7 * 24 * 3600.0
+"""Seconds that an ALTER of a large table may take before the connection is given up."""
+
+ALREADY_DONE = frozenset(
+    {
+        ErrorCode.ER_DB_CREATE_EXISTS,
+        ErrorCode.ER_DB_DROP_EXISTS,
+        ErrorCode.ER_TABLE_EXISTS_ERROR,
+        ErrorCode.ER_BAD_TABLE_ERROR,
+        ErrorCode.ER_NO_SUCH_TABLE,
+        ErrorCode.ER_BAD_FIELD_ERROR,
+        ErrorCode.ER_DUP_FIELDNAME,
+        ErrorCode.ER_DUP_KEYNAME,
+        ErrorCode.ER_CANT_DROP_FIELD_OR_KEY,
+        ErrorCode.ER_NONUNIQ_TABLE,
+    }
+)
+"""Errors which may say that the target is already as the statement would have it: something exists
+or is gone; and a table was to be made like itself (ER_NONUNIQ_TABLE), which is what ``CREATE TABLE
+… LIKE`` another shard comes to. Whether it is so is looked at."""
+
+_RECORD = "target_schema = %s AND target_table = %s AND version = %s"
+"""The record of one statement, by its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class DdlExecution:
+    """One statement to execute on a target.
+
+    ``member`` and ``transaction`` identify the DDL event. ``change`` is what the statement did to
+    the member, and None where it is executed for all: several members may bring the same change
+    where it is not coordinated, so the errors of `ALREADY_DONE` are accepted where the target has
+    it. One that is not ``recorded`` does no harm when it runs again. ``timestamp`` is the source's
+    clock (seconds), which gives defaults such as now() the value that they had there; ``context``
+    is what else the statement ran with. ``instead``: what the operator wants to be run in place of
+    ``sql``, nothing where it is empty. ``own``: what DROP DATABASE may drop of a database.
+    ``marked``: a RENAME TABLE that is to rename the marker, too. ``entry``: what the event is in
+    the history of the target, as text; its record keeps it. ``lock_seconds``: how long it may wait
+    for sessions that use the target; None: as long as the server lets it."""
+
+    target: TableName
+    member: Member
+    transaction: int
+    sql: str
+    change: MemberChange | None
+    timestamp: int = 0
+    context: StatementContext = NO_CONTEXT
+    recorded: bool = True
+    instead: tuple[str, ...] | None = None
+    own: tuple[TableName, ...] = ()
+    marked: bool = False
+    entry: str = ""
+    lock_seconds: int | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What is run, one after the other."""
+        return (self.sql,) if self.instead is None else self.instead
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What the write-ahead record of an event says."""
+
+    version: int
+    state: str
+    fingerprint: str
+    entry: str
+
+
+class DdlExecutor:
+    """Runs DDL on the target, each statement once."""
+
+    def __init__(self, connection: Connection, meta: MetaStore) -> None:
+        self._connection = connection
+        self._meta = meta
+        self._rehearsal = Rehearsal(connection, scratch_table(meta.schema, meta.task))
+        self._log = structlog.get_logger()
+
+    async def execute(self, ddl: DdlExecution) -> bool:
+        """Execute a statement unless its record says that it was; whether it ran just now.
+
+        Raises DdlRefusedError, DatabaseUnavailableError (then it may be tried again),
+        LeaseLostError and FencedError.
+        """
+        if not ddl.recorded:
+            for sql in ddl.statements:
+                try:
+                    await self._run(ddl, sql)
+                except DdlRefusedError as error:
+                    await self._tolerate(ddl, error)
+            async with self._meta.saving():
+                # Nothing but its number, so that its loss would be noticed.
+                pass
+            return True
+        record = await self._record(ddl)
+        if record is None:
+            version = await self._open_record(ddl)
+            await self._carry_out(ddl, version, Progress(begun=True), former="")
+            return True
+        if record.state == "done":
+            return False
+        progress = read_progress(record.state)
+        if progress.single and ddl.instead is not None:
+            # The operator has decided since: of that nothing has run.
+            progress = Progress()
+        former = record.fingerprint if progress.begun else ""
+        if former and await self._fingerprint(ddl) != former:
+            progress, former = progress.next, ""
+        ran = progress.number < len(_statements(ddl, progress))
+        await self._carry_out(ddl, record.version, progress, former)
+        return ran
+
+    async def _carry_out(
+        self, ddl: DdlExecution, version: int, progress: Progress, former: str
+    ) -> None:
+        """Run what is left of a record. ``former``: the fingerprint before the first statement of
+        it, where an earlier process may have run that; else empty."""
+        statements = _statements(ddl, progress)
+        for number in range(progress.number, len(statements)):
+            step = Progress(number, progress.single, begun=True)
+            if step != progress:
+                await self._begin(ddl, version, step)
+                former = ""
+            reach(Failpoint.DDL_RECORDED)
+            try:
+                await self._run(ddl, statements[number], again=bool(former))
+            except DdlRefusedError as error:
+                if former and await self._fingerprint(ddl) != former:
+                    # Its former run had lost its client, and has come to its end meanwhile.
+                    continue
+                if not progress.single and await self._stands_apart(ddl, error):
+                    single = Progress(single=True)
+                    return await self._carry_out(ddl, version, single, former="")
+                await self._settle(ddl, version, step, error)
+            reach(Failpoint.DDL_EXECUTED)
+        await self._finish(ddl, version)
+        reach(Failpoint.DDL_FINISHED)
+        return None
+
+    async def _stands_apart(self, ddl: DdlExecution, error: DdlRefusedError) -> bool:
+        """Whether the target refuses a statement as one whatever its rows, and takes its single
+        changes."""
+        if ddl.instead is not None or isinstance(error, SAME_FOR_SINGLE_CHANGES):
+            return False
+        whole = _recognised(ddl, ddl.sql)
+        singles = [_recognised(ddl, sql) for sql in single_changes(whole)]
+        if not singles or not await self._rehearsal.keeps_keys(ddl.target, whole):
+            return False
+        if not await self._rehearsal.refused(ddl.target, [whole], ddl.context):
+            return False
+        if await self._rehearsal.refused(ddl.target, singles, ddl.context):
+            return False
+        self._log.info(
+            "ddl.single-changes",
+            target=str(ddl.target),
+            statements=[single.sql[:500] for single in singles],
+            reason=str(error),
+        )
+        return True
+
+    async def _settle(
+        self, ddl: DdlExecution, version: int, step: Progress, error: DdlRefusedError
+    ) -> None:
+        """Accept an error that says that all is done already; otherwise note the refusal and raise
+        it."""
+        try:
+            await self._tolerate(ddl, error)
+        except DdlRefusedError as final:
+            if step.single and step.number:
+                await self._begin(ddl, version, Progress(step.number, single=True))
+                raise HalfExecutedError(final, _statements(ddl, step), step.number) from error
+            # The operator may now change the table by hand: that must not look like success.
+            await self._take_back(ddl, version)
+            raise
+
+    async def _tolerate(self, ddl: DdlExecution, error: DdlRefusedError) -> None:
+        if ddl.change is None or error.code not in ALREADY_DONE:
+            raise error
+        found = await self._lacking(ddl, ddl.change)
+        if found:
+            text = f"{error.message}, and the target is not as the shard is: {'; '.join(found)}"
+            raise DdlRefusedError(error.code, text) from error
+
+    async def entry(self, ddl: DdlExecution) -> str | None:
+        """What the record of an event keeps of it; None where it has no record."""
+        record = await self._record(ddl)
+        return None if record is None else record.entry
+
+    async def _record(self, ddl: DdlExecution) -> _Record | None:
+        rows = await self._connection.fetch(
+            f"SELECT version, state, fingerprint, entry FROM {self._meta.table(DDL_TABLE)}"
+            " WHERE target_schema = %s AND target_table = %s AND owner = %s"
+            " AND schema_name = %s AND table_name = %s AND transaction_key = %s",
+            (
+                ddl.target.schema,
+                ddl.target.table,
+                ddl.member.source,
+                ddl.member.name.schema,
+                ddl.member.name.table,
+                ddl.transaction,
+            ),
+        )
+        return _Record(*rows[0]) if rows else None
+
+    async def _open_record(self, ddl: DdlExecution) -> int:
+        if ddl.marked:
+            await self._meta.confirm()
+            marker, marked = self._markers(ddl)
+            await self._connection.execute(f"DROP TABLE IF EXISTS {marked}")
+            await self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {marker} (id INT PRIMARY KEY)"
+            )
+        fingerprint = await self._fingerprint(ddl)
+        async with self._meta.saving() as transaction:
+            rows = await transaction.fetch(
+                f"SELECT COALESCE(MAX(version), 0) + 1 FROM {self._meta.table(DDL_TABLE)}"
+                " WHERE target_schema = %s AND target_table = %s",
+                (ddl.target.schema, ddl.target.table),
+            )
+            version = int(rows[0][0])
+            await transaction.fetch(
+                f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+                " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'pending', %s, '', %s)",
+                (
+                    ddl.target.schema,
+                    ddl.target.table,
+                    version,
+                    ddl.sql,
+                    ddl.member.source,
+                    ddl.member.name.schema,
+                    ddl.member.name.table,
+                    ddl.transaction,
+                    fingerprint,
+                    ddl.entry,
+                ),
+            )
+        return version
+
+    async def _begin(self, ddl: DdlExecution, version: int, progress: Progress) -> None:
+        """Record that a statement is about to run, or is refused behind others."""
+        fingerprint = await self._fingerprint(ddl)
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = %s, fingerprint = %s"
+                f" WHERE {_RECORD}",
+                (
+                    progress.state,
+                    fingerprint,
+                    ddl.target.schema,
+                    ddl.target.table,
+                    version,
+                ),
+            )
+
+    async def _take_back(self, ddl: DdlExecution, version: int) -> None:
+        place = (ddl.target.schema, ddl.target.table, version)
+        table = self._meta.table(DDL_TABLE)
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(f"DELETE FROM {table} WHERE {_RECORD} AND decision = ''", place)
+            await transaction.fetch(
+                f"UPDATE {table} SET state = '{DECIDED}' WHERE {_RECORD}", place
+            )
+
+    def _markers(self, ddl: DdlExecution) -> tuple[str, str]:
+        """The marker's names before and behind the statement."""
+        marker = self._meta.marker(ddl.target)
+        return marker.quoted, replace(marker, table=f"{marker.table}_done").quoted
+
+    async def _finish(self, ddl: DdlExecution, version: int) -> None:
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done' WHERE {_RECORD}",
+                (ddl.target.schema, ddl.target.table, version),
+            )
+        if ddl.marked:
+            await self._connection.execute(f"DROP TABLE IF EXISTS {self._markers(ddl)[1]}")
+
+    async def _fingerprint(self, ddl: DdlExecution) -> str:
+        target = self._meta.marker(ddl.target) if ddl.marked else ddl.target
+        if not target.table:
+            return await database_collation(self._connection, target.schema) or "absent"
+        table = await read_table(self._connection, target)
+        return table.fingerprint if table else "absent"
+
+    async def _run(self, ddl: DdlExecution, sql: str, *, again: bool = False) -> None:
+        """Run a statement. ``again``: an earlier process may have begun it."""
+        # A session of its own: statements of several targets run at the same time, each in its
+        # context, and a long one must not keep the records of the others waiting.
+        session = Connection(self._connection.address)
+        try:
+            await set_up_session(session, ddl.context, sql, ddl.timestamp)
+            await limit_lock_wait(session, ddl.lock_seconds, again=again)
+            await refuse_implicit_timestamps(session, ddl.target, sql, ddl.context)
+            schema = ddl.target.schema
+            if ddl.target.table and await database_collation(self._connection, schema) is not None:
+                # A foreign key may name its parent without a schema.
+                await session.execute(f"USE {quote(schema)}")
+            renumbered = await renumbered_column(session, ddl.target, sql, ddl.context)
+            if renumbered is not None:
+                raise RenumberingError(renumbered)
+            # The operator may want the same statement all the same.
+            own = ddl.instead is None and await filled_by(session, ddl.target, sql, ddl.context)
+            if own:
+                raise NondeterministicDefaultError(own)
+            if ddl.marked and sql == ddl.sql:
+                sql = f"{sql}, {' TO '.join(self._markers(ddl))}"
+            await self._meta.lease.confirm(session)
+            if _recognised(ddl, sql).kind is StatementKind.DROP_DATABASE:
+                return await drop_database(session, schema, ddl.own)
+            await session.execute(sql, patience=DDL_PATIENCE)
+            await report_changed_values(session, ddl.target, sql)
+        except UnknownModeError as error:
+            raise DdlRefusedError(ErrorCode.ER_WRONG_VALUE_FOR_VAR, str(error)) from error
+        except pymysql.err.MySQLError as error:
+            if error_code(error) in LOGIN_REFUSED:
+                raise  # It says nothing about the statement, which has not run.
+            if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+                raise TargetLockedError(error_code(error), str(error.args[-1])) from error
+            raise DdlRefusedError(error_code(error), str(error.args[-1])) from error
+        finally:
+            session.close()
+
+    async def _lacking(self, ddl: DdlExecution, change: MemberChange) -> tuple[str, ...]:
+        """What the target lacks of a change that an error says to be done."""
+        if not ddl.target.table:
+            # One action, which the error is about.
+            return ()
+        present = await read_table(self._connection, ddl.target)
+        if ddl.instead is not None and present is not None:
+            # The operator answers for what is executed in its place.
+            return ()
+        return lacking(change, present)
+
+
+def _recognised(ddl: DdlExecution, sql: str) -> ParsedStatement:
+    return classify(
+        sql,
+        default_schema=ddl.target.schema,
+        ansi_quotes=ddl.context.ansi_quotes,
+        no_backslash_escapes=ddl.context.no_backslash_escapes,
+    )
+
+
+def _statements(ddl: DdlExecution, progress: Progress) -> tuple[str, ...]:
+    """What a record counts."""
+    return single_changes(_recognised(ddl, ddl.sql)) if progress.single else ddl.statements

@@ -1,0 +1,83 @@
+"""Trying statements on an empty copy of a target: does its server refuse them whatever the rows?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+import pymysql.err
+
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.ddl.rewrite.retarget import retarget
+from replicator.ddl.rewrite.single_changes import dropped_keys, renewed_columns
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import UnknownModeError
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.context.statement_session import set_up_session
+from replicator.mysql.names import TableName, folded, quote
+
+_KEY_PARTS = """
+SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+
+
+class Rehearsal:
+    """Tries statements that alter a target, one attempt at a time."""
+
+    def __init__(self, connection: Connection, copy: TableName) -> None:
+        self._connection = connection
+        self._copy = copy
+        self._lock = anyio.Lock()
+
+    async def refused(
+        self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
+    ) -> bool:
+        """Whether the server refuses one of these statements, run in their order on a copy.
+
+        Raises DatabaseUnavailableError.
+        """
+        async with self._lock:
+            drop = f"DROP TABLE IF EXISTS {self._copy.quoted}"
+            await self._connection.execute(drop)
+            try:
+                return await self._tried(target, statements, context)
+            finally:
+                await self._connection.execute(drop)
+
+    async def keeps_keys(self, target: TableName, statement: ParsedStatement) -> bool:
+        """Whether no key of the target goes with a column that a statement drops and adds anew,
+        although the statement, made at once, keeps it.
+
+        Raises DatabaseUnavailableError.
+        """
+        renewed, dropped = renewed_columns(statement), dropped_keys(statement)
+        if not renewed:
+            return True
+        parts = await self._connection.fetch(_KEY_PARTS, (target.schema, target.table))
+        return all(
+            folded(str(column)) not in renewed or folded(str(key)) in dropped
+            for key, column in parts
+        )
+
+    async def _tried(
+        self, target: TableName, statements: Sequence[ParsedStatement], context: StatementContext
+    ) -> bool:
+        copied = (self._copy.schema, self._copy.table)
+
+        def renamed(schema: str, table: str) -> tuple[str, str]:
+            return copied if TableName(schema, table) == target else (schema, table)
+
+        session = Connection(self._connection.address)
+        try:
+            await session.execute(f"CREATE TABLE {self._copy.quoted} LIKE {target.quoted}")
+            await set_up_session(session, context, "; ".join(one.sql for one in statements))
+            # A foreign key may name its parent without a schema.
+            await session.execute(f"USE {quote(target.schema)}")
+            for statement in statements:
+                await session.execute(retarget(statement, renamed))
+        except (pymysql.err.MySQLError, UnknownModeError):
+            return True
+        finally:
+            session.close()
+        return False

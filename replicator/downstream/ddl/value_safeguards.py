@@ -1,0 +1,148 @@
+"""Warnings of a DDL which say that the target has changed values of rows.
+
+Strict mode makes errors of most. What is left are notes, such as the time that a DATETIME loses
+when it becomes a DATE: the statement has then been executed, and is not undone.
+
+Keeping a DDL from giving a target's rows values that their shards don't have.
+
+Keeping a DDL from numbering a target's rows anew.
+
+Rows would get other numbers than they have in their shards, and later changes of a shard's row, by
+its number, would hit another one.
+
+Statements whose TIMESTAMP columns a target can't make as they are at their shard.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from replicator.ddl.analysis.implicit_timestamps import implicit_timestamps
+from replicator.ddl.analysis.nondeterministic_defaults import nondeterministic_defaults
+from replicator.ddl.analysis.numbering import numbered_columns
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.sql_modes import (
+    NO_AUTO_VALUE_ON_ZERO,
+    ServerKind,
+    UnknownModeError,
+    kind_of,
+)
+from replicator.mysql.context.statement_context import StatementContext
+from replicator.mysql.errors import ErrorCode
+from replicator.mysql.names import TableName, quote
+from replicator.mysql.row_values import without_values
+from replicator.schema.structure.inspection import read_table
+
+_CHANGED = frozenset(
+    {
+        ErrorCode.ER_DUP_ENTRY,
+        ErrorCode.ER_WARN_NULL_TO_NOTNULL,
+        ErrorCode.ER_WARN_DATA_OUT_OF_RANGE,
+        ErrorCode.WARN_DATA_TRUNCATED,
+        ErrorCode.ER_TRUNCATED_WRONG_VALUE,
+        ErrorCode.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    }
+)
+
+log = structlog.get_logger()
+
+
+async def report_changed_values(connection: Connection, target: TableName, sql: str) -> None:
+    """Log those of the statement that has just run on this connection.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    found = [
+        f"{without_values(text)} ({code})"
+        for _, code, text in await connection.fetch("SHOW WARNINGS")
+        if int(code) in _CHANGED
+    ]
+    if found:
+        log.warning(
+            "ddl.values-changed",
+            target=str(target),
+            statement=sql[:2000],
+            count=len(found),
+            warnings=found[:5],
+        )
+
+
+async def filled_by(
+    connection: Connection, target: TableName, sql: str, context: StatementContext
+) -> str:
+    """What would give rows that are there values of their own in a new column; empty: nothing.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    statement = classify(
+        sql,
+        default_schema=target.schema,
+        ansi_quotes=context.ansi_quotes,
+        no_backslash_escapes=context.no_backslash_escapes,
+    )
+    found = nondeterministic_defaults(statement)
+    rows = await connection.fetch(f"SELECT 1 FROM {target.quoted} LIMIT 1") if found else []
+    return found if rows else ""
+
+
+async def renumbered_column(
+    connection: Connection, target: TableName, sql: str, context: StatementContext
+) -> str | None:
+    """What a statement would give new numbers to in rows that are there; None: nothing.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    statement = classify(
+        sql,
+        default_schema=target.schema,
+        ansi_quotes=context.ansi_quotes,
+        no_backslash_escapes=context.no_backslash_escapes,
+    )
+    for column in numbered_columns(statement):
+        if column.name and await _has(connection, target, column.name):
+            # Another shard has brought it before: the server refuses it, and numbers nothing.
+            continue
+        name = quote(column.existing) if column.existing else ""
+        lacking = ""
+        if name:
+            lacking = f" WHERE {name} IS NULL"
+            if not (context.sql_mode or 0) & NO_AUTO_VALUE_ON_ZERO:
+                lacking += f" OR {name} = 0"
+        if await connection.fetch(f"SELECT 1 FROM {target.quoted}{lacking} LIMIT 1"):
+            return f"rows where {name} is NULL or 0" if name else "all rows"
+    return None
+
+
+async def _has(connection: Connection, target: TableName, column: str) -> bool:
+    table = await read_table(connection, target)
+    return table is not None and table.column(column) is not None
+
+
+async def refuse_implicit_timestamps(
+    connection: Connection, target: TableName, sql: str, context: StatementContext
+) -> None:
+    """Raise UnknownModeError where a TiDB would give rows another value than their shard has.
+
+    It has explicit_defaults_for_timestamp=ON always. Raises DatabaseUnavailableError or the
+    server's own error, too.
+    """
+    if context.explicit_timestamp_defaults is not False:
+        return
+    statement = classify(
+        sql,
+        default_schema=target.schema,
+        ansi_quotes=context.ansi_quotes,
+        no_backslash_escapes=context.no_backslash_escapes,
+    )
+    names = implicit_timestamps(statement)
+    if not names:
+        return
+    version = str((await connection.fetch("SELECT VERSION()"))[0][0])
+    if kind_of(version) is ServerKind.TIDB:
+        raise UnknownModeError(
+            "the statement ran with explicit_defaults_for_timestamp=0, where a TIMESTAMP that says"
+            f" neither NULL nor DEFAULT ({', '.join(names)}) is NOT NULL and has a default. A TiDB"
+            " makes another column of it: `binlog replace` by a statement that says both, as the"
+            " shard's SHOW CREATE TABLE has it"
+        )

@@ -1,0 +1,1 @@
+"""The meta tables: what a task has saved, one store per subject."""

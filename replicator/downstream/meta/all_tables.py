@@ -1,0 +1,83 @@
+"""All meta tables of a task: created together, and dropped together when the task is forgotten."""
+
+from __future__ import annotations
+
+import re
+
+from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, GROUP_TABLE, MEMBER_TABLE
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE
+from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
+from replicator.downstream.meta.ddl_overrides import DDL_OVERRIDE_TABLE
+from replicator.downstream.meta.decisions import DDL_TABLE
+from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
+from replicator.downstream.meta.failovers import FAILOVER_TABLE
+from replicator.downstream.meta.lease import LEASE_TABLE
+from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
+from replicator.downstream.meta.rule_texts import RULES_TABLE
+from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
+from replicator.downstream.meta.tracked_keys import TRACKED_KEY_TABLE
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.downstream.scratch_names import scratch_pattern
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.names import TableName, quote
+from replicator.mysql.server.name_case import folds_names
+
+META_TABLES = (
+    LEASE_TABLE,
+    CHECKPOINT_TABLE,
+    MEMBER_TABLE,
+    GROUP_TABLE,
+    WATERMARK_TABLE,
+    DDL_TABLE,
+    DDL_OVERRIDE_TABLE,
+    DECLARED_STRUCTURE_TABLE,
+    ONLINE_DDL_TABLE,
+    STATEMENT_GTID_TABLE,
+    FAILOVER_TABLE,
+    COPY_TABLE,
+    CHUNK_TABLE,
+    LATER_COPY_TABLE,
+    TRACKED_KEY_TABLE,
+    RULES_TABLE,
+)
+"""Every declaration there is; a test holds this against the modules of this package."""
+
+
+async def create_tables(connection: Connection, meta_schema: str, task: str) -> None:
+    """Create the meta schema and the task's tables where they do not exist."""
+    await connection.execute(f"CREATE DATABASE IF NOT EXISTS {quote(meta_schema)}")
+    for table in META_TABLES:
+        await connection.execute(table.create_sql(meta_schema, task))
+
+
+async def drop_tables(connection: Connection, meta_schema: str, task: str) -> None:
+    """Forget the task: drop its tables where they exist, and leave the meta schema.
+
+    The lease stays: it keeps out processes that still know the former state (`drop_lease`).
+    """
+    for name in await present_tables(connection, meta_schema, task):
+        if name.table.lower() != LEASE_TABLE.name(task).lower():
+            await connection.execute(f"DROP TABLE IF EXISTS {name.quoted}")
+
+
+async def drop_lease(connection: Connection, meta_schema: str, task: str) -> None:
+    """Drop the last table of a task, too."""
+    await connection.execute(f"DROP TABLE IF EXISTS {LEASE_TABLE.qualified(meta_schema, task)}")
+
+
+async def present_tables(
+    connection: Connection, meta_schema: str, task: str
+) -> tuple[TableName, ...]:
+    """The tables that a task has in the meta schema, also those that are there for a moment only.
+
+    These are scratch tables, and the markers of a RENAME (`MetaStore.marker`).
+    """
+    kinds = [re.escape(table.name(task)) for table in META_TABLES]
+    kinds += [scratch_pattern(task), rf"{re.escape(task)}_[0-9a-f]{{8}}(_done)?"]
+    case = re.IGNORECASE if await folds_names(connection) else re.NOFLAG
+    ours = re.compile("|".join(kinds), case)
+    rows = await connection.fetch(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s ORDER BY 1",
+        (meta_schema,),
+    )
+    return tuple(TableName(meta_schema, name) for (name,) in rows if ours.fullmatch(name))

@@ -1,0 +1,433 @@
+"""What the watermarks of a source say when a run begins.
+
+The checkpoints of a task in its meta tables: positions, members, groups, low watermarks.
+
+Everything needed to go on after a crash is there, so a new host with the same task file goes on
+where the old one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import astuple, dataclass, field
+from typing import Any, NoReturn
+from zlib import crc32
+
+from replicator.downstream.fence import FencedError, Mismatch
+from replicator.downstream.meta.lease import Lease
+from replicator.downstream.meta.saved_members import (
+    SavedMembers,
+    SavedTables,
+    write_low_watermarks,
+    write_members,
+)
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.watermark_table import (
+    LOW_WATERMARK_BUCKET,
+    WATERMARK_TABLE,
+    BucketKey,
+    by_bucket,
+    shown,
+)
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.asyncio_connection import (
+    Connection,
+    DatabaseUnavailableError,
+    Transaction,
+)
+from replicator.mysql.names import Member, TableName
+from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.provenance import Held, Provenance
+from replicator.schema.registry.registry import MemberRecord, load_structure
+from replicator.watermark import NOTHING_APPLIED, Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWatermarks:
+    """By target, the ``low`` watermark of a source and the ``high``est of the buckets.
+
+    ``anchor`` is the last of those that were saved with them: where a process was killed, it
+    stands behind the saved position. None where there is none.
+    """
+
+    low: dict[TableName, Watermark] = field(default_factory=dict)
+    high: dict[TableName, Watermark] = field(default_factory=dict)
+    anchor: AnchorEvent | None = None
+
+
+async def saved_watermarks(connection: Connection, table: str, source: str) -> SavedWatermarks:
+    """Those of a source, from the quoted, qualified meta table."""
+    rows = await connection.fetch(
+        "SELECT target_schema, target_table, bucket, anchor, version, transaction_key, ordinal"
+        f" FROM {table} WHERE source = %s",
+        (source,),
+    )
+    low: dict[TableName, Watermark] = {}
+    high: dict[TableName, Watermark] = {}
+    anchors: set[str] = set()
+    for schema, name, bucket, anchor, *watermark in rows:
+        target, applied = TableName(schema, name), Watermark(*watermark)
+        if applied == NOTHING_APPLIED:
+            continue
+        high[target] = max(applied, high.get(target, applied))
+        if bucket == LOW_WATERMARK_BUCKET:
+            low[target] = applied
+        if anchor:
+            anchors.add(anchor)
+    return SavedWatermarks(low, high, last_anchor(*map(AnchorEvent.load, anchors)))
+
+
+def last_anchor(*anchors: AnchorEvent | None) -> AnchorEvent | None:
+    """The one that stands behind all others in the binlog; None where there is none."""
+    found = [mark for mark in anchors if mark is not None]
+    return max(found, key=lambda mark: (mark.sequence, mark.offset), default=None)
+
+
+CHECKPOINT_TABLE = MetaTable(
+    "checkpoint",
+    "source VARCHAR(64) NOT NULL PRIMARY KEY, binlog_file VARCHAR(255) NOT NULL,"
+    " binlog_offset BIGINT UNSIGNED NOT NULL, gtid LONGTEXT NOT NULL,"
+    " server_id BIGINT UNSIGNED NOT NULL, server_uuid VARCHAR(36) NOT NULL,"
+    " folds_names BOOLEAN,"
+    " anchor_file VARCHAR(255), anchor_offset BIGINT UNSIGNED,"
+    " anchor_created BIGINT UNSIGNED, anchor_fingerprint BIGINT UNSIGNED,"
+    " prepared LONGTEXT NOT NULL,"
+    " key_buckets SMALLINT NOT NULL, shard_mode VARCHAR(16) NOT NULL, open_items INT NOT NULL,"
+    " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
+)
+MEMBER_TABLE = MetaTable(
+    "member",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, version INT NOT NULL,"
+    " since BIGINT NOT NULL, structure LONGTEXT NOT NULL, provenance VARCHAR(16) NOT NULL,"
+    " doubt TEXT NOT NULL, copy_state TINYINT NOT NULL DEFAULT 0,"
+    " PRIMARY KEY (source, schema_name, table_name)",
+)
+GROUP_TABLE = MetaTable(
+    "group",
+    "source VARCHAR(64) NOT NULL, target_schema VARCHAR(64) NOT NULL,"
+    " target_table VARCHAR(64) NOT NULL, state LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, target_schema, target_table)",
+)
+
+_ROWS = 500
+"""Rows that one statement reads or makes by their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A source's saved transaction boundary, its members there, and the watermarks known applied.
+
+    ``groups`` are the states of its groups there, as text, where DDL is coordinated, and
+    ``open_items`` is how many of their DDL items were read and are not resolved. ``shard_mode`` and
+    ``high_watermarks`` are read, never written: the mode of the task that saved it, and what the
+    buckets say of themselves: by target, the highest of their watermarks.
+
+    ``server`` is the one that wrote the binlog: positions of another server do not compare with
+    these. ``anchor``: an event by which its binlog is known, at or before the position; as it is
+    read, of the last event group that anything on the target is of, which may stand behind it.
+    ``prepared``: where XA transactions stand that are prepared at the position, ``file:offset``.
+    ``low_gtids``, written and never read: by target, the GTID sets executed where low watermarks
+    stand that have moved.
+    """
+
+    source: str
+    file: str
+    offset: int
+    gtid: str
+    server: ServerIdentity
+    members: tuple[MemberRecord, ...]
+    low_watermarks: tuple[tuple[TableName, Watermark], ...]
+    groups: tuple[tuple[TableName, str], ...] = ()
+    open_items: int = 0
+    shard_mode: str = ""
+    anchor: AnchorEvent | None = None
+    prepared: tuple[str, ...] = ()
+    high_watermarks: tuple[tuple[TableName, Watermark], ...] = ()
+    low_gtids: Mapping[TableName, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def state(self) -> SavedMembers:
+        """What is saved beside the position."""
+        members = {record.member.name: record for record in self.members}
+        assert len(members) == len(self.members), f"{self.source}: a member of two groups"
+        return SavedMembers(members, dict(self.groups), dict(self.low_watermarks), self.low_gtids)
+
+
+class MetaStore:
+    """Reads and writes the checkpoints over one connection, for a task with this shard-mode.
+
+    Whatever saves something of the task does it by `saving`; so only the run that has begun last
+    can, and only on top of what it has saved before.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        schema: str,
+        task: str,
+        lease: Lease,
+        *,
+        shard_mode: str = "",
+    ) -> None:
+        self.connection = connection
+        self.schema = schema
+        self.task = task
+        self.lease = lease
+        self.shard_mode = shard_mode
+        self.buckets = 0
+        self._tables = SavedTables(
+            self.table(MEMBER_TABLE), self.table(GROUP_TABLE), self.table(WATERMARK_TABLE)
+        )
+
+    def saving(self) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that saves something: see
+        `replicator.downstream.meta.lease.Lease.saving`.
+        """
+        return self.lease.saving(self.connection)
+
+    async def confirm(self) -> None:
+        """Raise FencedError where the target does not hold what was saved last."""
+        await self.lease.confirm(self.connection)
+
+    async def out_of_step(self, mismatch: Mismatch) -> NoReturn:
+        """Raise what it means that an executor did not find what this run has left."""
+        with suppress(DatabaseUnavailableError):
+            # The lease knows better why; a connection that broke with the server can't tell.
+            await self.confirm()
+        raise FencedError(mismatch)
+
+    def table(self, table: MetaTable) -> str:
+        """The quoted, qualified name of one of the task's meta tables."""
+        return table.qualified(self.schema, self.task)
+
+    def marker(self, target: TableName) -> TableName:
+        """A table that is there while a RENAME of a target has not run: its name is short enough
+        for the longest name of a task."""
+        digest = crc32(f"{target.schema}\0{target.table}".encode())
+        return TableName(self.schema, f"{self.task}_{digest:08x}")
+
+    async def choose_buckets(self, wanted: int) -> int:
+        """How many buckets to use: ``wanted``, unless watermarks show that it must wait.
+
+        Each bucket's watermark speaks for the rows that fell to it. So the number may only change
+        where all buckets stand at the low watermark, as they do after a stop in order.
+        """
+        stored = await self.connection.fetch(
+            f"SELECT MAX(key_buckets) FROM {self.table(CHECKPOINT_TABLE)}"
+        )
+        watermarks = self.table(WATERMARK_TABLE)
+        ahead = await self.connection.fetch(
+            f"SELECT COUNT(*) FROM {watermarks} p LEFT JOIN {watermarks} f"
+            " ON f.source = p.source AND f.target_schema = p.target_schema"
+            " AND f.target_table = p.target_table AND f.bucket = %s"
+            " WHERE p.bucket >= 0 AND (p.version, p.transaction_key, p.ordinal) > (%s, %s, %s)"
+            " AND (f.bucket IS NULL OR (p.version, p.transaction_key, p.ordinal)"
+            " > (f.version, f.transaction_key, f.ordinal))",
+            (LOW_WATERMARK_BUCKET, *NOTHING_APPLIED),
+        )
+        kept = stored[0][0] if ahead[0][0] else None
+        self.buckets = wanted if kept is None else int(kept)
+        # Of all sources, also those that the task no longer has: watermarks of one number only.
+        async with self.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self.table(CHECKPOINT_TABLE)} SET key_buckets = %s", (self.buckets,)
+            )
+        return self.buckets
+
+    async def watermarks(self) -> dict[BucketKey, Watermark]:
+        """What each bucket of each target has, of all sources."""
+        return by_bucket(await self.connection.fetch(self._watermarks_sql("bucket >= 0")))
+
+    async def open_buckets(self, buckets: Iterable[BucketKey]) -> None:
+        """Make the watermarks of buckets that had none."""
+        token = self.lease.fence.token
+        async with self.saving() as transaction:
+            for part in _parts(list(buckets)):
+                values = ", ".join(["(%s, %s, %s, %s, 0, 0, 0, %s)"] * len(part))
+                await transaction.fetch(
+                    f"INSERT INTO {self.table(WATERMARK_TABLE)} (source, target_schema,"
+                    " target_table, bucket, version, transaction_key, ordinal, token)"
+                    f" VALUES {values} ON DUPLICATE KEY UPDATE token = VALUES(token)",
+                    [field for key in part for field in (*_columns(key), token)],
+                )
+
+    def _watermarks_sql(self, where: str) -> str:
+        return (
+            "SELECT source, target_schema, target_table, bucket, version, transaction_key, ordinal"
+            f" FROM {self.table(WATERMARK_TABLE)} WHERE {where}"
+        )
+
+    async def load(self, source: str) -> Checkpoint | None:
+        """The saved state of a source; None when it has none."""
+        found = await self.connection.fetch(
+            "SELECT binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
+            " shard_mode, open_items, prepared, anchor_file, anchor_offset, anchor_created,"
+            " anchor_fingerprint"
+            f" FROM {self.table(CHECKPOINT_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        if not found:
+            return None
+        file, offset, gtid, server_id, server_uuid, folds, *others = found[0]
+        shard_mode, open_items, prepared, *anchor = others
+        members = await self.connection.fetch(
+            "SELECT schema_name, table_name, target_schema, target_table, version, since,"
+            f" structure, provenance, doubt, copy_state FROM {self.table(MEMBER_TABLE)}"
+            " WHERE source = %s ORDER BY 1, 2",
+            (source,),
+        )
+        marks = await saved_watermarks(self.connection, self.table(WATERMARK_TABLE), source)
+        groups = await self.connection.fetch(
+            f"SELECT target_schema, target_table, state FROM {self.table(GROUP_TABLE)}"
+            " WHERE source = %s ORDER BY 1, 2",
+            (source,),
+        )
+        return Checkpoint(
+            source=source,
+            groups=tuple((TableName(schema, table), state) for schema, table, state in groups),
+            open_items=open_items,
+            shard_mode=shard_mode,
+            file=file,
+            offset=offset,
+            gtid=gtid,
+            server=ServerIdentity(server_id, server_uuid, None if folds is None else bool(folds)),
+            anchor=last_anchor(
+                AnchorEvent(*anchor) if anchor[0] is not None else None, marks.anchor
+            ),
+            prepared=tuple(prepared.split("\n")) if prepared else (),
+            members=tuple(_member(source, row) for row in members),
+            low_watermarks=tuple(marks.low.items()),
+            high_watermarks=tuple(marks.high.items()),
+        )
+
+    async def sources(self) -> list[str]:
+        """The sources that something is saved of."""
+        rows = await self.connection.fetch(
+            f"SELECT source FROM {self.table(CHECKPOINT_TABLE)} ORDER BY 1"
+        )
+        return [str(source) for (source,) in rows]
+
+    async def destinations(self, source: str) -> dict[TableName, TableName]:
+        """The saved target of each member of a source."""
+        rows = await self.connection.fetch(
+            "SELECT schema_name, table_name, target_schema, target_table"
+            f" FROM {self.table(MEMBER_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        return {TableName(*row[:2]): TableName(*row[2:]) for row in rows}
+
+    async def save_members(self, changes: Iterable[tuple[Checkpoint, Checkpoint]]) -> None:
+        """Write the members and groups of checkpoints, before and after, in one transaction."""
+        async with self.saving() as transaction:
+            for before, after in changes:
+                await write_members(
+                    transaction, self._tables, after.source, before.state, after.state
+                )
+
+    async def save(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        *,
+        members: frozenset[str],
+        former: Mapping[str, Checkpoint] | None = None,
+        left: Mapping[BucketKey, Watermark] | None = None,
+    ) -> None:
+        """Write checkpoints, all in one transaction.
+
+        ``members`` names the sources whose members and groups have changed since they were
+        saved; those of the others are left as they are. ``former``: by source, the checkpoint that
+        was saved last, with its members, where that is known: what is the same is not written.
+        ``left``: watermarks that buckets have at least, as the checkpoints rely on them. Raises
+        FencedError where one has less.
+        """
+        async with self.saving() as transaction:
+            await self._verify(transaction, left or {})
+            for checkpoint in checkpoints:
+                source = checkpoint.source
+                before = (former or {}).get(source)
+                await self._save_one(transaction, checkpoint, before, members=source in members)
+            reach(Failpoint.CHECKPOINT_OPEN)
+        reach(Failpoint.CHECKPOINT_SAVED)
+
+    async def _verify(self, transaction: Transaction, left: Mapping[BucketKey, Watermark]) -> None:
+        found: dict[BucketKey, Watermark] = {}
+        for part in _parts(list(left)):
+            places = ", ".join(["(%s, %s, %s, %s)"] * len(part))
+            sql = self._watermarks_sql(
+                f"(source, target_schema, target_table, bucket) IN ({places})"
+            )
+            rows = await transaction.fetch(sql, [field for key in part for field in _columns(key)])
+            found |= by_bucket(rows)
+        for (source, target, bucket), watermark in left.items():
+            there = found.get((source, target, bucket), NOTHING_APPLIED)
+            if there < watermark:
+                raise FencedError(
+                    Mismatch(
+                        f"the watermark of source {source}",
+                        shown(watermark),
+                        shown(there),
+                        str(target),
+                        bucket,
+                    )
+                )
+
+    async def _save_one(
+        self,
+        transaction: Transaction,
+        checkpoint: Checkpoint,
+        before: Checkpoint | None,
+        *,
+        members: bool,
+    ) -> None:
+        await transaction.fetch(
+            f"REPLACE INTO {self.table(CHECKPOINT_TABLE)}"
+            " (source, binlog_file, binlog_offset, gtid, server_id, server_uuid, folds_names,"
+            " key_buckets, shard_mode, open_items, anchor_file, anchor_offset,"
+            " anchor_created, anchor_fingerprint, prepared)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                checkpoint.source,
+                checkpoint.file,
+                checkpoint.offset,
+                checkpoint.gtid,
+                checkpoint.server.server_id,
+                checkpoint.server.server_uuid,
+                checkpoint.server.folds_names,
+                self.buckets,
+                self.shard_mode,
+                checkpoint.open_items,
+                *(astuple(checkpoint.anchor) if checkpoint.anchor else (None,) * 4),
+                "\n".join(checkpoint.prepared),
+            ),
+        )
+        now = checkpoint.state
+        former = None if before is None else before.state
+        await write_low_watermarks(transaction, self._tables, checkpoint.source, former, now)
+        if members:
+            await write_members(transaction, self._tables, checkpoint.source, former, now)
+
+
+def _member(source: str, row: tuple[Any, ...]) -> MemberRecord:
+    schema, table, target_schema, target_table, version, since, *held, copy_state = row
+    structure, provenance, doubt = held
+    return MemberRecord(
+        Member(source, TableName(schema, table)),
+        TableName(target_schema, target_table),
+        version,
+        since,
+        Held(load_structure(structure), Provenance(provenance), doubt),
+        CopyState(copy_state),
+    )
+
+
+def _parts(keys: Sequence[BucketKey]) -> Iterable[Sequence[BucketKey]]:
+    return (keys[at : at + _ROWS] for at in range(0, len(keys), _ROWS))
+
+
+def _columns(key: BucketKey) -> tuple[str, str, str, int]:
+    source, target, bucket = key
+    return source, target.schema, target.table, bucket

@@ -1,0 +1,354 @@
+"""What is copied: copies of sources and their chunks, as the driver plans and finishes them.
+
+Bounds are kept in hex, since they are bytes of any charset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.checkpoint import MEMBER_TABLE, MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE, PLANNED, lost_chunk
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.provenance import Provenance
+from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.structure.structure import Table
+
+Bound = tuple[bytes, ...] | None
+
+COPY_TABLE = MetaTable(
+    "copy",
+    "source VARCHAR(64) NOT NULL PRIMARY KEY, done TINYINT NOT NULL,"
+    " end_file VARCHAR(255) NOT NULL, end_offset BIGINT UNSIGNED NOT NULL",
+)
+
+LATER_COPY_TABLE = MetaTable(
+    "later_copy",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, place BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, schema_name, table_name)",
+)
+
+_PLACE = "source = %s AND schema_name = %s AND table_name = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """A chunk of a shard as the meta table has it.
+
+    ``read_at`` is the key of the binlog position that its rows were read at, 0 where they were
+    read somewhere behind the start of the copy. ``rows`` and ``size`` (bytes) are those copied.
+    """
+
+    member: TableName
+    number: int
+    lower: Bound
+    upper: Bound
+    done: bool = False
+    rows: int = 0
+    size: int = 0
+    read_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """Between which places (keys) of its binlog a chunk of a shard was read: behind the one that
+    its statements were known to, before the other. ``exact``: at a place that is known, too, since
+    its rows are not told apart by a key."""
+
+    member: TableName
+    known_to: int
+    read_by: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """The copy of a source. ``end``: the position (file, offset) behind which nothing that was
+    copied is newer than the binlog; None while the copy goes on, or without a binlog."""
+
+    done: bool
+    end: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaterCopy:
+    """From which place (its key) of its binlog on a shard is copied once more, and its structure
+    there. The saved position of the source is before that place."""
+
+    place: int
+    structure: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTables:
+    """Shards of a source with all of their chunks; ``size`` in bytes of row lines."""
+
+    tables: int
+    chunks: int
+    rows: int
+    size: int
+
+
+class CopyStore:
+    """Reads and writes the copies and chunks of a task."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._run = meta.connection.fetch
+
+    async def copies(self) -> dict[str, CopyRecord]:
+        """The copies that were begun, by source."""
+        rows = await self._run(
+            f"SELECT source, done, end_file, end_offset FROM {self._meta.table(COPY_TABLE)}"
+        )
+        return {
+            source: CopyRecord(bool(done), (file, int(offset)) if file else None)
+            for source, done, file, offset in rows
+        }
+
+    async def begin(self, source: str) -> None:
+        """Note that the source is being copied; its starting position is saved before."""
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
+                " VALUES (%s, 0, '', 0)",
+                (source,),
+            )
+
+    async def finish(
+        self,
+        source: str,
+        end: tuple[str, int] | None,
+        copied: Iterable[TableName] = (),
+        deferred: Mapping[TableName, CopyState] | None = None,
+    ) -> None:
+        """Note that the chunks of the source are on the target, but for shards to be copied later.
+
+        ``copied`` are those that were deferred before and are copied now; ``deferred`` are to be
+        copied anew: what is noted of their chunks is forgotten. Raises FencedError where the
+        target has lost a chunk.
+        """
+        file, offset = end or ("", 0)
+        member, chunk = self._meta.table(MEMBER_TABLE), self._meta.table(CHUNK_TABLE)
+        later = self._meta.table(LATER_COPY_TABLE)
+        states = dict.fromkeys(copied, CopyState.COPIED) | dict(deferred or {})
+        async with self._meta.saving() as transaction:
+            for name, state in states.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"UPDATE {member} SET copy_state = %s WHERE {_PLACE}", (state.value, *place)
+                )
+                if state is not CopyState.COPIED:
+                    await transaction.fetch(f"DELETE FROM {chunk} WHERE {_PLACE}", place)
+                    await transaction.fetch(f"DELETE FROM {later} WHERE {_PLACE}", place)
+            lost = await transaction.fetch(
+                f"SELECT schema_name, table_name, number FROM {chunk} c"
+                " WHERE source = %s AND state <> %s AND NOT EXISTS ("
+                f"SELECT 1 FROM {member} m WHERE m.source = c.source AND m.copy_state <> %s"
+                " AND m.schema_name = c.schema_name AND m.table_name = c.table_name) LIMIT 1",
+                (source, DONE, CopyState.COPIED.value),
+            )
+            for schema, table, number in lost:
+                raise FencedError(lost_chunk(source, TableName(schema, table), number, "copied"))
+            await transaction.fetch(
+                f"REPLACE INTO {self._meta.table(COPY_TABLE)} (source, done, end_file, end_offset)"
+                " VALUES (%s, 1, %s, %s)",
+                (source, file, offset),
+            )
+
+    async def extend(self, source: str, end: tuple[str, int]) -> None:
+        """Note another end of a source's copy, if the source was copied.
+
+        Raises DatabaseUnavailableError, FencedError.
+        """
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(COPY_TABLE)} SET end_file = %s, end_offset = %s"
+                " WHERE source = %s AND done = 1",
+                (*end, source),
+            )
+
+    async def begin_again(
+        self,
+        source: str,
+        structures: Mapping[TableName, Table],
+        later: Mapping[TableName, LaterCopy],
+    ) -> None:
+        """Note that shards that were deferred are copied from the saved position on.
+
+        ``structures``: those that they have there, as their server tells. ``later``: the shards
+        that are copied from a place behind it on, up to which their targets have everything.
+        """
+        async with self._meta.saving() as transaction:
+            for name, structure in structures.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
+                )
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s, structure = %s,"
+                    f" provenance = %s, doubt = '' WHERE {_PLACE}",
+                    (
+                        CopyState.AGAIN.value,
+                        dump_structure(structure),
+                        Provenance.READ.value,
+                        *place,
+                    ),
+                )
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(LATER_COPY_TABLE)} WHERE {_PLACE}", place
+                )
+            for name, copy in later.items():
+                place = (source, name.schema, name.table)
+                await transaction.fetch(
+                    f"DELETE FROM {self._meta.table(CHUNK_TABLE)} WHERE {_PLACE}", place
+                )
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(MEMBER_TABLE)} SET copy_state = %s WHERE {_PLACE}",
+                    (CopyState.AGAIN.value, *place),
+                )
+                await transaction.fetch(
+                    f"REPLACE INTO {self._meta.table(LATER_COPY_TABLE)}"
+                    " (source, schema_name, table_name, place, structure)"
+                    " VALUES (%s, %s, %s, %s, %s)",
+                    (*place, copy.place, dump_structure(copy.structure)),
+                )
+
+    async def later_copies(self, source: str) -> dict[TableName, LaterCopy]:
+        """The shards of a source that are, or were, copied from a place behind the saved one."""
+        rows = await self._run(
+            "SELECT schema_name, table_name, place, structure"
+            f" FROM {self._meta.table(LATER_COPY_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        found = {}
+        for schema, table, place, text in rows:
+            structure = load_structure(text)
+            assert structure is not None, f"{schema}.{table} has no structure in later_copy"
+            found[TableName(schema, table)] = LaterCopy(int(place), structure)
+        return found
+
+    async def chunks(self, source: str) -> list[ChunkRecord]:
+        """The chunks of a source that were planned so far, each shard's in their order."""
+        rows = await self._run(
+            "SELECT schema_name, table_name, number, lower_key, upper_key, state, row_count,"
+            f" byte_count, read_at FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s"
+            " ORDER BY schema_name, table_name, number",
+            (source,),
+        )
+        return [
+            ChunkRecord(
+                TableName(schema, table),
+                number,
+                _load(lower),
+                _load(upper),
+                state == DONE,
+                rows,
+                size,
+                read_at,
+            )
+            for schema, table, number, lower, upper, state, rows, size, read_at in rows
+        ]
+
+    async def copied_shards(self) -> list[Member]:
+        """The shards of any source of which rows were copied to the target."""
+        rows = await self._run(
+            f"SELECT DISTINCT source, schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
+            " WHERE state = %s AND row_count > 0",
+            (DONE,),
+        )
+        return [Member(source, TableName(schema, table)) for source, schema, table in rows]
+
+    async def copied(self, source: str) -> CopiedTables:
+        """What is on the target of a source whose copy is done."""
+        rows = await self._run(
+            "SELECT COUNT(DISTINCT schema_name, table_name), COUNT(*),"
+            " COALESCE(SUM(row_count), 0), COALESCE(SUM(byte_count), 0)"
+            f" FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s",
+            (source,),
+        )
+        return CopiedTables(*map(int, rows[0]))
+
+    async def whole(self, source: str) -> set[TableName]:
+        """The shards of a source of which all chunks are planned, and on the target."""
+        rows = await self._run(
+            f"SELECT schema_name, table_name FROM {self._meta.table(CHUNK_TABLE)}"
+            " WHERE source = %s GROUP BY schema_name, table_name"
+            " HAVING MAX(upper_key IS NULL) = 1 AND MIN(state = %s) = 1",
+            (source, DONE),
+        )
+        return {TableName(schema, table) for schema, table in rows}
+
+    async def read_at(self, source: str) -> dict[TableName, int]:
+        """The shards that were read at a known place of the binlog (its key)."""
+        rows = await self._run(
+            f"SELECT schema_name, table_name, read_at FROM {self._meta.table(CHUNK_TABLE)}"
+            " WHERE source = %s AND read_at > 0",
+            (source,),
+        )
+        return {TableName(schema, table): int(read_at) for schema, table, read_at in rows}
+
+    async def read_spans(self, source: str) -> list[ReadSpan]:
+        """Where the copied chunks of a source were read, as far as it was noted."""
+        rows = await self._run(
+            "SELECT DISTINCT schema_name, table_name, known_to, read_by, read_at > 0"
+            f" FROM {self._meta.table(CHUNK_TABLE)} WHERE source = %s AND read_by > 0",
+            (source,),
+        )
+        return [
+            ReadSpan(TableName(schema, table), int(known), int(by), bool(exact))
+            for schema, table, known, by, exact in rows
+        ]
+
+    async def read_again(self, source: str, spans: Iterable[ReadSpan]) -> None:
+        """Note that the chunks that were read there are to be read once more."""
+        async with self._meta.saving() as transaction:
+            for span in spans:
+                await transaction.fetch(
+                    f"UPDATE {self._meta.table(CHUNK_TABLE)} SET state = %s, token = %s"
+                    " WHERE source = %s AND schema_name = %s AND table_name = %s"
+                    " AND known_to = %s AND read_by = %s",
+                    (
+                        PLANNED,
+                        self._meta.lease.fence.token,
+                        source,
+                        span.member.schema,
+                        span.member.table,
+                        span.known_to,
+                        span.read_by,
+                    ),
+                )
+
+    async def plan(self, source: str, chunks: Iterable[ChunkRecord]) -> None:
+        """Save chunks before they are copied."""
+        async with self._meta.saving() as transaction:
+            for chunk in chunks:
+                await transaction.fetch(
+                    f"INSERT INTO {self._meta.table(CHUNK_TABLE)} (source, schema_name, table_name,"
+                    " number, lower_key, upper_key, state, row_count, byte_count, read_at, token)"
+                    " VALUES (%s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s)",
+                    (
+                        source,
+                        chunk.member.schema,
+                        chunk.member.table,
+                        chunk.number,
+                        _dump(chunk.lower),
+                        _dump(chunk.upper),
+                        PLANNED,
+                        self._meta.lease.fence.token,
+                    ),
+                )
+
+
+def _dump(bound: Bound) -> str | None:
+    return None if bound is None else json.dumps([field.hex() for field in bound])
+
+
+def _load(text: str | None) -> Bound:
+    return None if text is None else tuple(map(bytes.fromhex, json.loads(text)))

@@ -1,0 +1,110 @@
+"""The decided items of the targets: the lock, the write-ahead record and the history in one.
+
+What was decided (`decision`), and what a statement is in the history of a target whose DDL is not
+coordinated (`entry`), is text here: its meaning is known where it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.names import Member, TableName
+
+DDL_TABLE = MetaTable(
+    "ddl",
+    "target_schema VARCHAR(64) NOT NULL, target_table VARCHAR(64) NOT NULL,"
+    " version INT NOT NULL, statement LONGTEXT NOT NULL, owner VARCHAR(64) NOT NULL,"
+    " schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL,"
+    " transaction_key BIGINT NOT NULL, state VARCHAR(16) NOT NULL,"
+    " fingerprint VARCHAR(64) NOT NULL, decision LONGTEXT NOT NULL,"
+    " entry LONGTEXT NOT NULL,"
+    " saved_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
+    " PRIMARY KEY (target_schema, target_table, version)",
+)
+
+DECIDED = "decided"
+"""The state of a record before its execution begins; then ``pending``, then ``done``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """One item of a target. ``transaction`` is the place of the owner's DDL event."""
+
+    target: TableName
+    version: int
+    statement: str
+    member: Member
+    transaction: int
+    decision: str
+    done: bool
+
+
+class DecisionStore:
+    """Reads and writes the decided items."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+
+    async def load(self) -> list[DecisionRecord]:
+        """All decided items, by target and version."""
+        rows = await self._meta.connection.fetch(
+            "SELECT target_schema, target_table, version, statement, owner, schema_name,"
+            " table_name, transaction_key, decision, state"
+            f" FROM {self._meta.table(DDL_TABLE)}"
+            " WHERE decision <> '' ORDER BY target_schema, target_table, version"
+        )
+        return [
+            DecisionRecord(
+                target=TableName(target_schema, target_table),
+                version=version,
+                statement=statement,
+                member=Member(owner, TableName(schema, table)),
+                transaction=transaction,
+                decision=decision,
+                done=state == "done",
+            )
+            for (
+                target_schema,
+                target_table,
+                version,
+                statement,
+                owner,
+                schema,
+                table,
+                transaction,
+                decision,
+                state,
+            ) in rows
+        ]
+
+    async def decide(self, record: DecisionRecord) -> None:
+        """Save a decision, before anything is executed."""
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"INSERT INTO {self._meta.table(DDL_TABLE)} (target_schema, target_table, version,"
+                " statement, owner, schema_name, table_name, transaction_key, state, fingerprint,"
+                " decision, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, '')",
+                (
+                    record.target.schema,
+                    record.target.table,
+                    record.version,
+                    record.statement,
+                    record.member.source,
+                    record.member.name.schema,
+                    record.member.name.table,
+                    record.transaction,
+                    DECIDED,
+                    record.decision,
+                ),
+            )
+
+    async def pass_over(self, target: TableName, version: int) -> None:
+        """An item that is not to be executed is done."""
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"UPDATE {self._meta.table(DDL_TABLE)} SET state = 'done'"
+                " WHERE target_schema = %s AND target_table = %s AND version = %s",
+                (target.schema, target.table, version),
+            )

@@ -1,0 +1,97 @@
+"""The structures that the operator has told for shard tables, in a meta table.
+
+Each holds from a place of the binlog on, until the next change of its table. It stays here until
+the checkpoint has it: the rows that it is for are read again at the next start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.downstream.meta.checkpoint import Checkpoint, MetaStore
+from replicator.downstream.meta_table import MetaTable
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.registry import dump_structure, load_structure
+from replicator.schema.structure.structure import Table
+
+DECLARED_STRUCTURE_TABLE = MetaTable(
+    "declared",
+    "source VARCHAR(64) NOT NULL, schema_name VARCHAR(64) NOT NULL,"
+    " table_name VARCHAR(64) NOT NULL, since BIGINT NOT NULL, structure LONGTEXT NOT NULL,"
+    " PRIMARY KEY (source, schema_name, table_name, since)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredStructure:
+    """A table's structure from the event group at ``since`` on.
+
+    That is the key of its position (`replicator.binlog.positions.position.BinlogPosition.key`).
+    """
+
+    member: Member
+    since: int
+    structure: Table
+
+
+class DeclaredStructureStore:
+    """Reads and writes what was told."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(DECLARED_STRUCTURE_TABLE)
+
+    async def load(self, source: str) -> list[DeclaredStructure]:
+        """What was told for tables of a source."""
+        rows = await self._meta.connection.fetch(
+            "SELECT schema_name, table_name, since, structure"
+            f" FROM {self._table} WHERE source = %s ORDER BY 1, 2, 3",
+            (source,),
+        )
+        found = []
+        for schema, table, since, text in rows:
+            structure = load_structure(text)
+            assert structure is not None
+            found.append(
+                DeclaredStructure(Member(source, TableName(schema, table)), since, structure)
+            )
+        return found
+
+    async def put(self, told: DeclaredStructure) -> None:
+        """Save a structure, in place of another one for the same table and place."""
+        name = told.member.name
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"REPLACE INTO {self._table} (source, schema_name, table_name, since, structure)"
+                " VALUES (%s, %s, %s, %s, %s)",
+                (
+                    told.member.source,
+                    name.schema,
+                    name.table,
+                    told.since,
+                    dump_structure(told.structure),
+                ),
+            )
+
+    async def forget(self, told: DeclaredStructure) -> None:
+        """Remove a structure."""
+        name = told.member.name
+        async with self._meta.saving() as transaction:
+            await transaction.fetch(
+                f"DELETE FROM {self._table} WHERE source = %s AND schema_name = %s"
+                " AND table_name = %s AND since = %s",
+                (told.member.source, name.schema, name.table, told.since),
+            )
+
+
+def is_needed(told: DeclaredStructure, checkpoint: Checkpoint | None, saved: int) -> bool:
+    """Whether a structure is not in the checkpoint, whose position has the key ``saved``.
+
+    It is there once its place is passed and the members were saved behind it. A table that is no
+    member any more needs it no more.
+    """
+    if checkpoint is None or told.since >= saved:
+        return True
+    records = {record.member: record for record in checkpoint.members}
+    record = records.get(told.member)
+    return record is not None and record.since < told.since

@@ -1,0 +1,256 @@
+"""Rewriting all that is saved of a source in places of its binlog, when another server takes over.
+
+Places compare as the events stand in one binlog. What is saved from before the saved position goes
+below zero, in its order: it stands before everything of the new binlog, whose places are taken as
+they are. What stands behind it is given the place that the same transactions have there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE, MetaStore
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE
+from replicator.downstream.meta.chunks import COPY_TABLE, LATER_COPY_TABLE
+from replicator.downstream.meta.decisions import DDL_TABLE
+from replicator.downstream.meta.declared_structures import DECLARED_STRUCTURE_TABLE
+from replicator.downstream.meta.online_ddl_records import ONLINE_DDL_TABLE
+from replicator.downstream.meta.statement_gtids import STATEMENT_GTID_TABLE
+from replicator.downstream.meta_table import MetaTable
+from replicator.downstream.rows.watermark_table import WATERMARK_TABLE
+from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.server.identity import AnchorEvent, ServerIdentity
+from replicator.watermark import Place, boundary
+
+_PLACES: tuple[tuple[MetaTable, str, str], ...] = (
+    (MEMBER_TABLE, "source", "since"),
+    (DDL_TABLE, "owner", "transaction_key"),
+    (ONLINE_DDL_TABLE, "source", "place"),
+    (STATEMENT_GTID_TABLE, "source", "place"),
+    (DECLARED_STRUCTURE_TABLE, "source", "since"),
+    (CHUNK_TABLE, "source", "read_at"),
+    (CHUNK_TABLE, "source", "known_to"),
+    (CHUNK_TABLE, "source", "read_by"),
+    (LATER_COPY_TABLE, "source", "place"),
+)
+"""Meta tables with the column that names the source, and the one that holds a place's key."""
+
+_NAMED = (MEMBER_TABLE, DDL_TABLE, ONLINE_DDL_TABLE)
+"""Those of them whose places behind the saved position are needed."""
+
+_LOWEST = -(1 << 62)
+"""Places from before many failovers end here, together: nothing asks for their order any more."""
+
+_ASIDE = 1 << 62
+"""Added to places on their way: no key is as large, so none is taken for another meanwhile."""
+
+
+class UnknownPlaceError(Exception):
+    """A place behind the saved position of which it is not known where it is on another server."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPlace:
+    """A watermark behind the saved position; ``gtid``: the set executed there, empty if unknown."""
+
+    target: str
+    bucket: int
+    place: Place
+    gtid: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverPositions:
+    """Where what stood in the former binlog stands in the new one.
+
+    ``saved`` and ``now`` are the keys of the saved position in both; ``statements``: by the keys of
+    the event groups of statements behind it, ``marks``: by the places of watermarks behind it.
+    """
+
+    saved: int
+    now: int
+    statements: Mapping[int, int] = field(default_factory=dict)
+    marks: Mapping[Place, int] = field(default_factory=dict)
+
+    def key(self, key: int) -> int:
+        """The new key; 0, before everything, stays. Raises UnknownPlaceError."""
+        if not key or key < self.saved:
+            return key and max(key - self.saved, _LOWEST)
+        if key in self.statements:
+            return self.statements[key]
+        if key == self.saved:
+            return self.now
+        raise UnknownPlaceError(f"place {key}")
+
+    def place(self, place: Place) -> Place:
+        """The new place. Raises UnknownPlaceError."""
+        if place in self.marks:
+            return boundary(self.marks[place])
+        if place.transaction >= self.saved and place.ordinal > 0:
+            raise UnknownPlaceError(f"row event {place.ordinal} of transaction {place.transaction}")
+        return Place(self.key(place.transaction), place.ordinal)
+
+    def before(self, place: Place) -> Place:
+        """The new place of the last statement before a place that is known, or of the saved
+        position where there is none behind it."""
+        if place.transaction < self.saved:
+            return self.place(place)
+        for key in last_before(place, self.saved, self.statements):
+            return Place(self.statements[key], 0)
+        return boundary(self.now)
+
+
+def last_before(place: Place, saved: int, statements: Iterable[int]) -> tuple[int, ...]:
+    """The last of the keys of statements that stands before a place and behind the saved position;
+    none where there is none."""
+    keys = [key for key in statements if saved <= key < place.transaction]
+    return (max(keys),) if keys else ()
+
+
+async def marked_places(meta: MetaStore, source: str, saved: int) -> list[MarkedPlace]:
+    """The watermarks of a source behind its saved position."""
+    rows = await meta.connection.fetch(
+        "SELECT target_schema, target_table, bucket, transaction_key, ordinal, gtid"
+        f" FROM {meta.table(WATERMARK_TABLE)} WHERE source = %s AND transaction_key >= %s",
+        (source, saved),
+    )
+    return [
+        MarkedPlace(f"{schema}.{table}", bucket, Place(int(key), int(ordinal)), gtid or "")
+        for schema, table, bucket, key, ordinal, gtid in rows
+    ]
+
+
+async def named_places(meta: MetaStore, source: str, saved: int) -> set[int]:
+    """The keys of statements behind the saved position that something is saved of."""
+    found: set[int] = set()
+    for table, owner, column in _PLACES:
+        if table in _NAMED:
+            rows = await meta.connection.fetch(
+                f"SELECT DISTINCT {column} FROM {meta.table(table)}"
+                f" WHERE {owner} = %s AND {column} >= %s",
+                (source, saved),
+            )
+            found |= {int(key) for (key,) in rows}
+    return found
+
+
+async def move_places(
+    transaction: Transaction, meta: MetaStore, source: str, moves: FailoverPositions
+) -> None:
+    """Rewrite the columns of a source; texts that hold places are the caller's.
+
+    Structures that were told for what stands behind the saved position are forgotten: they are
+    asked for again.
+    """
+    await transaction.fetch(
+        f"DELETE FROM {meta.table(DECLARED_STRUCTURE_TABLE)} WHERE source = %s AND since >= %s",
+        (source, moves.saved),
+    )
+    # Of a statement one place is left, where its event group begins.
+    kept = (*{now: former for former, now in moves.statements.items()}.values(), 0)
+    await transaction.fetch(
+        f"DELETE FROM {meta.table(STATEMENT_GTID_TABLE)} WHERE source = %s"
+        f" AND place NOT IN ({', '.join(['%s'] * len(kept))})",
+        (source, *kept),
+    )
+    for table, owner, column in _PLACES:
+        await _move_column(transaction, meta.table(table), (owner, column), source, moves)
+    await _move_watermarks(transaction, meta.table(WATERMARK_TABLE), source, moves)
+    await transaction.fetch(
+        f"UPDATE {meta.table(COPY_TABLE)} SET end_file = '', end_offset = 0 WHERE source = %s",
+        (source,),
+    )
+
+
+async def _move_column(
+    transaction: Transaction,
+    table: str,
+    columns: tuple[str, str],
+    source: str,
+    moves: FailoverPositions,
+) -> None:
+    owner, column = columns
+    behind = await transaction.fetch(
+        f"SELECT DISTINCT {column} FROM {table} WHERE {owner} = %s AND {column} >= %s",
+        (source, moves.saved),
+    )
+    now = {int(key): moves.key(int(key)) for (key,) in behind}
+    # In an order in which no row meets another one of the same key.
+    await transaction.fetch(
+        f"UPDATE {table} SET {column} = GREATEST({column} - %s, %s)"
+        f" WHERE {owner} = %s AND {column} < %s AND {column} <> 0 ORDER BY {column}",
+        (moves.saved, _LOWEST, source, moves.saved),
+    )
+    await transaction.fetch(
+        f"UPDATE {table} SET {column} = {column} + %s"
+        f" WHERE {owner} = %s AND {column} >= %s ORDER BY {column} DESC",
+        (_ASIDE, source, moves.saved),
+    )
+    for former, new in now.items():
+        await transaction.fetch(
+            f"UPDATE {table} SET {column} = %s WHERE {owner} = %s AND {column} = %s",
+            (new, source, former + _ASIDE),
+        )
+
+
+async def _move_watermarks(
+    transaction: Transaction, table: str, source: str, moves: FailoverPositions
+) -> None:
+    await transaction.fetch(
+        f"UPDATE {table} SET transaction_key = GREATEST(transaction_key - %s, %s)"
+        " WHERE source = %s AND transaction_key < %s AND transaction_key <> 0",
+        (moves.saved, _LOWEST, source, moves.saved),
+    )
+    await transaction.fetch(
+        f"UPDATE {table} SET transaction_key = transaction_key + %s"
+        " WHERE source = %s AND transaction_key >= %s",
+        (_ASIDE, source, moves.saved),
+    )
+    # Those are events of the server before; the position has one of the new binlog.
+    await transaction.fetch(f"UPDATE {table} SET anchor = NULL WHERE source = %s", (source,))
+    for place, key in moves.marks.items():
+        now = boundary(key)
+        await transaction.fetch(
+            f"UPDATE {table} SET transaction_key = %s, ordinal = %s"
+            " WHERE source = %s AND transaction_key = %s AND ordinal = %s",
+            (*now, source, place.transaction + _ASIDE, place.ordinal),
+        )
+
+
+async def move_checkpoint(
+    transaction: Transaction,
+    meta: MetaStore,
+    source: str,
+    place: tuple[str, int],
+    mark: AnchorEvent,
+    server: ServerIdentity,
+) -> None:
+    """Let the saved position be a ``place`` (file, offset) of another server, known by ``mark``."""
+    await transaction.fetch(
+        f"UPDATE {meta.table(CHECKPOINT_TABLE)} SET binlog_file = %s, binlog_offset = %s,"
+        " server_id = %s, server_uuid = %s, folds_names = %s, anchor_file = %s,"
+        " anchor_offset = %s, anchor_created = %s, anchor_fingerprint = %s,"
+        # What is prepared is searched for in the new binlog when it is committed.
+        " prepared = ''"
+        " WHERE source = %s",
+        (
+            *place,
+            *(server.server_id, server.server_uuid, server.folds_names),
+            *(mark.file, mark.offset, mark.created, mark.fingerprint),
+            source,
+        ),
+    )
+
+
+async def move_texts(
+    transaction: Transaction,
+    table: str,
+    key: tuple[str, ...],
+    column: str,
+    rows: Iterable[tuple[tuple[object, ...], str]],
+) -> None:
+    """Replace texts of a table: by the values of its ``key`` columns, the new ones."""
+    where = " AND ".join(f"{name} = %s" for name in key)
+    for values, text in rows:
+        await transaction.fetch(f"UPDATE {table} SET {column} = %s WHERE {where}", (text, *values))

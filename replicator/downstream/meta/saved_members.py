@@ -1,0 +1,170 @@
+"""Writing what a checkpoint keeps of members, groups and low watermarks, where it has changed.
+
+A schema change saves several times, and concerns some of thousands of members: so what is saved as
+it is already is left alone, and the rest goes in statements of many rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replicator.downstream.rows.watermark_table import LOW_WATERMARK_BUCKET
+from replicator.mysql.connection.asyncio_connection import Transaction
+from replicator.mysql.names import TableName
+from replicator.schema.registry.registry import MemberRecord, dump_structure
+from replicator.watermark import Watermark
+
+_LONGEST_DOUBT = 5_000
+"""Characters: four bytes each fit into TEXT."""
+
+_ROWS = 500
+_CHARACTERS = 500_000
+"""At most in one statement, but for a single row; four bytes each fit into the smallest packet that
+a server takes by default (4 MiB: MySQL 5.6's manual, max_allowed_packet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTables:
+    """The quoted, qualified names of the meta tables."""
+
+    member: str
+    group: str
+    watermark: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMembers:
+    """What is saved of a source beside its position: members, and by target the state of its group
+    as text, and the low watermark. ``low_gtids``: the GTID sets where these stand, of those that
+    are known to have moved."""
+
+    members: Mapping[TableName, MemberRecord]
+    groups: Mapping[TableName, str]
+    low_watermarks: Mapping[TableName, Watermark]
+    low_gtids: Mapping[TableName, str] = field(default_factory=dict)
+
+
+NOTHING_KNOWN = SavedMembers({}, {}, {})
+"""Where it is not known what is saved."""
+
+
+async def write_members(
+    transaction: Transaction,
+    tables: SavedTables,
+    source: str,
+    former: SavedMembers | None,
+    now: SavedMembers,
+) -> None:
+    """Write members and groups; ``former`` is what is saved, None where that is not known."""
+    if former is None:
+        await transaction.fetch(f"DELETE FROM {tables.member} WHERE source = %s", (source,))
+        await transaction.fetch(f"DELETE FROM {tables.group} WHERE source = %s", (source,))
+        former = NOTHING_KNOWN
+    await _remove(
+        transaction,
+        f"DELETE FROM {tables.member} WHERE source = %s AND (schema_name, table_name) IN",
+        source,
+        former.members.keys() - now.members.keys(),
+    )
+    await _remove(
+        transaction,
+        f"DELETE FROM {tables.group} WHERE source = %s AND (target_schema, target_table) IN",
+        source,
+        former.groups.keys() - now.groups.keys(),
+    )
+    groups = sorted(now.groups.items() - former.groups.items())
+    await _put(
+        transaction,
+        f"REPLACE INTO {tables.group} (source, target_schema, target_table, state) VALUES",
+        [(source, target.schema, target.table, state) for target, state in groups],
+    )
+    changed = (r for name, r in now.members.items() if not _same(former.members.get(name), r))
+    await _put(
+        transaction,
+        f"REPLACE INTO {tables.member} (source, schema_name, table_name, target_schema,"
+        " target_table, version, since, structure, provenance, doubt, copy_state) VALUES",
+        map(_values, changed),
+    )
+
+
+async def write_low_watermarks(
+    transaction: Transaction,
+    tables: SavedTables,
+    source: str,
+    former: SavedMembers | None,
+    now: SavedMembers,
+) -> None:
+    """Write the low watermarks; ``former`` as for `write_members`."""
+    known = former or NOTHING_KNOWN
+    moved = sorted(now.low_watermarks.items() - known.low_watermarks.items())
+    await _put(
+        transaction,
+        f"INSERT INTO {tables.watermark} (source, target_schema, target_table, bucket, version,"
+        " transaction_key, ordinal, gtid) VALUES",
+        [
+            (
+                *(source, target.schema, target.table, LOW_WATERMARK_BUCKET),
+                *(*watermark, now.low_gtids.get(target)),
+            )
+            for target, watermark in moved
+        ],
+        # One that is not known to have moved keeps its GTIDs.
+        " ON DUPLICATE KEY UPDATE version = VALUES(version),"
+        " transaction_key = VALUES(transaction_key), ordinal = VALUES(ordinal),"
+        " gtid = COALESCE(VALUES(gtid), gtid)",
+    )
+
+
+def _same(one: MemberRecord | None, other: MemberRecord) -> bool:
+    # Structures are equal whatever their columns were learned from, which is saved, too.
+    return one == other and one.held.structure is other.held.structure
+
+
+async def _remove(
+    transaction: Transaction, delete: str, source: str, names: Iterable[TableName]
+) -> None:
+    for part in _parts([(name.schema, name.table) for name in sorted(names)]):
+        places = ", ".join(["(%s, %s)"] * len(part))
+        fields = [field for row in part for field in row]
+        await transaction.fetch(f"{delete} ({places})", (source, *fields))
+
+
+async def _put(
+    transaction: Transaction, into: str, rows: Iterable[Sequence[object]], where_there: str = ""
+) -> None:
+    for part in _parts(rows):
+        one = f"({', '.join(['%s'] * len(part[0]))})"
+        fields = [field for row in part for field in row]
+        await transaction.fetch(f"{into} {', '.join([one] * len(part))}{where_there}", fields)
+
+
+def _parts(rows: Iterable[Sequence[object]]) -> Iterator[list[Sequence[object]]]:
+    """The rows in pieces that one statement takes; none is empty."""
+    part: list[Sequence[object]] = []
+    size = 0
+    for row in rows:
+        length = sum(len(field) for field in row if isinstance(field, str))
+        if part and (len(part) == _ROWS or size + length > _CHARACTERS):
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += length
+    if part:
+        yield part
+
+
+def _values(record: MemberRecord) -> tuple[object, ...]:
+    return (
+        record.member.source,
+        record.member.name.schema,
+        record.member.name.table,
+        record.target.schema,
+        record.target.table,
+        record.version,
+        record.since,
+        dump_structure(record.held.structure),
+        record.held.provenance.value,
+        record.held.doubt[:_LONGEST_DOUBT],
+        record.copying.value,
+    )

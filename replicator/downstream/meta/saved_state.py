@@ -1,0 +1,100 @@
+"""What the meta tables tell of a task that does not run: read by those who only look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pymysql.err import MySQLError
+
+from replicator.downstream.meta.checkpoint import CHECKPOINT_TABLE, MEMBER_TABLE
+from replicator.downstream.meta.chunk_records import CHUNK_TABLE, DONE
+from replicator.downstream.meta.chunks import COPY_TABLE
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.errors import NO_SUCH_TABLE, error_code
+from replicator.mysql.names import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSource:
+    """The checkpoint of a source.
+
+    ``position`` is ``file:offset``; ``open_items`` are its schema changes that wait for others.
+    """
+
+    source: str
+    position: str
+    gtid: str
+    open_items: int
+    saved_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCopy:
+    """A full copy: planned and finished chunks, their shards, and the rows that are copied.
+
+    ``done``: the copies of all its sources are, but for ``deferred`` shards.
+    """
+
+    done: bool
+    tables: int
+    tables_done: int
+    chunks: int
+    rows: int
+    size: int
+    deferred: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """All of it. ``members``: by target, how many shards it has. ``copy``: None without one."""
+
+    sources: tuple[SavedSource, ...]
+    members: tuple[tuple[TableName, int], ...]
+    copy: SavedCopy | None
+
+
+async def read_saved(connection: Connection, schema: str, task: str) -> SavedState | None:
+    """What is saved of a task; None where nothing is.
+
+    Raises DatabaseUnavailableError and the server's error.
+    """
+    try:
+        sources = await connection.fetch(
+            "SELECT source, binlog_file, binlog_offset, gtid, open_items, UNIX_TIMESTAMP(saved_at)"
+            f" FROM {CHECKPOINT_TABLE.qualified(schema, task)} ORDER BY source"
+        )
+        members = await connection.fetch(
+            "SELECT target_schema, target_table, COUNT(*)"
+            f" FROM {MEMBER_TABLE.qualified(schema, task)} GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        deferred = await connection.fetch(
+            f"SELECT COUNT(*) FROM {MEMBER_TABLE.qualified(schema, task)} WHERE copy_state <> 0"
+        )
+        copies = await connection.fetch(
+            f"SELECT MIN(done), COUNT(*) FROM {COPY_TABLE.qualified(schema, task)}"
+        )
+        chunks = await connection.fetch(
+            "SELECT COUNT(*), COALESCE(SUM(finished), 0), COALESCE(SUM(chunks), 0),"
+            " COALESCE(SUM(row_count), 0), COALESCE(SUM(byte_count), 0) FROM ("
+            "SELECT MIN(state = %s) AS finished, SUM(state = %s) AS chunks,"
+            " SUM(row_count) AS row_count, SUM(byte_count) AS byte_count"
+            f" FROM {CHUNK_TABLE.qualified(schema, task)}"
+            " GROUP BY source, schema_name, table_name) AS tables",
+            (DONE, DONE),
+        )
+    except MySQLError as error:
+        if error_code(error) in NO_SUCH_TABLE:
+            return None
+        raise
+    done, begun = copies[0]
+    return SavedState(
+        tuple(
+            SavedSource(
+                source, f"{file}:{offset}", gtid, int(items), datetime.fromtimestamp(int(at), UTC)
+            )
+            for source, file, offset, gtid, items, at in sources
+        ),
+        tuple((TableName(schema, table), int(count)) for schema, table, count in members),
+        SavedCopy(bool(done), *map(int, (*chunks[0], *deferred[0]))) if begun else None,
+    )

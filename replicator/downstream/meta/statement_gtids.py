@@ -1,0 +1,56 @@
+"""The GTIDs of the statements behind the saved position, in a meta table.
+
+Decisions, records of DDL and what is known of online schema changes name statements by their places
+in the binlog, the operator's answers also by those of their own events. When another server takes
+over, its binlog is asked by these GTIDs where they stand there. So each is saved before anything
+that names its statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replicator.downstream.meta.checkpoint import MetaStore
+from replicator.downstream.meta_table import MetaTable
+
+STATEMENT_GTID_TABLE = MetaTable(
+    "statement_gtid",
+    "source VARCHAR(64) NOT NULL, place BIGINT NOT NULL, gtid VARCHAR(128) NOT NULL,"
+    " PRIMARY KEY (source, place)",
+)
+
+
+class StatementGtidStore:
+    """Reads and writes them; places are keys of where the statements' event groups begin, and of
+    where their own events do."""
+
+    def __init__(self, meta: MetaStore) -> None:
+        self._meta = meta
+        self._table = meta.table(STATEMENT_GTID_TABLE)
+
+    async def load(self, source: str) -> dict[int, str]:
+        """Those of a source, by place."""
+        rows = await self._meta.connection.fetch(
+            f"SELECT place, gtid FROM {self._table} WHERE source = %s", (source,)
+        )
+        return {int(place): gtid for place, gtid in rows}
+
+    async def put(self, source: str, places: Iterable[int], gtid: str) -> None:
+        """Save one under several places, again where the statement is read again."""
+        async with self._meta.saving() as transaction:
+            for place in places:
+                await transaction.fetch(
+                    f"REPLACE INTO {self._table} (source, place, gtid) VALUES (%s, %s, %s)",
+                    (source, place, gtid),
+                )
+
+    async def forget(self, source: str, place: int) -> None:
+        """Remove those of statements before a place."""
+        gone = await self._meta.connection.fetch(
+            f"SELECT COUNT(*) FROM {self._table} WHERE source = %s AND place < %s", (source, place)
+        )
+        if gone[0][0]:
+            async with self._meta.saving() as transaction:
+                await transaction.fetch(
+                    f"DELETE FROM {self._table} WHERE source = %s AND place < %s", (source, place)
+                )

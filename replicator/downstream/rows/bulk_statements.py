@@ -1,0 +1,104 @@
+"""Writing rows by statements that take many at once, of values that never were text.
+
+A MariaDB stores them for less than the same rows of a file cost it (docs/performance.md), by the
+rules of INSERT and REPLACE: a row that collides, or a value that does not fit, is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from pymysql.err import MySQLError
+
+from replicator.downstream.rows.load_data import HARMLESS_WARNINGS, InexactLoadError
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.connection.prepared_statements import WireType, bulk_head
+from replicator.mysql.errors import ErrorCode, error_code, is_contention, is_unavailable
+from replicator.mysql.names import quote
+
+NOT_PREPARED = frozenset(
+    {
+        ErrorCode.ER_UNSUPPORTED_PS,
+        ErrorCode.ER_MAX_PREPARED_STMT_COUNT_REACHED,
+        ErrorCode.ER_NEED_REPREPARE,
+    }
+)
+"""The server prepares no statement: not this one, or none for anybody now; or its tables leave its
+cache so fast that what was prepared is void before it is executed, again and again."""
+
+
+class NotTypedError(Exception):
+    """The rows can't be written so: roll back, and write them as text."""
+
+
+class TypedStatement:
+    """A statement of a session that writes rows of parameters."""
+
+    def __init__(
+        self,
+        session: Session,
+        target: TargetTable,
+        columns: Sequence[TargetColumn],
+        types: Sequence[WireType],
+        verb: bytes,
+    ) -> None:
+        """Prepare it. ``verb``: INSERT or REPLACE. Raises as `write`, and NotTypedError."""
+        self._session = session
+        names = ",".join(quote(column.name) for column in columns)
+        places = ",".join("?" * len(columns))
+        sql = f"{verb.decode()} INTO {target.quoted} ({names}) VALUES ({places})"
+        with _told():
+            self._number = session.prepare(sql.encode())
+        self._head = bulk_head(self._number, types)
+        self.room = session.packet_room - len(self._head)
+        """The most bytes that rows may have which are written at once."""
+
+    def write(self, blocks: Iterable[memoryview]) -> int:
+        """Write blocks of rows; how many rows were affected.
+
+        While the server writes one, the next is asked for. Raises InexactLoadError where the server
+        does not take the rows as they are, the driver's error, or what ``blocks`` raises.
+        """
+        affected, sent = 0, False
+        try:
+            for block in blocks:
+                if sent:
+                    sent = False
+                    affected += self._answered()
+                self._session.send_rows(self._head, block)
+                sent = True
+            if sent:
+                sent = False
+                affected += self._answered()
+        finally:
+            # The session may stay: nothing must be left that comes as the answer to something
+            # else, nor a statement that the server keeps.
+            with contextlib.suppress(MySQLError, InexactLoadError):
+                if sent:
+                    self._session.answer()
+                self._session.forget(self._number)
+        return affected
+
+    def _answered(self) -> int:
+        with _told():
+            answer = self._session.answer()
+            if answer.warnings:
+                told = self._session.warnings()
+                worst = [text for code, text in told if code not in HARMLESS_WARNINGS]
+                if worst:
+                    raise InexactLoadError(worst[0])
+        return answer.affected
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except MySQLError as error:
+        if is_unavailable(error) or is_contention(error):
+            raise
+        if error_code(error) in NOT_PREPARED:
+            raise NotTypedError(str(error)) from error
+        raise InexactLoadError(str(error)) from error

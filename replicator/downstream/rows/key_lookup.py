@@ -1,0 +1,73 @@
+"""Looking rows up by their keys, many at a time, and telling which key each row has.
+
+What a row's key is equal to only its server knows (collations, 7 and 7.00). So the server tells,
+by the number of the first key in the question that the row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from replicator.downstream.rows.literals import identifier, key_predicate
+from replicator.downstream.rows.target_columns import TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import Session
+
+KEYS_PER_QUERY = 500
+QUERY_BYTES = 256 * 1024
+
+KeyFields = Sequence[tuple[TargetColumn, bytes]]
+"""A key: its columns with their fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyQuery:
+    """A question for some keys. ``condition``: what rows with one of them meet; ``number``: the
+    expression that tells which of all the keys asked for it is."""
+
+    condition: bytes
+    number: bytes
+
+
+def key_queries(keys: Iterable[tuple[int, KeyFields]]) -> Iterator[KeyQuery]:
+    """Questions for numbered keys, each of a size that any server takes."""
+    run: list[tuple[int, bytes]] = []
+    size = 0
+    for number, key in keys:
+        equal = (
+            b" AND ".join(
+                identifier(column.name) + b"=" + key_predicate(column, field)
+                for column, field in key
+            )
+            or b"TRUE"
+        )
+        if run and (len(run) >= KEYS_PER_QUERY or size + len(equal) > QUERY_BYTES):
+            yield _query(run)
+            run, size = [], 0
+        run.append((number, equal))
+        size += len(equal)
+    if run:
+        yield _query(run)
+
+
+def keys_there(
+    session: Session, target: TargetTable, columns: Sequence[TargetColumn], lines: Sequence[bytes]
+) -> set[int]:
+    """The numbers (from 0) of those key lines that the target has rows of.
+
+    Raises the driver's error.
+    """
+    fields = (list(zip(columns, line.split(b"\t"), strict=True)) for line in lines)
+    found: set[int] = set()
+    for query in key_queries(enumerate(fields)):
+        rows = session.rows(
+            b"SELECT %s FROM %s WHERE %s" % (query.number, target.quoted.encode(), query.condition)
+        )
+        found.update(int(number) for (number,) in rows)
+    return found
+
+
+def _query(run: Sequence[tuple[int, bytes]]) -> KeyQuery:
+    condition = b"(" + b") OR (".join(equal for _, equal in run) + b")"
+    whens = b" ".join(b"WHEN %s THEN %d" % (equal, number) for number, equal in run)
+    return KeyQuery(b"(%s)" % condition, b"CASE %s END" % whens)

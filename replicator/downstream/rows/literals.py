@@ -1,0 +1,124 @@
+"""Values of row lines as SQL text.
+
+A row line is a line of a LOAD DATA file without its end: fields separated by tabs, ``\\N`` for
+NULL, and backslash, tab, newline and NUL written as backslash escapes (MySQL manual, "LOAD DATA
+Statement", "Field and Line Handling"). All SQL here is bytes, for sessions with
+``SET NAMES binary``: no byte of a value passes through a codec.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+
+from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.mysql.names import quote
+from replicator.rows.decoder.lines import block_of
+
+NULL_FIELD = b"\\N"
+
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_ESCAPED = {b"0": b"\0", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"b": b"\b", b"Z": b"\x1a"}
+_NO_INTRODUCER = frozenset({"gbk", "gb18030"})
+"""Charsets that TiDB has and takes no introducer for (its page "Character Set and Collation")."""
+_AS_BYTES = frozenset(
+    {Literal.BINARY, Literal.GEOMETRY, Literal.VECTOR, Literal.TEXT, Literal.ENUM}
+)
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def identifier(name: str) -> bytes:
+    """A name in backticks, as the server reads it (UTF-8)."""
+    return quote(name).encode()
+
+
+def field_value(field: bytes) -> bytes | None:
+    """The bytes a field stands for; None for NULL."""
+    if field == NULL_FIELD:
+        return None
+    if b"\\" not in field:
+        return field
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), field)
+
+
+def row_values(lines: Sequence[bytes], columns: Sequence[TargetColumn]) -> bytes:
+    """Row lines as the parenthesised lists of a VALUES clause; empty ones without columns."""
+    if not columns:
+        return b",".join([b"()"] * len(lines))
+    if any(needs_introducer(column) for column in columns):
+        rows = (map(_value, line.split(b"\t"), columns) for line in lines)
+        return b",".join(b"(" + b",".join(row) + b")" for row in rows)
+    # All at once: no value holds a tab or a newline.
+    text = bytes(block_of(lines))[:-1].replace(b"'", b"\\'")
+    quoted = b"('" + text.replace(b"\t", b"','").replace(b"\n", b"'),('") + b"')"
+    # A backslash of a value is always doubled, so this pattern is never part of a value.
+    return quoted.replace(b"'\\N'", b"NULL")
+
+
+def needs_introducer(column: TargetColumn) -> bool:
+    """Whether the server misreads the column's text when it comes in the charset ``binary``."""
+    return column.literal in (Literal.PARSED, Literal.JSON)
+
+
+def key_predicate(column: TargetColumn, field: bytes) -> bytes:
+    """A literal that is equal to the value under the column's own comparison, by its index."""
+    if field == NULL_FIELD:
+        return b"NULL"
+    value = field_value(field) or b""
+    if (index := _enum_index(column, value)) is not None:
+        return index
+    if column.literal in (Literal.TEXT, Literal.ENUM) and column.charset:
+        if column.charset in _NO_INTRODUCER:
+            return b"CONVERT(x'%s' USING %s)" % (value.hex().encode(), column.charset.encode())
+        return b"_" + column.charset.encode() + b" x'" + value.hex().encode() + b"'"
+    return _exact(column, field, value)
+
+
+def row_predicate(column: TargetColumn, field: bytes) -> bytes:
+    """A condition that holds for exactly the rows whose column has this value, byte by byte."""
+    name = identifier(column.name)
+    if field == NULL_FIELD:
+        return name + b" IS NULL"
+    value = field_value(field) or b""
+    if (index := _enum_index(column, value)) is not None:
+        return name + b"=" + index
+    if column.literal in (Literal.TEXT, Literal.ENUM):
+        return b"CAST(" + name + b" AS BINARY)=x'" + value.hex().encode() + b"'"
+    if column.literal in (Literal.GEOMETRY, Literal.VECTOR):
+        return b"HEX(" + name + b")='" + value.hex().upper().encode() + b"'"
+    return name + b"=" + _exact(column, field, value)
+
+
+def _enum_index(column: TargetColumn, value: bytes) -> bytes | None:
+    """The number of an ENUM's value where '' may be a label or none: as texts both are equal."""
+    if column.empty_label and value in (b"", column.unlabelled):
+        return b"%d" % (0 if value else column.empty_label)
+    return None
+
+
+def _exact(column: TargetColumn, field: bytes, value: bytes) -> bytes:
+    kind = column.literal
+    if kind is Literal.BIT:
+        return str(int.from_bytes(value, "big")).encode()
+    if kind in _AS_BYTES:
+        return b"x'" + value.hex().encode() + b"'"
+    if _NUMBER.fullmatch(value):
+        if kind is Literal.NUMBER:
+            return value
+        if kind is Literal.FLOAT:
+            # The server widens a FLOAT to a double before it compares.
+            (single,) = struct.unpack("<f", struct.pack("<f", float(value)))
+            return f"{single!r}e0".encode() if "e" not in repr(single) else repr(single).encode()
+        if kind is Literal.DOUBLE:
+            return value if b"e" in value.lower() else value + b"e0"
+    if kind is Literal.JSON:
+        return b"CAST(" + _value(field, column) + b" AS JSON)"
+    return _value(field, column)
+
+
+def _value(field: bytes, column: TargetColumn) -> bytes:
+    if field == NULL_FIELD:
+        return b"NULL"
+    introducer = b"_utf8mb4" if needs_introducer(column) else b""
+    return introducer + b"'" + field.replace(b"'", b"\\'") + b"'"

@@ -1,0 +1,336 @@
+"""Rows by multi-row statements in strict mode: slower than a load, and exact or an error.
+
+Why a target refuses a row that the shard holds: where two servers have different rules.
+
+A shard can hold what its own rules refuse: rows that are older than a CHECK or were written with
+the checks off, a generated column that was cut to its type outside strict mode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from pymysql.err import MySQLError
+
+from replicator.downstream.rows.literals import (
+    field_value,
+    identifier,
+    key_predicate,
+    row_predicate,
+    row_values,
+)
+from replicator.downstream.rows.load_data import HARMLESS_WARNINGS
+from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import LENIENT_MODE, STRICT_MODE, Session
+from replicator.mysql.errors import ErrorCode, error_code, error_text, is_contention, is_unavailable
+from replicator.mysql.names import Member, folded
+from replicator.mysql.row_values import without_values
+from replicator.rows.decoder.lines import Lines, lines_of
+
+_VALUE_REFUSED = frozenset(
+    {
+        ErrorCode.ER_BAD_NULL_ERROR,
+        ErrorCode.ER_WARN_DATA_OUT_OF_RANGE,
+        ErrorCode.WARN_DATA_TRUNCATED,
+        ErrorCode.ER_TRUNCATED_WRONG_VALUE,
+        ErrorCode.ER_DIVISION_BY_ZERO,
+        ErrorCode.ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+        ErrorCode.ER_DATA_TOO_LONG,
+        ErrorCode.ER_DATA_OUT_OF_RANGE,
+    }
+)
+_COLUMN = re.compile(r"[Cc]olumn (?:[`'][^`']*[`']\.)*[`']([^`']+)[`']")
+
+
+def advice_on(code: int, text: str, columns: Sequence[TargetColumn]) -> str:
+    """What differs from the shard's server, to be put behind the server's words about a row.
+
+    Empty where nothing is known. ``columns`` are those that are written.
+    """
+    if code == ErrorCode.ER_CHECK_CONSTRAINT_VIOLATED:
+        # MySQL manual, "CHECK Constraints": no session can turn them off, unlike MariaDB's.
+        return (
+            ": the shard holds a row that this CHECK refuses, and the target's server can't"
+            " be told to take it. ALTER TABLE … ALTER CHECK … NOT ENFORCED at the target, or mend"
+            " the row in the shard"
+        )
+    found = _COLUMN.search(text)
+    if code in _VALUE_REFUSED and found:
+        name = folded(found[1])
+        if all(folded(column.name) != name for column in columns):
+            return (
+                f": the target fills {found[1]} in itself, in strict mode, and the shard did"
+                " so under another sql_mode. Mend the row in the shard, or make the column an"
+                " ordinary one of the target, which takes the shard's value"
+            )
+    return ""
+
+
+ROWS_PER_STATEMENT = 1000
+KEYS_PER_DELETE = 500
+
+
+class RowRefusedError(Exception):
+    """The target does not take a row as it is.
+
+    ``code`` and ``text`` are the server's; ``line`` is the row line, ``index`` its number. With
+    ``keyed`` it is the line of its key: a row that is to be deleted. ``member``: the shard that it
+    is from, where that is known. ``advice``: what else is known about it, empty if nothing is.
+    """
+
+    member: Member | None = None
+
+    def __init__(
+        self,
+        code: int,
+        text: str,
+        line: bytes,
+        index: int,
+        *,
+        keyed: bool = False,
+        advice: str = "",
+    ) -> None:
+        super().__init__(f"{text}{advice} ({code})")
+        self.code = code
+        self.text = text
+        self.line = line
+        self.index = index
+        self.keyed = keyed
+        self.advice = advice
+
+    def shown(self, *, values: bool) -> str:
+        """What the operator is told, with or without the values that the server quotes."""
+        return (self.text if values else without_values(self.text, self.code)) + self.advice
+
+
+def insert_rows(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    lines: Sequence[bytes],
+    *,
+    verb: bytes = b"INSERT",
+    suffix: bytes = b"",
+) -> int:
+    """Write row lines with INSERT or REPLACE statements; the affected rows as the server counts.
+
+    Raises RowRefusedError naming the row when the server refuses one or would change a value,
+    or the driver's error.
+    """
+    names = b",".join(identifier(column.name) for column in columns)
+    head = verb + b" INTO " + target.quoted.encode() + b" (" + names + b") VALUES "
+    affected = 0
+    for first, run in runs(lines, len(columns), session.max_packet // 2):
+        try:
+            sql = head + row_values(run, columns) + suffix
+            affected += _run_exactly(session, sql, run[0], first)
+        except MySQLError as error:
+            if is_unavailable(error) or is_contention(error):
+                raise
+            # The server has undone this statement only; row by row tells which row it was.
+            for index, line in enumerate(run, first):
+                sql = head + row_values([line], columns) + suffix
+                affected += _insert_one(session, sql, columns, line, index)
+    return affected
+
+
+def update_row(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    line: bytes,
+    key: tuple[Sequence[TargetColumn], bytes],
+    more: Sequence[bytes],
+) -> bool:
+    """Change the row with a key into a row line by an UPDATE, so that foreign keys act on it.
+
+    ``key`` are the columns and the line of the key before, ``more`` further assignments. False
+    where there is no such row. Raises RowRefusedError, or the driver's error.
+    """
+    fields = line.split(b"\t")
+    assignments = [
+        identifier(column.name) + b"=" + row_values([field], [column])
+        for column, field in zip(columns, fields, strict=True)
+    ]
+    where = b" WHERE " + b" AND ".join(
+        identifier(column.name) + b"=" + key_predicate(column, field)
+        for column, field in zip(key[0], key[1].split(b"\t"), strict=True)
+    )
+    name = target.quoted.encode()
+    sql = b"UPDATE " + name + b" SET " + b",".join([*assignments, *more]) + where
+    if _insert_one(session, sql, columns, line, 0):
+        return True
+    # Nothing is affected either where the row is as it should be.
+    return bool(session.rows(b"SELECT 1 FROM " + name + where))
+
+
+def runs(lines: Sequence[bytes], columns: int, size: int) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Runs of lines with the number of their first one, each for a statement.
+
+    Of at most `ROWS_PER_STATEMENT` rows, and ``size`` bytes as values; a larger row is a run of its
+    own.
+    """
+    whole = lines if isinstance(lines, Lines) else lines_of(lines)
+    # At most each byte is escaped; a field comes to have quotes and a comma, a row its parentheses.
+    most = np.cumsum(2 * np.diff(whole.starts) + 8 * columns + 4)
+    first = 0
+    while first < len(whole):
+        before = int(most[first - 1]) if first else 0
+        fits = int(np.searchsorted(most, before + size, side="right"))
+        end = min(max(fits, first + 1), first + ROWS_PER_STATEMENT, len(whole))
+        yield first, Lines(whole.text, whole.starts[first : end + 1])
+        first = end
+
+
+def delete_keys(
+    session: Session, target: TargetTable, columns: Sequence[TargetColumn], keys: Sequence[bytes]
+) -> int:
+    """Delete the rows with these keys; how many there were.
+
+    Raises RowRefusedError naming the key when the server refuses one, or the driver's error.
+    """
+    head = b"DELETE FROM " + target.quoted.encode() + b" WHERE "
+    deleted = 0
+    if len(columns) == 1:
+        column = columns[0]
+        head += identifier(column.name) + b" IN ("
+        parts: Iterable[bytes] = (key_predicate(column, key) for key in keys)
+        joint, tail = b",", b")"
+    else:
+        names = [identifier(column.name) for column in columns]
+        parts = (
+            b"("
+            + b" AND ".join(
+                name + b"=" + key_predicate(column, field)
+                for name, column, field in zip(names, columns, key.split(b"\t"), strict=True)
+            )
+            + b")"
+            for key in keys
+        )
+        joint, tail = b" OR ", b""
+    first = 0
+    for chunk in packed(parts, KEYS_PER_DELETE, session.max_packet // 2):
+        try:
+            deleted += session.run(head + joint.join(chunk) + tail).affected
+        except MySQLError as error:
+            if is_unavailable(error) or is_contention(error):
+                raise
+            # The server has undone this statement only; key by key tells which row it was.
+            for index, part in enumerate(chunk, first):
+                deleted += _delete_one(session, head + part + tail, keys[index], index)
+        first += len(chunk)
+    return deleted
+
+
+def _delete_one(session: Session, sql: bytes, key: bytes, index: int) -> int:
+    try:
+        return session.run(sql).affected
+    except MySQLError as error:
+        if is_unavailable(error) or is_contention(error):
+            raise
+        raise RowRefusedError(
+            error_code(error), error_text(error), key, index, keyed=True
+        ) from error
+
+
+def delete_rows(
+    session: Session,
+    target: TargetTable,
+    columns: Sequence[TargetColumn],
+    counts: Mapping[bytes, int],
+) -> int:
+    """Delete as many rows as ``counts`` says of each row line; how many there were.
+
+    Raises RowRefusedError naming the row when the server refuses it, or the driver's error.
+    """
+    head = b"DELETE FROM " + target.quoted.encode()
+    deleted = 0
+    for line, count in counts.items():
+        # Without columns to write, as where all are computed, any row is as good as another.
+        fields = line.split(b"\t")
+        where = b" AND ".join(map(row_predicate, columns, fields))
+        where = b" WHERE " + where if where else b""
+        try:
+            deleted += session.run(head + where + b" LIMIT %d" % count).affected
+        except MySQLError as error:
+            if is_unavailable(error) or is_contention(error):
+                raise
+            raise RowRefusedError(error_code(error), error_text(error), line, 0) from error
+    return deleted
+
+
+def packed(parts: Iterable[bytes], rows: int, size: int) -> Iterator[list[bytes]]:
+    """Runs of at most ``rows`` parts and ``size`` bytes; a larger part is a run of its own."""
+    run: list[bytes] = []
+    used = 0
+    for part in parts:
+        if run and (len(run) >= rows or used + len(part) > size):
+            yield run
+            run, used = [], 0
+        run.append(part)
+        used += len(part) + 1
+    if run:
+        yield run
+
+
+def _run_exactly(session: Session, sql: bytes, line: bytes, index: int) -> int:
+    answer = session.run(sql)
+    if answer.warnings:
+        # Strict mode still rounds: a fraction of a second, the last digit of a DECIMAL.
+        serious = [w for w in session.warnings() if w[0] not in HARMLESS_WARNINGS]
+        if serious:
+            raise RowRefusedError(*serious[0], line, index)
+    return answer.affected
+
+
+def _insert_one(
+    session: Session, sql: bytes, columns: Sequence[TargetColumn], line: bytes, index: int
+) -> int:
+    try:
+        return _run_exactly(session, sql, line, index)
+    except MySQLError as error:
+        if is_unavailable(error) or is_contention(error):
+            raise
+        empty = _empty_enums(columns, line)
+        if error_code(error) != ErrorCode.WARN_DATA_TRUNCATED or not empty:
+            code, text = error_code(error), error_text(error)
+            advice = advice_on(code, text, columns)
+            raise RowRefusedError(code, text, line, index, advice=advice) from error
+    return _insert_empty_enum(session, sql, empty, line, index)
+
+
+def _insert_empty_enum(
+    session: Session, sql: bytes, empty: Sequence[str], line: bytes, index: int
+) -> int:
+    """Write a row with the value that an ENUM holds after an invalid one (index 0).
+
+    Strict mode refuses it though the source holds it. Outside strict mode every warning must be
+    about one of these columns, or a value would be changed.
+    """
+    _set_mode(session, LENIENT_MODE)
+    try:
+        answer = session.run(sql)
+        warnings = session.warnings() if answer.warnings else []
+    finally:
+        _set_mode(session, STRICT_MODE)
+    for code, text in warnings:
+        if code in HARMLESS_WARNINGS:
+            continue
+        if code != ErrorCode.WARN_DATA_TRUNCATED or not any(f"'{name}'" in text for name in empty):
+            raise RowRefusedError(code, text, line, index)
+    return answer.affected
+
+
+def _empty_enums(columns: Sequence[TargetColumn], line: bytes) -> list[str]:
+    fields = line.split(b"\t")
+    return [
+        column.name
+        for column, field in zip(columns, fields, strict=bool(columns))
+        if column.literal is Literal.ENUM and field_value(field) == column.unlabelled
+    ]
+
+
+def _set_mode(session: Session, mode: str) -> None:
+    session.run(b"SET SESSION sql_mode='" + mode.encode() + b"'")

@@ -1,0 +1,241 @@
+"""The blocking connection through which executors write rows.
+
+Sessions speak the charset ``binary``, so that the bytes of a value reach the column as they are,
+run in UTC without foreign key checks, and in strict mode: a value that does not fit is an error.
+Connections are kept per thread, since an executor handles batch after batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pymysql.err
+from pymysql.constants import COMMAND
+from pymysql.protocol import OKPacketWrapper
+
+from replicator.mysql.connection import prepared_statements as prepared
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.answers import READING, understood
+from replicator.mysql.connection.blocking_connection import Answer, BlockingSession
+from replicator.mysql.connection.liveness import Thread
+from replicator.mysql.connection.prepared_statements import LARGEST_PACKET
+from replicator.mysql.connection.session_settings import (
+    NO_SELECT_LIMIT,
+    UTC,
+    WARNINGS_KEPT,
+    keep_warnings,
+    set_session,
+)
+from replicator.mysql.errors import ErrorCode
+
+Buffer = bytes | memoryview
+
+STRICT_MODE = "STRICT_TRANS_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
+LENIENT_MODE = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO"
+LOAD_PACKET = 1 << 20
+"""Bytes of a file that go to the server in one packet, if it takes packets of twice the size."""
+
+ANSWER_TIMEOUT = 600
+"""Seconds to wait for the answer to one statement before the connection counts as lost."""
+
+ABANDONED_SECONDS = 600
+"""After how long a server ends a session that is silent: one whose client has gone without a word
+would keep its rows locked for the eight hours of its default."""
+
+LOAD_PAUSE_SECONDS = 120
+"""How long a server waits for more of a load, which comes as fast as a source can be read."""
+
+LOCK_SECONDS = 10
+"""How long a server lets a statement wait for rows, or for a table, that another session has
+locked. By default that is a minute for rows, and a day or a year for a table (the servers' manuals,
+"innodb_lock_wait_timeout", "lock_wait_timeout")."""
+
+_DEFAULTS = {
+    "foreign_key_checks": "0",
+    "unique_checks": "1",
+    "net_read_timeout": str(LOAD_PAUSE_SECONDS),
+    "innodb_lock_wait_timeout": str(LOCK_SECONDS),
+    "lock_wait_timeout": str(LOCK_SECONDS),
+}
+_REQUIRED = {
+    "time_zone": f"'{UTC}'",
+    "sql_mode": f"'{STRICT_MODE}'",
+    "sql_select_limit": NO_SELECT_LIMIT,
+    # Only a note tells of a number that is rounded, or of spaces that are cut off.
+    "sql_notes": "1",
+    "wait_timeout": str(ABANDONED_SECONDS),
+}
+
+_MARIADB_SETTINGS = "/*M!100201 ,SESSION check_constraint_checks=0 */"
+"""A shard may hold rows that its CHECKs refuse: a session can turn them off, there as here (MariaDB
+KB, "CONSTRAINT"). MySQL and TiDB have no such switch."""
+
+
+class Session(BlockingSession):
+    """One connection, set up for writing rows. Not for use by several threads at once."""
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        """Connect. Raises the driver's error when the server can't be reached or refuses."""
+        self.max_packet = 1 << 20
+        self.takes_typed_rows = False
+        """Whether a prepared statement may come with many rows at once."""
+        self.used_at = time.monotonic()
+        settings = {name: _setting(value) for name, value in address.session}
+        super().__init__(
+            address,
+            # Whatever else the task file sets, these decide how values are read and must hold.
+            settings=set_session({**_DEFAULTS, **settings, **_REQUIRED}) + _MARIADB_SETTINGS,
+            timeout=ANSWER_TIMEOUT,
+            local_infile=True,
+        )
+
+    def _prepare(self) -> None:
+        found = self.rows(
+            b"SELECT @@max_allowed_packet,@@binlog_format,@@max_error_count,@@log_bin"
+        )
+        with understood("max_allowed_packet"):
+            ((packet, binlog_format, warnings, log_bin),) = found
+            self.max_packet, kept, logs = int(packet), int(warnings), int(log_bin)
+        # As a statement in its binlog a bulk would be each of its rows.
+        logs_rows = not logs or binlog_format in (b"ROW", "ROW")
+        self.takes_typed_rows = self._connection.takes_bulk and logs_rows
+        if more := keep_warnings(kept, WARNINGS_KEPT):
+            self.run(more.encode())
+        # Without gap locks buckets do not get in each other's way; a server that logs
+        # statements refuses to write rows so.
+        if binlog_format not in (b"STATEMENT", "STATEMENT"):
+            self.run(b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+    def run(self, sql: bytes) -> Answer:
+        """Run a statement. Raises the driver's error, also for one that is too long to be sent."""
+        if len(sql) >= self.max_packet:
+            # Servers just close the connection then, which looks as if they were away.
+            raise pymysql.err.DataError(
+                ErrorCode.ER_NET_PACKET_TOO_LARGE.value,
+                f"a statement of {len(sql)} bytes is longer than the target's max_allowed_packet"
+                f" ({self.max_packet}): SET GLOBAL max_allowed_packet to more",
+            )
+        return super().run(sql)
+
+    def end(self, thread: Thread) -> None:
+        """End a thread that served a session of ours, so that it locks nothing any more.
+
+        Where this can't be done it ends by itself, in ABANDONED_SECONDS.
+        """
+        with contextlib.suppress(pymysql.err.MySQLError):
+            if thread.is_there(self.thread, self.rows(thread.state_sql.encode())):
+                self.run(thread.kill_sql.encode())
+
+    def load(self, sql: bytes, blocks: Iterable[Buffer]) -> Answer:
+        """Run a LOAD DATA LOCAL statement whose file is these blocks, whatever name it gives.
+
+        Raises the driver's error, or what ``blocks`` raises: the session must then be closed.
+        """
+        # PyMySQL would read a file, in pieces of 16 KiB; the server only asks for packets
+        # (MySQL internals manual, "LOCAL INFILE Request").
+        connection = cast(Any, self._connection)
+        connection._execute_command(COMMAND.COM_QUERY, sql)
+        request = connection._read_packet()
+        with READING:
+            asks = request.is_load_local_packet()
+        if not asks:
+            raise pymysql.err.OperationalError(
+                ErrorCode.CR_COMMANDS_OUT_OF_SYNC.value, "no file was asked for"
+            )
+        size = min(LOAD_PACKET, self.max_packet // 2)
+        for block in blocks:
+            view = memoryview(block)
+            for start in range(0, len(view), size):
+                connection.write_packet(bytes(view[start : start + size]))
+        connection.write_packet(b"")
+        with READING:
+            answer = OKPacketWrapper(connection._read_packet())
+        return Answer(answer.affected_rows, answer.warning_count, bytes(answer.message or b""))
+
+    @property
+    def packet_room(self) -> int:
+        """The most bytes that one command may have."""
+        return min(self.max_packet, LARGEST_PACKET) - 1
+
+    def prepare(self, sql: bytes) -> int:
+        """Prepare a statement; its number. Raises the driver's error."""
+        return prepared.prepare(self._connection, sql)
+
+    def forget(self, number: int) -> None:
+        """Let go of a prepared statement. Raises the driver's error."""
+        prepared.forget(self._connection, number)
+
+    def send_rows(self, head: bytes, rows: memoryview) -> None:
+        """Execute a prepared statement with rows
+        (`replicator.mysql.connection.prepared_statements.bulk_head`); `answer` must be called
+        next. Raises the driver's error."""
+        prepared.send_rows(self._connection, head, rows)
+
+    def answer(self) -> Answer:
+        """The answer to `send_rows`. Raises the driver's error."""
+        return prepared.answer(self._connection)
+
+    def warnings(self) -> list[tuple[int, str]]:
+        """Code and text of the warnings of the last statement."""
+        rows = self.rows(b"SHOW WARNINGS")
+        with understood("SHOW WARNINGS"):
+            return [(int(code), _text(text)) for _, code, text in rows]
+
+
+class _OwnSessions(threading.local):
+    """The sessions of one thread."""
+
+    def __init__(self) -> None:
+        self.open: dict[DatabaseAddress, Session] = {}
+
+
+_own = _OwnSessions()
+_closed: dict[DatabaseAddress, list[Thread]] = {}
+"""The threads that served sessions which this process has closed since it last opened one."""
+_closing = threading.Lock()
+
+
+def session_for(address: DatabaseAddress) -> Session:
+    """This thread's session with a server, opened when there is none.
+
+    It is not tried out first: a caller must be able to bear the loss of the connection at any
+    moment anyway. Raises the driver's error.
+    """
+    session = _own.open.get(address)
+    if session is not None and time.monotonic() - session.used_at > ABANDONED_SECONDS / 2:
+        forget_session(address)
+        session = None
+    if session is None:
+        session = Session(address)
+        with _closing:
+            before = _closed.pop(address, [])
+        for thread in before:
+            # The server may not have heard that it is closed.
+            session.end(thread)
+        _own.open[address] = session
+    session.used_at = time.monotonic()
+    return session
+
+
+def forget_session(address: DatabaseAddress) -> None:
+    """Close this thread's session with a server, whatever state it is in."""
+    session = _own.open.pop(address, None)
+    if session is not None:
+        session.close()
+        if session.thread is not None:
+            with _closing:
+                _closed.setdefault(address, []).append(session.thread)
+
+
+def _setting(value: str) -> str:
+    if value.lstrip("-").isdigit():
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

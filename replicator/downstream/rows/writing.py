@@ -1,0 +1,193 @@
+"""Writing the net changes of one bucket inside a transaction that the caller holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from replicator.downstream.rows.literals import identifier
+from replicator.downstream.rows.load_data import InexactLoadError, load_rows
+from replicator.downstream.rows.statements import (
+    RowRefusedError,
+    delete_keys,
+    delete_rows,
+    insert_rows,
+)
+from replicator.downstream.rows.target_columns import Restated, TargetColumn, TargetTable
+from replicator.downstream.rows.write_session import Session
+from replicator.mysql.errors import DUPLICATE_KEY
+from replicator.mysql.names import Member
+from replicator.rows.decoder.lines import bytes_of
+
+FEW_ROWS = 50
+FEW_BYTES = 256 * 1024
+"""Up to this much a statement is at least as fast as a load, and exact in one go; and a load
+has no limit on the size of a row."""
+
+
+@dataclass(slots=True)
+class NetChanges:
+    """The net changes to rows that have the same columns.
+
+    ``deletes`` are key lines (the fields of ``key_columns``), ``removals`` whole row lines with
+    the number of copies to delete, ``overwrites`` row lines that replace what is there, ``upserts``
+    row lines that may be there or not, in this state or in another, ``arkey_conflicts`` the key
+    lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
+    lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
+    `replicator.pipeline.plans.plan.TablePlan`.
+    """
+
+    columns: tuple[TargetColumn, ...]
+    key_columns: tuple[TargetColumn, ...]
+    covers: bool
+    restated: tuple[tuple[str, Restated], ...] = ()
+    deletes: Sequence[bytes] = field(default_factory=list)
+    removals: dict[bytes, int] = field(default_factory=dict)
+    overwrites: Sequence[bytes] = field(default_factory=list)
+    upserts: Sequence[bytes] = field(default_factory=list)
+    arkey_conflicts: Sequence[bytes] = field(default_factory=list)
+    inserts: Sequence[bytes] = field(default_factory=list)
+    members: Sequence[Member] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteCounts:
+    """What was written; ``missing`` counts rows to change or delete that were not there."""
+
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+
+
+class DuplicateRowError(Exception):
+    """A row of a shard has a key that the target already holds from elsewhere.
+
+    ``text`` is the server's message (entry and constraint), ``member`` the new row's shard.
+    """
+
+    def __init__(self, text: str, member: Member, line: bytes) -> None:
+        super().__init__(text)
+        self.text = text
+        self.member = member
+        self.line = line
+
+
+def write_changes(
+    session: Session,
+    target: TargetTable,
+    changes: Sequence[NetChanges],
+    *,
+    load_data: bool,
+    exact: bool,
+) -> WriteCounts:
+    """Deletes first, then overwrites, then inserts, so that unique values may move between rows.
+
+    With ``load_data`` many rows are loaded, else statements write them. Unless ``exact``, raises
+    InexactLoadError (roll back, and try again with ``exact`` and without ``load_data``) where
+    what the server answers does not show that all is as it should be. Raises DuplicateRowError,
+    RowRefusedError or the driver's error; after each the transaction must be rolled back.
+    """
+    counts = WriteCounts()
+    for group in changes:
+        _delete(session, target, group, counts)
+    for group in changes:
+        if group.overwrites:
+            _overwrite(session, target, group, counts, load_data, exact)
+    for group in changes:
+        if group.upserts:
+            _upsert(session, target, group, load_data)
+            counts.overwritten += len(group.upserts)
+    for group in changes:
+        if group.inserts:
+            _insert(session, target, group, load_data)
+            counts.inserted += len(group.inserts)
+    return counts
+
+
+def _delete(session: Session, target: TargetTable, group: NetChanges, counts: WriteCounts) -> None:
+    found = 0
+    if group.deletes:
+        found += delete_keys(session, target, group.key_columns, group.deletes)
+    if group.removals:
+        found += delete_rows(session, target, group.columns, group.removals)
+    counts.deleted += found
+    counts.missing += len(group.deletes) + sum(group.removals.values()) - found
+
+
+def _overwrite(
+    session: Session,
+    target: TargetTable,
+    group: NetChanges,
+    counts: WriteCounts,
+    load_data: bool,
+    exact: bool,
+) -> None:
+    lines = group.overwrites
+    counts.overwritten += len(lines)
+    if not group.covers and target.replace:
+        _update_written(session, target, group, lines)
+    elif exact:
+        found = delete_keys(session, target, group.key_columns, _keys_of(group, lines))
+        insert_rows(session, target, group.columns, lines)
+        counts.missing += len(lines) - found
+    elif load_data and _many(lines):
+        replaced = load_rows(session, target, group.columns, lines, replace=True)
+        if replaced < len(lines):
+            raise InexactLoadError(f"{len(lines)} rows to change, {replaced} replaced")
+    else:
+        affected = insert_rows(session, target, group.columns, lines, verb=b"REPLACE")
+        if affected < 2 * len(lines):
+            # REPLACE counts a row that is there already in this very state like one that is not.
+            raise InexactLoadError(f"{len(lines)} rows to change, {affected} rows affected")
+
+
+def _upsert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
+    """REPLACE takes away every row that has one of the unique values; those that should stay are
+    written again by what follows in the binlog."""
+    if not group.covers and target.replace:
+        _update_written(session, target, group, group.upserts)
+    elif load_data and _many(group.upserts):
+        load_rows(session, target, group.columns, group.upserts, replace=True)
+    else:
+        insert_rows(session, target, group.columns, group.upserts, verb=b"REPLACE")
+
+
+def _update_written(
+    session: Session, target: TargetTable, group: NetChanges, lines: Sequence[bytes]
+) -> None:
+    # REPLACE would reset the columns that the shard does not have.
+    names = [identifier(column.name) for column in group.columns]
+    assignments = [name + b"=VALUES(" + name + b")" for name in names]
+    for column, how in group.restated:
+        name = identifier(column)
+        value = name if how is Restated.KEPT else b"VALUES(" + name + b")"
+        assignments.append(name + b"=" + value)
+    suffix = b" ON DUPLICATE KEY UPDATE " + b",".join(assignments)
+    insert_rows(session, target, group.columns, lines, suffix=suffix)
+
+
+def _keys_of(group: NetChanges, lines: Sequence[bytes]) -> list[bytes]:
+    names = [column.name for column in group.columns]
+    places = [names.index(column.name) for column in group.key_columns]
+    fields = (line.split(b"\t") for line in lines)
+    return [b"\t".join([row[place] for place in places]) for row in fields]
+
+
+def _insert(session: Session, target: TargetTable, group: NetChanges, load_data: bool) -> None:
+    lines = group.inserts
+    if load_data and group.columns and _many(lines):
+        load_rows(session, target, group.columns, lines, replace=False)
+        return
+    try:
+        insert_rows(session, target, group.columns, lines)
+    except RowRefusedError as error:
+        member = group.members[error.index]
+        if error.code in DUPLICATE_KEY:
+            raise DuplicateRowError(error.text, member, error.line) from error
+        error.member = member
+        raise
+
+
+def _many(lines: Sequence[bytes]) -> bool:
+    return len(lines) > FEW_ROWS or bytes_of(lines) > FEW_BYTES

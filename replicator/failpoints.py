@@ -1,0 +1,124 @@
+"""Named steps between reading and checkpoint at which tests kill the process.
+
+`reach` is called at each of them; it does nothing unless the environment variable
+``REPLICATOR_CRASH_AT`` names the step, optionally as ``name:n`` for the n-th time it is
+reached. Then the process that ``REPLICATOR_CRASH_PID`` names (executors are told the driver's), if
+it names one, and this process are killed with SIGKILL: no clean-up, as after a power failure.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from enum import StrEnum
+
+
+class Failpoint(StrEnum):
+    """Every step at which the process may die; a test hits each."""
+
+    SEGMENT_READ = "segment-read"
+    """A chunk was read from the binlog, nothing is known of it elsewhere."""
+    BATCH_SUBMITTED = "batch-submitted"
+    """A batch is about to be handed to the tasks that apply it."""
+    PARTS_SENT = "parts-sent"
+    """Each task has been sent its part of a batch; some may have written already."""
+    PART_RECEIVED = "part-received"
+    """In an executor: a task has its part of a batch, nothing of it is decoded."""
+    ROWS_WRITTEN = "rows-written"
+    """In an executor: a bucket's rows are written, its watermarks are not."""
+    WATERMARKS_WRITTEN = "watermarks-written"
+    """In an executor: rows and watermarks are written, the transaction is not committed."""
+    BUCKET_COMMITTED = "bucket-committed"
+    """In an executor: one bucket is committed, the others may not be."""
+    PART_APPLIED = "part-applied"
+    """In an executor: all buckets of a task are committed, the driver has not been told."""
+    BATCH_APPLIED = "batch-applied"
+    """All buckets of a batch are committed, the driver has not taken note."""
+    CHECKPOINT_OPEN = "checkpoint-open"
+    """The checkpoint is written but not committed."""
+    CHECKPOINT_SAVED = "checkpoint-saved"
+    """The checkpoint is committed."""
+    DDL_RECORDED = "ddl-recorded"
+    """The write-ahead record of a DDL is saved, the DDL is not executed."""
+    DDL_EXECUTED = "ddl-executed"
+    """The DDL is executed on the target, the record does not say so."""
+    DDL_FINISHED = "ddl-finished"
+    """The record says that the DDL is executed, the checkpoint is older."""
+    ITEM_RECORDED = "item-recorded"
+    """A shard's DDL is an open item, nothing of it is saved."""
+    LOCK_AGREED = "lock-agreed"
+    """All shards have reached an item, or it was unlocked; the decision is not saved."""
+    LOCK_DECIDED = "lock-decided"
+    """The decision is saved, older rows may not be applied yet."""
+    SOURCE_RESTARTED = "source-restarted"
+    """A source begins to read again what it held."""
+    GHOST_READ = "ghost-read"
+    """What a ghost table went through is read and not saved."""
+    GHOST_RECORDED = "ghost-recorded"
+    """What a ghost table went through is saved, nothing of its statement is handed on."""
+    GHOSTS_FORGOTTEN = "ghosts-forgotten"
+    """What no reading can need of ghost tables is removed, nothing is read yet."""
+    COPY_BEGUN = "copy-begun"
+    """The position that a source's copy starts from is saved, no chunk is planned."""
+    CHUNKS_PLANNED = "chunks-planned"
+    """Chunks are planned and saved, not copied."""
+    CHUNK_WRITTEN = "chunk-written"
+    """In an executor: the rows of a chunk are written, its record is not."""
+    CHUNK_RECORDED = "chunk-recorded"
+    """In an executor: rows and record are written, the transaction is not committed."""
+    CHUNK_COMMITTED = "chunk-committed"
+    """In an executor: a chunk is committed, nobody has been told."""
+    COPY_COMPLETE = "copy-complete"
+    """All chunks of a source are committed, the end of its copy is not saved."""
+    COPY_FINISHED = "copy-finished"
+    """The end of a source's copy is saved, its binlog is not read."""
+    KEYS_LOOKED_UP = "keys-looked-up"
+    """Keys that the target lacks were found in the shards, nothing is put back."""
+    ROWS_PUT_BACK = "rows-put-back"
+    """What is missing is written, with the places up to which it is newer; not committed."""
+    KEYS_SETTLED = "keys-settled"
+    """That is committed, nothing is applied on top of it."""
+    KEYS_FORGOTTEN = "keys-forgotten"
+    """Keys that one shard has, or none, are not noted any more."""
+    FAILOVER_OPEN = "failover-open"
+    """What is saved of a source is rewritten for another server, not committed."""
+    FAILOVER_SAVED = "failover-saved"
+    """That is committed, nothing is read of the other server."""
+    COPY_BEGUN_AGAIN = "copy-begun-again"
+    """Shards that were deferred are noted as being copied once more, no chunk is planned."""
+    RULES_ACCEPTED = "rules-accepted"
+    """Shards and targets are noted as changed rules have them; nothing is emptied, and the rules
+    are not saved."""
+    TARGET_EMPTIED = "target-emptied"
+    """A target is emptied to be copied anew, which is not noted."""
+
+
+_reached: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def reach(point: Failpoint) -> None:
+    """Die here if the environment asks for it; otherwise do nothing."""
+    wanted = os.environ.get("REPLICATOR_CRASH_AT")
+    if not wanted:
+        return
+    name, _, count = wanted.partition(":")
+    if name != point.value:
+        return
+    with _lock:
+        _reached[name] = _reached.get(name, 0) + 1
+        if _reached[name] != int(count or 1):
+            return
+    for process in (os.environ.get("REPLICATOR_CRASH_PID"), os.getpid()):
+        if process:
+            os.kill(int(process), signal.SIGKILL)
+
+
+def take_settings(point: str, process: str) -> None:
+    """In an executor: die where the driver's environment asks for it, and take the driver along."""
+    if point:
+        os.environ["REPLICATOR_CRASH_AT"] = point
+        os.environ["REPLICATOR_CRASH_PID"] = process
+    else:
+        os.environ.pop("REPLICATOR_CRASH_AT", None)

@@ -1,0 +1,115 @@
+"""Compiling loops over bytes with numba.
+
+A kernel is compiled when its module is imported, for one signature, and kept on disk
+(`replicator.kernels.loop_folder`). It is kept by a name that has a checksum of all modules that it
+may call: those of its own folder, those of `replicator/rows/`, and `replicator/kernels/crc32.py`.
+numba looks whether the module of a kernel has changed, and not whether those have that the kernel
+calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import types
+from numba.core.caching import InTreeCacheLocator
+from numpy.typing import NDArray
+
+from replicator.kernels.loop_folder import compiling_alone, loop_folder
+
+
+class LoopFolder(InTreeCacheLocator):
+    """Tells numba the folder (its setting ``CACHE_LOCATOR_CLASSES``)."""
+
+    def get_cache_path(self) -> str:
+        """The folder of the loops of a module. Raises OSError where there is none to trust."""
+        return str(loop_folder(Path(self._py_file).parent))
+
+    def get_source_stamp(self) -> bytes:
+        """What the module is known by: its content, as other versions of numba take its time."""
+        return hashlib.sha256(Path(self._py_file).read_bytes()).digest()
+
+
+_config: Any = numba.config
+# Unless the environment names a place (NUMBA_CACHE_DIR, NUMBA_CACHE_LOCATOR_CLASSES).
+if not (_config.CACHE_DIR or _config.CACHE_LOCATOR_CLASSES):
+    _config.CACHE_LOCATOR_CLASSES = f"{LoopFolder.__module__}.{LoopFolder.__qualname__}"
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+Number = Any
+"""An integer inside a kernel: numba finds its width, where Python and numpy have types apart."""
+
+NOTHING, TRUTH, INTEGER, FLOATS = types.void, types.boolean, types.int64, types.float64[::1]
+INPUT = types.Array(types.uint8, 1, "C", readonly=True)
+"""Bytes that a kernel only reads."""
+OUTPUT, INTEGERS, TABLE = types.uint8[::1], types.int64[::1], types.int64[:, ::1]
+CHECKSUMS, TRUTHS = types.uint32[::1], types.boolean[::1]
+TABLE_OF_BITS = types.uint64[:, ::1]
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+_ROOMS = Path(__file__).parents[1]
+_SHARED = (
+    Path(__file__),
+    Path(__file__).with_name("crc32.py"),
+    Path(__file__).with_name("gather.py"),
+    *sorted((_ROOMS / "rows").rglob("*.py")),
+    *sorted((_ROOMS / "binlog" / "events").glob("*.py")),
+)
+"""What kernels of all folders may call, and what compiles them."""
+
+
+@cache
+def sources_checksum(folder: Path) -> str:
+    """A checksum of the modules that kernels in a folder may call, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    for path in (*_SHARED, *sorted(folder.glob("*.py"))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compiled(result: object, *arguments: object) -> Callable[[Kernel], Kernel]:
+    """A decorator that compiles a function for arguments and a result of these types.
+
+    The function releases the interpreter's lock while it runs. It checks no bounds: that is its
+    own business.
+    """
+    signature = cast("Any", result)(*arguments)
+
+    def compile_function(function: Kernel) -> Kernel:
+        folder = Path(cast("Any", function).__code__.co_filename).parent
+        function.__qualname__ += f"_{sources_checksum(folder)}"
+        with compiling_alone(folder):
+            try:
+                found: Any = numba.njit(signature, nogil=True, cache=True)(function)
+            except RuntimeError:
+                # There is no folder that it can be kept in.
+                found = numba.njit(signature, nogil=True)(function)
+        return cast("Kernel", found)
+
+    return compile_function
+
+
+def are_kept() -> bool:
+    """Whether this version of the program has compiled on this host before."""
+    folder = _ROOMS / "rows" / "decoder"
+    try:
+        kept = loop_folder(folder).glob(f"*_{sources_checksum(folder)}-*.nbi")
+        return next(kept, None) is not None
+    except OSError:
+        return False
+
+
+def inlined(function: Kernel) -> Kernel:
+    """A decorator for a part of a kernel, which is compiled with the kernel that calls it."""
+    return cast("Kernel", numba.njit(nogil=True)(function))

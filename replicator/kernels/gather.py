@@ -1,0 +1,30 @@
+"""Copying pieces of a buffer one behind the other, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from replicator.kernels.compiled import INPUT, INTEGERS, NOTHING, OUTPUT, Bytes, Integers, compiled
+
+
+@compiled(NOTHING, INPUT, INTEGERS, INTEGERS, OUTPUT)
+def _copy(data: Bytes, begins: Integers, starts: Integers, out: Bytes) -> None:
+    for piece in range(begins.shape[0]):
+        size = starts[piece + 1] - starts[piece]
+        # A loop over slices is one over whole vectors.
+        source = data[begins[piece] : begins[piece] + size]
+        copy = out[starts[piece] : starts[piece] + size]
+        for index in range(size):
+            copy[index] = source[index]
+
+
+def gather_pieces(data: Bytes, begins: Integers, ends: Integers) -> tuple[Bytes, Integers]:
+    """The pieces ``data[begins[i]:ends[i]]`` in a buffer of their own.
+
+    With the place where each begins in it, and the end of the last.
+    """
+    starts = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(ends - begins, out=starts[1:])
+    out = np.empty(starts[-1], np.uint8)
+    _copy(data, np.ascontiguousarray(begins), starts, out)
+    return out, starts

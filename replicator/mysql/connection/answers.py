@@ -1,0 +1,139 @@
+"""What the client libraries and our own code raise over an answer that is not as answers are.
+
+Both libraries parse what a server sends without looking at it first, so a broken or hostile server
+decides which of Python's errors they raise. Only calls of theirs that read, and code of ours that
+takes answers apart, are wrapped: a mistake anywhere else stays the error that it is.
+
+How large the answer to one statement may be: neither client library has a bound.
+
+Rows become Python objects, so each packet counts for more than its bytes. A full copy reads its
+rows by itself, block by block (`replicator.pipeline.copy.result_bytes`), and is not counted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pymysql.err
+
+from replicator.memory import largest_event, too_large
+from replicator.mysql.errors import ErrorCode, OddAnswerError
+
+LONGEST_MESSAGE: Final = 2048
+"""Characters that are kept of a server's error message: its own limit is 512 bytes."""
+_OVERHEAD: Final = 64
+"""Bytes that each of a packet's two parts counts for beside its own."""
+
+
+class AnswerSize:
+    """Counts the answer that a connection is reading."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def begin(self) -> None:
+        """Another statement is sent."""
+        self._taken = 0
+
+    def take(self, count: int) -> None:
+        """So many bytes more are to be read. Raises the driver's error where these are too many.
+
+        The connection is then of no use any more.
+        """
+        self._taken += count + _OVERHEAD
+        if self._taken > largest_event():
+            raise pymysql.err.OperationalError(
+                ErrorCode.CR_NET_PACKET_TOO_LARGE.value,
+                too_large("the server's answer to a look-up", self._taken),
+            )
+
+
+def shortened(error: pymysql.err.MySQLError) -> pymysql.err.MySQLError:
+    """The error with as much of the server's message as is kept."""
+    if len(error.args) < 2 or len(str(error.args[1])) <= LONGEST_MESSAGE:
+        return error
+    code, message, *_ = error.args
+    return type(error)(code, f"{str(message)[:LONGEST_MESSAGE]} [...]")
+
+
+_SHOWN = 200
+
+_NOT_AS_EXPECTED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    struct.error,
+)
+
+
+class _Reading:
+    """Around a call of a library that reads a server's answer: raises OddAnswerError where the
+    library could make no sense of it. Errors that the server told of, a lost connection and a
+    socket's errors pass as they are."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and not _is_told(error):
+            reason = f"{type(error).__name__}: {error}"[:_SHOWN]
+            raise OddAnswerError.of(
+                f"the server gives an answer that can't be understood ({reason!r}): either"
+                " something on the way damages it, or no MySQL, MariaDB or TiDB answers there"
+            ) from error
+
+
+READING = _Reading()
+
+_OPTIONAL = "Slave_UUID"
+"""The last column of SHOW SLAVE HOSTS, which MySQL 5.6 leaves out of the row of a replica that has
+told none."""
+
+
+def _is_told(error: Exception) -> bool:
+    if isinstance(error, OSError | EOFError | MemoryError | pymysql.err.InterfaceError):
+        return True
+    # The libraries' own complaints about an answer have no number.
+    told = isinstance(error, pymysql.err.MySQLError) and bool(error.args)
+    return told and isinstance(error.args[0], int)
+
+
+def look_at_rows(result: Any) -> None:
+    """Raise ValueError for a result set of a library in which a row has not all columns."""
+    names = [column[0] for column in result.description or ()]
+    fewest = len(names) - (names[-1:] == [_OPTIONAL])
+    for row in result.rows or ():
+        if not fewest <= len(row) <= len(names):
+            raise ValueError(f"a row of {len(row)} values in {len(names)} columns")
+
+
+def asks_for_file() -> pymysql.err.OperationalError:
+    """The error for a server that asks for a file in place of an answer."""
+    return pymysql.err.OperationalError(
+        ErrorCode.CR_MALFORMED_PACKET.value,
+        "the server asks for a file in place of an answer, as none does that is what it seems; it"
+        " gets none. Look who answers there, and let security.ssl-ca make sure",
+    )
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around code that takes an answer apart: raise OddAnswerError for one of another form.
+
+    ``what`` names the answer.
+    """
+    try:
+        yield
+    except _NOT_AS_EXPECTED as error:
+        reason = f"{type(error).__name__}: {error}"[:_SHOWN]
+        raise OddAnswerError.of(
+            f"the server gives an answer that can't be understood, for {what} ({reason!r})"
+        ) from error

@@ -1,0 +1,294 @@
+"""An asyncio connection for look-ups, meta tables and DDL: aiomysql with a limit on every wait.
+
+aiomysql has no read timeout and its pool hands out dead connections, so each user of the database
+owns one of these. A call that is cancelled or fails half-way leaves the protocol in an unknown
+state: the connection is then closed, and the next call opens a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiomysql
+import anyio
+import pymysql.err
+import structlog
+
+from replicator.mysql.connection import liveness
+from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.asyncio_client import log_in
+from replicator.mysql.connection.liveness import THREAD_SQL, Thread, thread_of
+from replicator.mysql.connection.session_settings import (
+    NO_SELECT_LIMIT,
+    SNAPSHOTS,
+    UTC,
+    set_session,
+)
+from replicator.mysql.errors import DatabaseUnavailableError, ErrorCode, error_code, is_unavailable
+from replicator.mysql.row_values import without_values
+
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "Connection",
+    "DatabaseAddress",
+    "DatabaseUnavailableError",
+    "Transaction",
+    "is_unavailable",
+]
+
+log = structlog.get_logger()
+
+ABANDONED_SECONDS = 60
+"""After how long a server ends a session that writes in transactions and is silent: one that has
+lost its client without a word would keep what it has locked for the eight hours of its default."""
+
+_QUOTED_NAME = re.compile(r"`(?:[^`]|``)*`")
+
+
+class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
+    """Logs the server's warnings; aiomysql makes Python warnings of them."""
+
+    async def _show_warnings(self, conn: aiomysql.Connection) -> None:
+        if self._result and self._result.has_next:
+            return
+        for warning in await conn.show_warnings():
+            with understood("SHOW WARNINGS"):
+                level, code, message = warning
+            log.debug(
+                "server.warning", level=level, code=code, message=without_values(message, code)
+            )
+
+
+class Connection:
+    """One connection to one server, opened when first used and again after it was lost.
+
+    Sessions run in UTC with ``foreign_key_checks=0`` and an empty ``sql_mode`` unless
+    ``session`` of the address says otherwise.
+    """
+
+    def __init__(self, address: DatabaseAddress, *, patience: float = 60.0) -> None:
+        self.address = address
+        self._patience = patience
+        self._connection: aiomysql.Connection | None = None
+        self._lock = anyio.Lock()
+        self._short_lived = False
+        self._thread: Thread | None = None
+        self._used_at = 0.0
+
+    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises DatabaseUnavailableError or the server's own error.
+
+        An answer that is not UTF-8 is an error of the server, too
+        (ER_INVALID_CHARACTER_STRING).
+        """
+        async with self._held():
+            rows, _ = await self._run(sql, args, self._patience)
+            return rows
+
+    async def execute(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> int:
+        """Run a statement; the number of affected rows. ``patience``: seconds to wait for it.
+
+        With a patience of its own it is one that may take long: meanwhile the server is asked
+        whether it is still at work on it.
+        """
+        async with self._held():
+            if patience is None:
+                _, affected = await self._run(sql, args, self._patience)
+                return affected
+            thread = await self._ask_thread()
+            return (await self._run_watched(sql, args, patience, thread))[1]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """One transaction: committed at the end of the block, rolled back on an exception.
+
+        What it locks is free soon after its connection is half open: others wait for that.
+        """
+        async with self._held():
+            await self._begin()
+            try:
+                yield Transaction(self)
+                await self.run_unlocked("COMMIT", ())
+            except BaseException:
+                # Closing rolls back, whatever state the connection is in.
+                self.close()
+                raise
+
+    async def run_unlocked(self, sql: str, args: Sequence[object]) -> list[tuple[Any, ...]]:
+        """For a transaction, which holds the lock."""
+        rows, _ = await self._run_watched(sql, args, self._patience, self._thread)
+        return rows
+
+    def close(self) -> None:
+        """Drop the connection at once; a later call opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._short_lived = False
+        self._thread = None
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """Keep others out, and do not use what the server is about to end, or has ended."""
+        async with self._lock:
+            if self._short_lived and time.monotonic() - self._used_at > ABANDONED_SECONDS / 2:
+                self.close()
+            yield
+
+    async def _begin(self) -> None:
+        if self._connection is None or not self._short_lived:
+            await self._run(f"SET SESSION wait_timeout = {ABANDONED_SECONDS}", (), self._patience)
+            self._thread = await self._ask_thread()
+            self._short_lived = True
+        await self.run_unlocked("BEGIN", ())
+
+    async def _ask_thread(self) -> Thread | None:
+        """Who serves the connection; None where the server does not tell."""
+        try:
+            rows, _ = await self._run(THREAD_SQL, (), self._patience)
+        except pymysql.err.MySQLError:
+            return None
+        return thread_of(rows)
+
+    async def _run_watched(
+        self, sql: str, args: Sequence[object], patience: float, thread: Thread | None
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement while another connection looks at what ``thread``, its own, is doing."""
+        outcome: tuple[list[tuple[Any, ...]], int] | BaseException | None = None
+        async with anyio.create_task_group() as group:
+            if thread is not None:
+                group.start_soon(self._until_lost, thread, group.cancel_scope)
+            try:
+                outcome = await self._run(sql, args, patience)
+            except (pymysql.err.MySQLError, DatabaseUnavailableError) as error:
+                # Else it would come out of the group as one of several.
+                outcome = error
+            group.cancel_scope.cancel()
+        if outcome is None:
+            raise DatabaseUnavailableError(
+                f"{self.address}: the connection is half open, no answer to a statement will come"
+            )
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    async def _until_lost(self, thread: Thread, scope: anyio.CancelScope) -> None:
+        """Cancel what waits for the thread's answer, and end it, when none will come."""
+        other = Connection(self.address, patience=liveness.LOOK_SECONDS)
+        suspected = False
+        try:
+            while True:
+                await anyio.sleep(liveness.LOOK_SECONDS)
+                # Where the server can't be asked nothing is known.
+                with contextlib.suppress(pymysql.err.MySQLError, DatabaseUnavailableError):
+                    asked = thread_of(await other.fetch(THREAD_SQL))
+                    states = await other.fetch(thread.state_sql)
+                    lost = thread.is_lost(asked, states)
+                    if lost and suspected:
+                        scope.cancel()
+                        if thread.is_there(asked, states):
+                            with anyio.CancelScope(shield=True):
+                                await other.execute(thread.kill_sql)
+                        return
+                    suspected = lost
+        finally:
+            other.close()
+
+    async def _open(self) -> aiomysql.Connection:
+        session: Mapping[str, str] = {
+            "time_zone": UTC,
+            "foreign_key_checks": "0",
+            "sql_mode": "",
+            **dict(self.address.session),
+            "sql_select_limit": NO_SELECT_LIMIT,
+        }
+        connection = await log_in(self.address)
+        try:
+            async with connection.cursor(_Cursor) as cursor:
+                await cursor.execute(SNAPSHOTS)
+                for name, value in session.items():
+                    await cursor.execute(set_session({name: "%s"}), (_number(value),))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _run(
+        self, sql: str, args: Sequence[object], patience: float
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        asked = False
+        try:
+            with anyio.fail_after(patience):
+                if self._connection is None:
+                    self._connection = await self._open()
+                asked = True
+                async with self._connection.cursor(_Cursor) as cursor:
+                    affected = await cursor.execute(
+                        _fillable(sql) if args else sql, tuple(args) or None
+                    )
+                    rows = list(await cursor.fetchall()) if cursor.description else []
+                    self._used_at = time.monotonic()
+                    return rows, affected
+        except BaseException as error:
+            if asked and isinstance(error.__cause__, UnicodeDecodeError):
+                self.close()
+                raise pymysql.err.DataError(
+                    ErrorCode.ER_INVALID_CHARACTER_STRING.value,
+                    f"the answer to {sql.strip()!r:.300} holds bytes that are not UTF-8; if it is"
+                    " the DEFAULT of a binary column, write it as an expression, such as"
+                    " DEFAULT (UNHEX('FF00'))",
+                ) from error
+            lost = is_unavailable(error) or (
+                error_code(error) == ErrorCode.ER_QUERY_INTERRUPTED and not await self._answers()
+            )
+            if not isinstance(error, pymysql.err.MySQLError) or lost:
+                self.close()
+            if lost:
+                raise DatabaseUnavailableError(
+                    f"{self.address}: {_text(error)}", server=str(self.address)
+                ) from error
+            raise
+
+    async def _answers(self) -> bool:
+        """Whether the connection still works: TiDB says only "interrupted" where it was killed."""
+        assert self._connection is not None
+        try:
+            with anyio.fail_after(CONNECT_TIMEOUT):
+                await self._connection.ping(reconnect=False)
+        except (pymysql.err.MySQLError, OSError, EOFError, TimeoutError):
+            return False
+        return True
+
+
+class Transaction:
+    """What runs inside `Connection.transaction`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def fetch(self, sql: str, args: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query or statement inside the transaction."""
+        return await self._connection.run_unlocked(sql, args)
+
+
+def _fillable(sql: str) -> str:
+    """The statement for a driver that puts values in with ``%``: names may have such signs, too."""
+    return _QUOTED_NAME.sub(lambda match: match[0].replace("%", "%%"), sql)
+
+
+def _number(value: str) -> str | int:
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, pymysql.err.MySQLError) and len(error.args) > 1:
+        return f"{error.args[1]} ({error.args[0]})"
+    return str(error) or type(error).__name__

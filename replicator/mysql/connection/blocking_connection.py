@@ -1,0 +1,138 @@
+"""Blocking connections, for executors and threads: PyMySQL, in the charset ``binary``.
+
+So the bytes of a value pass as they are stored, whatever charset they are in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pymysql.constants import CLIENT
+from pymysql.err import MySQLError
+
+from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection.auth_plugins import plugins_of
+from replicator.mysql.connection.blocking_client import WatchedConnection
+from replicator.mysql.connection.liveness import THREAD_SQL, Thread, notice_loss, thread_of
+from replicator.mysql.connection.login_errors import (
+    look_at_refusal,
+    may_refuse_certificate,
+    provable_beside,
+    prove_beside,
+    telling,
+)
+from replicator.mysql.connection.tls import context_for
+from replicator.mysql.errors import is_unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server says about a statement: counts, and the text of its OK packet."""
+
+    affected: int
+    warnings: int
+    message: bytes
+
+
+def connect(
+    address: DatabaseAddress, *, timeout: float, local_infile: bool = False
+) -> WatchedConnection:
+    """A new connection, with the server's own settings, which nobody watches yet.
+
+    ``local_infile``: the server is told that it may ask for a file, and gets none for a query,
+    whatever it names. ``timeout``: seconds to wait for the server to answer, or to take more,
+    before the connection counts as lost; CONNECT_TIMEOUT at most for each step of the login. Raises
+    the driver's error when the server can't be reached or refuses, TlsError among them.
+    """
+    try:
+        return _connected(address, timeout, local_infile=local_infile)
+    except MySQLError as error:
+        if may_refuse_certificate(address, error):
+            look_at_refusal(address)
+        if not provable_beside(address, error):
+            raise
+    prove_beside(address)
+    return _connected(address, timeout, local_infile=local_infile)
+
+
+def _connected(
+    address: DatabaseAddress, timeout: float, *, local_infile: bool
+) -> WatchedConnection:
+    with telling(address):
+        connection = WatchedConnection(
+            **address.options(),
+            # Without a context PyMySQL makes one that believes any server, if that has TLS.
+            ssl=context_for(address.tls) if address.tls else None,
+            read_timeout=min(timeout, CONNECT_TIMEOUT),
+            write_timeout=min(timeout, CONNECT_TIMEOUT),
+            # The server may then ask for a file, and no answer of ours holds one: the driver
+            # would send any that it names, in place of whatever it was asked.
+            client_flag=CLIENT.LOCAL_FILES if local_infile else 0,
+            auth_plugin_map=plugins_of(address),
+        )
+    own = cast(Any, connection)
+    notice_loss(own._sock, sends_much=local_infile)
+    own._read_timeout = own._write_timeout = timeout
+    return connection
+
+
+class BlockingSession:
+    """One connection that is set up for a purpose. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        address: DatabaseAddress,
+        *,
+        settings: str,
+        timeout: int,
+        local_infile: bool = False,
+    ) -> None:
+        """Connect and run ``settings``, the statement that gives variables their values.
+
+        ``timeout`` as for `connect`; a connection that is half open counts as lost before that.
+        Raises the driver's error.
+        """
+        self._connection = connect(address, timeout=timeout, local_infile=local_infile)
+        try:
+            self.thread = self._ask_thread()
+            self._connection.watch(
+                self.thread, lambda: connect(address, timeout=CONNECT_TIMEOUT), timeout
+            )
+            self.run(settings.encode())
+            self.run(b"SET NAMES binary")
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask_thread(self) -> Thread | None:
+        """Who serves the connection; None where the server does not tell."""
+        try:
+            return thread_of(self.rows(THREAD_SQL.encode()))
+        except MySQLError as error:
+            if is_unavailable(error):
+                raise
+            return None
+
+    def _prepare(self) -> None:
+        """What else is to be set or asked, before anybody has the session."""
+
+    def run(self, sql: bytes) -> Answer:
+        """Run a statement. Raises the driver's error."""
+        affected = self._connection.query(sql)
+        # PyMySQL has the text of the OK packet only here.
+        result = cast(Any, self._connection)._result
+        return Answer(affected, result.warning_count, bytes(result.message or b""))
+
+    def rows(self, sql: bytes) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query that has few. Raises the driver's error."""
+        self._connection.query(sql)
+        return cast(Any, self._connection)._result.rows or ()
+
+    def close(self) -> None:
+        """Drop the connection; an open transaction is rolled back."""
+        with contextlib.suppress(MySQLError, OSError):
+            self._connection.close()

@@ -1,0 +1,90 @@
+"""What the client libraries raise while they log in, as errors that tell what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql.err
+
+from replicator.mysql.connection.address import CONNECT_TIMEOUT, DatabaseAddress
+from replicator.mysql.connection.auth_plugins import PasswordWithheldError, plugins_of
+from replicator.mysql.connection.blocking_client import LoginConnection
+from replicator.mysql.connection.tls import TlsError, context_for, tls_error
+from replicator.mysql.errors import ErrorCode, error_code
+
+_LISTENING = 1.0
+"""Seconds for a server to look at a certificate, and to say that it does not take it."""
+
+_BROKEN = (ErrorCode.CR_SERVER_LOST, ErrorCode.CR_SERVER_GONE_ERROR)
+
+
+@contextmanager
+def telling(address: DatabaseAddress) -> Iterator[None]:
+    """Raise TlsError for what has to do with TLS; all else as the client library has it."""
+    try:
+        yield
+    except (pymysql.err.MySQLError, OSError) as error:
+        found = tls_error(address.tls, address.host, address.port, error)
+        if found is None or found is error:
+            raise
+        raise found from error
+
+
+def may_refuse_certificate(address: DatabaseAddress, error: BaseException) -> bool:
+    """Whether a connection that broke at the login may have done so for our certificate."""
+    shown = address.tls is not None and bool(address.tls.cert)
+    return shown and error_code(error) in _BROKEN
+
+
+def look_at_refusal(address: DatabaseAddress) -> None:
+    """Connect once more, to hear why the server breaks the connection. Blocks; for a thread.
+
+    In TLS 1.3 a server looks at our certificate when we take the connection for made: what we send
+    meets a closed one, and then nobody reads what it said (RFC 8446, section 4.4.2.4). Raises
+    TlsError where it refuses the certificate.
+    """
+    context = context_for(address.tls, listening=_LISTENING)
+    try:
+        with telling(address):
+            LoginConnection(
+                **address.options(),
+                ssl=context,
+                read_timeout=10,
+                auth_plugin_map=plugins_of(address),
+            ).close()
+    except TlsError:
+        raise
+    except (pymysql.err.MySQLError, OSError):
+        return  # It broke for another reason: the caller's error tells.
+
+
+def provable_beside(address: DatabaseAddress, error: BaseException) -> bool:
+    """Whether a password that was withheld over TLS can be proved with the server's key without it.
+
+    So it is where the task file has that key, and asks nothing of TLS.
+    """
+    withheld = isinstance(error, PasswordWithheldError)
+    return withheld and address.tls is None and bool(address.server_key.pinned)
+
+
+def prove_beside(address: DatabaseAddress) -> None:
+    """Prove a password without TLS, so that the server knows it. Blocks; for a thread.
+
+    Over TLS a server takes the password in the clear only, also from one who has its RSA key. But
+    once it knows the password of an account with caching_sha2_password, a scramble is enough for it
+    (MySQL manual, "Caching SHA-2 Pluggable Authentication"). Raises TlsError for a key that can't
+    be used.
+    """
+    try:
+        with telling(address):
+            LoginConnection(
+                **address.options(),
+                ssl_disabled=True,
+                read_timeout=CONNECT_TIMEOUT,
+                auth_plugin_map=plugins_of(address),
+            ).close()
+    except TlsError:
+        raise
+    except (pymysql.err.MySQLError, OSError):
+        return  # The next login tells: it may know the password, and refuse who has no TLS.

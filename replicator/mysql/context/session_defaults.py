@@ -1,0 +1,174 @@
+"""What a session at the source has where a statement's event does not tell.
+
+Asked of the server whenever its binlog is asked for. Servers write into an event only what they
+think that a replica needs: MySQL's Query_log_event, MariaDB's, "Q_… status variables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pymysql.err
+
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.context.sql_modes import ServerKind, kind_of
+from replicator.mysql.context.statement_context import SYSTEM, StatementContext
+from replicator.mysql.errors import ErrorCode, error_code
+from replicator.mysql.names import TableName
+
+_MONTH = 30 * 24 * 3600
+_MOMENTS = range(_MONTH, 2**31 - _MONTH, _MONTH)
+"""Seconds since 1970, one in each month that a TIMESTAMP can have."""
+
+NATIVE_FOREIGN_KEYS = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
+"""A server that has it, and has it OFF, logs the rows that its foreign keys change."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDefaults:
+    """Defaults of a server's sessions, and the names of its collations by their numbers.
+
+    ``system_zone`` is the offset of the zone of the server's host, empty where it is not the same
+    at all times. ``timestamps_told``: each event of the server tells its
+    explicit_defaults_for_timestamp by a flag that is set or not. ``databases`` and ``charsets`` are
+    the default collations of its databases and charsets, ``sequences`` those that it has (MariaDB).
+    ``logs_cascades``: it logs the changes of rows that its foreign keys make
+    (`replicator.ddl.analysis.cascades`).
+    """
+
+    mariadb: bool = False
+    time_zone: str = SYSTEM
+    system_zone: str = ""
+    explicit_timestamp_defaults: bool | None = None
+    timestamps_told: bool = False
+    collations: Mapping[int, str] = field(default_factory=dict)
+    databases: Mapping[str, str] = field(default_factory=dict)
+    charsets: Mapping[str, str] = field(default_factory=dict)
+    logs_cascades: bool = False
+    sequences: frozenset[TableName] = frozenset()
+
+    def complete(self, context: StatementContext) -> StatementContext:
+        """The context with what its event left to the server."""
+        zone: str | None = context.time_zone or self.time_zone
+        if zone == SYSTEM:
+            zone = self.system_zone or context.time_zone
+        explicit = context.explicit_timestamp_defaults
+        if explicit is None:
+            explicit = False if self.timestamps_told else self.explicit_timestamp_defaults
+        _, connection, server = context.collation_ids or (0, 0, 0)
+        return replace(
+            context,
+            mariadb=self.mariadb,
+            time_zone=zone,
+            explicit_timestamp_defaults=explicit,
+            connection_collation=self.collations.get(connection, ""),
+            server_collation=self.collations.get(server, ""),
+            charset_collations=tuple(
+                self.collations[number]
+                for number in context.charset_collation_ids
+                if number in self.collations
+            ),
+        )
+
+
+def session_defaults(connection: Any) -> SessionDefaults:
+    """Ask an open PyMySQL connection. Raises pymysql.MySQLError as the connection does."""
+    with connection.cursor() as cursor, understood("the defaults of its sessions"):
+        cursor.execute(
+            "SELECT VERSION(), @@global.time_zone, @@global.explicit_defaults_for_timestamp"
+        )
+        version, zone, explicit = cursor.fetchone()
+        mariadb = kind_of(str(version)) is ServerKind.MARIADB
+        cursor.execute(
+            "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME"
+            " FROM information_schema.SCHEMATA"
+        )
+        databases = {str(name): _full(charset, default) for name, charset, default in cursor}
+        cursor.execute(
+            "SELECT CHARACTER_SET_NAME, DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS"
+        )
+        charsets = {str(name).lower(): _full(name, default) for name, default in cursor}
+        return SessionDefaults(
+            mariadb=mariadb,
+            time_zone=str(zone),
+            system_zone=_system_zone(cursor),
+            explicit_timestamp_defaults=bool(int(explicit)),
+            timestamps_told=mariadb and _settable(cursor),
+            collations=_collations(cursor),
+            databases=databases,
+            charsets=charsets,
+            logs_cascades=_logs_cascades(cursor),
+            sequences=_sequences(cursor),
+        )
+
+
+def offset_of(seconds: Iterable[int]) -> str:
+    """The offset as SQL has it, of a zone with these distances to UTC; empty where they differ."""
+    found = set(seconds)
+    if len(found) != 1:
+        return ""
+    minutes, rest = divmod(abs(only := found.pop()), 60)
+    return "" if rest else f"{'-' if only < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def _system_zone(cursor: Any) -> str:
+    # The name of the zone (@@system_time_zone) does not tell: CET may have a summer time or not.
+    cursor.execute("SET time_zone = 'SYSTEM'")
+    differences = (
+        f"TIMESTAMPDIFF(SECOND, '1970-01-01', FROM_UNIXTIME({moment})) - {moment}"
+        for moment in _MOMENTS
+    )
+    cursor.execute(f"SELECT {','.join(differences)}")
+    found = offset_of(int(seconds) for seconds in cursor.fetchone())
+    cursor.execute("SET time_zone = DEFAULT")
+    return found
+
+
+def _logs_cascades(cursor: Any) -> bool:
+    cursor.execute(NATIVE_FOREIGN_KEYS)
+    return [value for _, value in cursor] == ["OFF"]
+
+
+def _settable(cursor: Any) -> bool:
+    """Whether explicit_defaults_for_timestamp is a session's own: then a MariaDB logs it."""
+    try:
+        cursor.execute(
+            "SET SESSION explicit_defaults_for_timestamp = @@explicit_defaults_for_timestamp"
+        )
+    except pymysql.err.MySQLError as error:
+        if error_code(error) != ErrorCode.ER_INCORRECT_GLOBAL_LOCAL_VAR:
+            raise
+        return False
+    return True
+
+
+def _collations(cursor: Any) -> dict[int, str]:
+    try:
+        # A MariaDB from 10.10 on: one row of COLLATIONS stands for several there.
+        cursor.execute(
+            "SELECT ID, CHARACTER_SET_NAME, FULL_COLLATION_NAME"
+            " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+        )
+    except pymysql.err.MySQLError as error:
+        if error_code(error) != ErrorCode.ER_BAD_FIELD_ERROR:
+            raise
+        cursor.execute(
+            "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"
+        )
+    return {int(number): _full(charset, name) for number, charset, name in cursor}
+
+
+def _sequences(cursor: Any) -> frozenset[TableName]:
+    cursor.execute(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_TYPE = 'SEQUENCE'"
+    )
+    return frozenset(TableName(str(schema), str(name)) for schema, name in cursor)
+
+
+def _full(charset: object, collation: object) -> str:
+    """The name of a collation with that of its charset before it, which a MariaDB may leave out."""
+    start, name = str(charset).lower(), str(collation).lower()
+    return name if name == start or name.startswith(f"{start}_") else f"{start}_{name}"

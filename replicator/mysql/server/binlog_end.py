@@ -1,0 +1,66 @@
+"""The present end of a server's binlog, as the server tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.server.statement_aliases import (
+    SHOW_BINLOG_END,
+    Asking,
+    Fetching,
+    Rows,
+    fetch_understood,
+    rows_understood,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogEnd:
+    """Where the next transaction will stand, and what is written.
+
+    ``only`` and ``ignored`` are the databases of binlog-do-db and binlog-ignore-db. ``gtid`` is the
+    GTID set up to here, "" where the server does not tell it along (MariaDB).
+    """
+
+    file: str
+    offset: int
+    only: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+    gtid: str = ""
+
+
+async def binlog_end(connection: Fetching) -> BinlogEnd | None:
+    """The end of the binlog; None where the server writes none.
+
+    Raises DatabaseUnavailableError or the server's own error.
+    """
+    return _end(await fetch_understood(connection, SHOW_BINLOG_END))
+
+
+def blocking_binlog_end(session: Asking) -> BinlogEnd | None:
+    """The same on a blocking session. Raises the driver's error."""
+    return _end(rows_understood(session, SHOW_BINLOG_END))
+
+
+def _end(rows: Rows) -> BinlogEnd | None:
+    """File, position, two lists of databases and, with MySQL, a GTID set in lines."""
+    if not rows:
+        return None
+    with understood("the end of its binlog"):
+        file, offset, only, ignored, *gtid = rows[0]
+        return BinlogEnd(
+            _text(file),
+            int(offset),
+            _names(only),
+            _names(ignored),
+            _text(gtid[0]).replace("\n", "") if gtid else "",
+        )
+
+
+def _names(value: object) -> frozenset[str]:
+    return frozenset(filter(None, _text(value).split(",")))
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value or "")

@@ -1,0 +1,1 @@
+"""Applying a batch of row events: decoding, filters, net effect, buckets."""

@@ -1,0 +1,156 @@
+"""What goes into one Spark job that applies row events, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from replicator.downstream.fence import Fence, Mismatch
+from replicator.downstream.rows.watermark_table import BucketKey, BucketMarks
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.names import Member
+from replicator.pipeline.apply.raw_events import RawEvents, RowPlace
+from replicator.pipeline.plans.plan_list import PlanList
+from replicator.watermark import Reached, Watermark
+
+
+@dataclass(slots=True)
+class Batch:
+    """Row events in the order of arrival, each source's in binlog order.
+
+    Their ``plan`` and ``source`` are indexes into ``plans`` and ``sources``; their ``version`` is
+    that of the target that each is for. ``left``: the watermarks that must be found in the
+    buckets, or later ones; ``revision``: the number of the last save, or a later one. ``shared``:
+    the numbers of the targets that have several members. ``reached``: by source, the boundary that
+    it brings its targets to. ``tied``: the numbers of the targets that foreign keys tie, with the
+    columns of each that keys with an action refer to.
+    """
+
+    plans: PlanList
+    sources: tuple[str, ...]
+    events: RawEvents
+    left: Mapping[BucketKey, Watermark] = field(default_factory=dict)
+    revision: int = 0
+    shared: frozenset[int] = frozenset()
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all events together."""
+        return len(self.events.data)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySettings:
+    """How to write to the target.
+
+    ``watermark_table`` is the quoted name (`replicator.downstream.rows.watermark_table`),
+    ``fence`` what tells writers of this run from all others. ``load_data``
+    says whether the server takes LOAD DATA into a transaction
+    (`replicator.downstream.rows.load_data.probe_load_data`). ``safe_until``: by source, the key of
+    the position up to which its transactions are applied in safe mode. ``patience``: seconds for
+    which an executor tries to reach a target that is away. ``noted_table``: the quoted name of
+    the table where keys of shared targets are noted that are deleted, or that meet a row in safe
+    mode (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``logs_cascades``:
+    the sources that log what their foreign keys change. ``show_values``: errors may have the
+    values of rows.
+    """
+
+    address: DatabaseAddress
+    watermark_table: str
+    fence: Fence
+    load_data: bool
+    safe_until: Mapping[str, int] = field(default_factory=dict)
+    patience: float = 60.0
+    noted_table: str = ""
+    logs_cascades: frozenset[str] = frozenset()
+    show_values: bool = False
+
+
+class WriteOutcome(StrEnum):
+    """How the transaction of a task's buckets ended. All but DONE left them as they were."""
+
+    DONE = "done"
+    DUPLICATE = "duplicate"
+    """A row of one shard has a key that another row holds already."""
+    REFUSED = "refused"
+    """The target does not take a row or a statement; trying again will not help."""
+    UNREACHABLE = "unreachable"
+    """The target was away, or other transactions stood in the way, for too long."""
+    LOCKED = "locked"
+    """Another session has locked rows or the table, and did not let go."""
+    UNDECODABLE = "undecodable"
+    """A row event could not be read; no bucket of its target was written."""
+    NO_ROOM = "no-room"
+    """A value of a mapped column has no room for the shard's number; none was written either."""
+    UNFILTERED = "unfiltered"
+    """An expression filter has no answer for a row; no bucket of its target was written."""
+    CASCADE_IN_SAFE_MODE = "cascade-in-safe-mode"
+    """Foreign keys act on a change that overlaps with the full copy; no tied target was written."""
+    OUT_OF_STEP = "out-of-step"
+    """The target does not hold what this run left there: another has taken the task over, or
+    commits were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOutcome:
+    """What became of a target's rows in one task: of those of its buckets that the task has.
+
+    ``inserted`` … are rows; ``missing``: rows to change or delete that were not there;
+    ``skipped``: rows left out since their buckets' watermarks cover them. ``code`` is the server's
+    error number (0: none), ``message`` says what happened, ``members`` names the shards as far as
+    known, ``places`` the row events, or up to where the binlogs were read that they are from;
+    ``waited``: the whole seconds since a server was first found away;
+    ``key`` names the columns of the row key, ``row`` has their values where these may be shown.
+    ``left``: the watermarks of the
+    buckets that were written; ``mismatch``: what was found instead of what should be there.
+    """
+
+    target: int
+    outcome: WriteOutcome
+    inserted: int = 0
+    overwritten: int = 0
+    deleted: int = 0
+    missing: int = 0
+    skipped: int = 0
+    code: int = 0
+    message: str = ""
+    members: tuple[str, ...] = ()
+    waited: int = 0
+    key: tuple[str, ...] = ()
+    row: str = ""
+    places: tuple[RowPlace, ...] = ()
+    left: BucketMarks = field(default_factory=dict)
+    mismatch: Mismatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The changes of one shard's rows that its rules left out; ``rules`` are their names."""
+
+    target: int
+    member: Member
+    rules: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The outcomes of all targets that a batch touched, and what its filters left out of it."""
+
+    outcomes: tuple[TargetOutcome, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def failures(self) -> tuple[TargetOutcome, ...]:
+        """The outcomes of what was not written."""
+        return tuple(o for o in self.outcomes if o.outcome is not WriteOutcome.DONE)
+
+    def total(self, count: str) -> int:
+        """The sum of one of the counts (``"inserted"``, ``"missing"`` …) over all buckets."""
+        return sum(getattr(outcome, count) for outcome in self.outcomes)

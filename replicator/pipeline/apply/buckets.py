@@ -1,0 +1,319 @@
+"""Buckets of one target: their rows and their watermarks in one transaction, tried until it
+holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+import numpy as np
+from pymysql.err import MySQLError
+
+from replicator.downstream.fence import FencedError
+from replicator.downstream.meta.tracked_keys import track_keys
+from replicator.downstream.rows.key_lookup import keys_there
+from replicator.downstream.rows.load_data import InexactLoadError
+from replicator.downstream.rows.statements import RowRefusedError
+from replicator.downstream.rows.target_columns import TargetTable
+from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
+from replicator.downstream.rows.watermark_table import (
+    BucketMarks,
+    Expected,
+    lock_watermarks,
+    save_watermarks,
+)
+from replicator.downstream.rows.write_session import Session
+from replicator.downstream.rows.writing import DuplicateRowError, NetChanges, write_changes
+from replicator.failpoints import Failpoint, reach
+from replicator.kernels.compiled import Integers
+from replicator.mysql.errors import ErrorCode, error_code, error_text
+from replicator.mysql.names import Member
+from replicator.mysql.row_values import HIDDEN, without_values
+from replicator.pipeline.apply.batch import ApplySettings, TargetOutcome, WriteOutcome
+from replicator.pipeline.apply.entries import Entries
+from replicator.pipeline.apply.net_effect import DuplicateKeyError
+from replicator.pipeline.apply.raw_events import EventColumns, RawEvents, RowPlace
+from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers, net_changes
+from replicator.watermark import Mark, Watermark
+
+_SHOWN_BYTES = 400
+
+_TOO_LARGE: dict[int, str] = {
+    ErrorCode.TIDB_TXN_TOO_LARGE: "set writer: {batch-bytes: …} in the task file to less, or the"
+    " target's performance.txn-total-size-limit to more",
+    ErrorCode.TIDB_ENTRY_TOO_LARGE: "set the target's performance.txn-entry-size-limit to more"
+    " than the row's size",
+    ErrorCode.TIDB_MEMORY_EXCEED_FOR_QUERY: "set writer: {batch-bytes: …} in the task file to"
+    " less, or the target's tidb_mem_quota_query to more",
+}
+"""What helps against TiDB's limits of a transaction, of a row and of a statement's memory (its
+page "TiDB Configuration File"), by error code."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWork:
+    """The rows of a batch for a task's buckets of one target, in the order of arrival.
+
+    ``events`` are the heads of those that ``entries`` name by their indexes: those of ``raw`` with
+    the indexes ``own``. ``sources`` are the names of their sources, ``plans`` what reads them;
+    ``ends`` are the watermarks, by source, that the batch brings the target to, ``marks`` what
+    their places are known by; ``expected`` what the buckets must have before that, of the sources
+    and buckets that have entries. ``shared``: the target has several members.
+    """
+
+    target: TargetTable
+    entries: Entries
+    events: EventColumns
+    raw: RawEvents
+    own: Integers
+    sources: Sequence[str]
+    plans: PlanNumbers
+    ends: Mapping[str, Watermark]
+    marks: Mapping[str, Mark]
+    expected: Expected
+    shared: bool = False
+
+
+class LockedOutError(Exception):
+    """The server has waited as long as the session lets it for what another one has locked."""
+
+
+class CascadeInSafeModeError(Exception):
+    """A change that foreign keys act on comes in safe mode: what they did is not known then."""
+
+    def __init__(self, text: str, member: Member, key: bytes) -> None:
+        super().__init__(text)
+        self.member = member
+        self.key = key
+
+
+FAILURES = (
+    DuplicateKeyError,
+    DuplicateRowError,
+    RowRefusedError,
+    FencedError,
+    LockedOutError,
+    CascadeInSafeModeError,
+    OutOfPatienceError,
+    MySQLError,
+    OSError,
+)
+"""What keeps a transaction from being committed, and is told as an outcome."""
+
+
+def apply_buckets(work: TargetWork, settings: ApplySettings) -> TargetOutcome:
+    """Write the buckets, exactly once however often it is called with the same rows.
+
+    A lost connection, also one that is lost during COMMIT, is answered by doing them
+    again: their watermarks tell what they have. What the target refuses comes back as an outcome.
+    """
+    try:
+        return until_done(partial(_attempt, work, settings), patience=settings.patience)
+    except FAILURES as error:
+        return failed_outcome(work, error, show_values=settings.show_values)
+
+
+def failed_outcome(work: TargetWork, error: Exception, *, show_values: bool) -> TargetOutcome:
+    """What one of `FAILURES` says about the rows of a target, with their values if these may be
+    shown."""
+    about_row = _row_outcome(work, error, show_values=show_values)
+    if about_row is not None:
+        failed, found = about_row
+        return found.told(failed, show_values=show_values)
+    if isinstance(error, FencedError):
+        failed = _failed(work, WriteOutcome.OUT_OF_STEP, 0, str(error))
+        return replace(failed, mismatch=error.mismatch)
+    if isinstance(error, LockedOutError):
+        return _failed(work, WriteOutcome.LOCKED, ErrorCode.ER_LOCK_WAIT_TIMEOUT, str(error))
+    if isinstance(error, OutOfPatienceError):
+        of = error.error
+        unreachable = _failed(work, WriteOutcome.UNREACHABLE, error_code(of), error_text(of))
+        return replace(unreachable, waited=error.waited)
+    code, text = error_code(error), error_text(error)
+    shown = text if show_values or not code else without_values(text, code)
+    return _failed(work, WriteOutcome.REFUSED, code, shown)
+
+
+def _row_outcome(
+    work: TargetWork, error: Exception, *, show_values: bool
+) -> tuple[TargetOutcome, _RowFound] | None:
+    """The outcome of an error about one row, and where that row is to be found; None of others."""
+    if isinstance(error, DuplicateKeyError):
+        key = _shown(error.key) if show_values else HIDDEN
+        text = f"{' and '.join(map(str, error.members))} both hold the key {key}"
+        found = _RowFound(work, error.key, keyed=True, members=error.members)
+        return _failed(work, WriteOutcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+    if isinstance(error, DuplicateRowError):
+        text = error.text if show_values else without_values(error.text)
+        found = _RowFound(work, error.line, members=(error.member,))
+        return _failed(work, WriteOutcome.DUPLICATE, ErrorCode.ER_DUP_ENTRY, text), found
+    if isinstance(error, RowRefusedError):
+        text = error.shown(values=show_values)
+        members = (error.member,) if error.member is not None else ()
+        found = _RowFound(work, error.line, keyed=error.keyed, members=members)
+        return _failed(work, WriteOutcome.REFUSED, error.code, text), found
+    if isinstance(error, CascadeInSafeModeError):
+        found = _RowFound(work, error.key, keyed=True, members=(error.member,))
+        return _failed(work, WriteOutcome.CASCADE_IN_SAFE_MODE, 0, str(error)), found
+    return None
+
+
+def _attempt(work: TargetWork, settings: ApplySettings, exact: bool) -> TargetOutcome:
+    harmless = DuplicateKeyError, DuplicateRowError, InexactLoadError
+    try:
+        with transaction(settings.address, *harmless) as session:
+            return _write(session, work, settings, exact=exact)
+    except MySQLError as error:
+        if error_code(error) == ErrorCode.ER_LOCK_WAIT_TIMEOUT:
+            raise LockedOutError(error_text(error)) from error
+        raise
+
+
+def _write(
+    session: Session, work: TargetWork, settings: ApplySettings, *, exact: bool
+) -> TargetOutcome:
+    name = work.target.name
+    own, watermarks = lock_watermarks(
+        session, settings.watermark_table, settings.fence, name, work.expected
+    )
+    events = work.events
+    fresh = fresh_entries(work, watermarks)
+    safe = events.before([settings.safe_until.get(source, 0) for source in work.sources])
+    changes = net_changes(fresh, events.plan, safe, work.plans)
+    if work.shared and settings.noted_table:
+        for group in changes:
+            note_group(session, work.target, settings.noted_table, group)
+    counts = write_changes(
+        session,
+        work.target,
+        changes,
+        load_data=settings.load_data and not exact,
+        exact=exact,
+    )
+    if safe[work.entries.event].any():
+        counts.missing = 0
+    reach(Failpoint.ROWS_WRITTEN)
+    moved = moved_marks(work, own, watermarks)
+    if moved:
+        save_watermarks(session, settings.watermark_table, name, moved, work.marks)
+    reach(Failpoint.WATERMARKS_WRITTEN)
+    session.run(b"COMMIT")
+    reach(Failpoint.BUCKET_COMMITTED)
+    return TargetOutcome(
+        target=work.target.number,
+        outcome=WriteOutcome.DONE,
+        skipped=len(work.entries) - len(fresh),
+        left={**own, **moved},
+        **asdict(counts),
+    )
+
+
+def moved_marks(work: TargetWork, own: BucketMarks, watermarks: BucketMarks) -> BucketMarks:
+    """The watermarks that the work moves, of those that are its buckets' own."""
+    return {
+        (source, bucket): work.ends[source]
+        for source, bucket in own
+        if work.ends[source] > watermarks[source, bucket]
+    }
+
+
+def fresh_entries(work: TargetWork, watermarks: BucketMarks) -> Entries:
+    """What the buckets do not have yet."""
+    sources: dict[int, dict[str, Watermark]] = {}
+    for (source, bucket), watermark in watermarks.items():
+        sources.setdefault(bucket, {})[source] = watermark
+    marks = {bucket: tuple(map(of.get, work.sources)) for bucket, of in sources.items()}
+    later = {of: work.events.later_than(of) for of in set(marks.values())}
+    if len(later) == 1:
+        (everywhere,) = later.values()
+        return work.entries.these(everywhere[work.entries.event])
+    return work.entries.of_buckets({bucket: later[of] for bucket, of in marks.items()})
+
+
+def note_group(session: Session, target: TargetTable, table: str, group: NetChanges) -> None:
+    """Note the keys whose rows may be another shard's: what is deleted, and what is replaced."""
+    columns, arkey_conflicts = group.key_columns, group.arkey_conflicts
+    there = (
+        arkey_conflicts[number] for number in keys_there(session, target, columns, arkey_conflicts)
+    )
+    track_keys(session, table, target.name, columns, [*group.deletes, *there])
+
+
+@dataclass(frozen=True, slots=True)
+class _RowFound:
+    """Which row events of a batch a row is from that the target does not take.
+
+    ``line`` is its line, or with ``keyed`` that of its key; ``members`` are its shards where these
+    are known. They are looked for when something is wrong, so nothing is kept for it before.
+    """
+
+    work: TargetWork
+    line: bytes
+    keyed: bool = False
+    members: tuple[Member, ...] = ()
+
+    def told(self, failed: TargetOutcome, *, show_values: bool) -> TargetOutcome:
+        """The outcome with the shards, the key, and the places of the events."""
+        found = self._images()
+        if not found:
+            sources = {member.source for member in self.members}
+            return replace(
+                failed,
+                members=tuple(map(str, self.members)),
+                places=_places(self.work, sources) if sources else failed.places,
+            )
+        event, image = next(iter(found.values()))
+        plan = self.work.plans.plan(int(self.work.events.plan[event]))
+        keys = self.work.entries.keys
+        return replace(
+            failed,
+            members=tuple(map(str, found)),
+            key=tuple(column.name for column in plan.key_columns),
+            row=_shown(keys[image]) if show_values and plan.key else "",
+            places=tuple(self._place(member, event) for member, (event, _) in found.items()),
+        )
+
+    def _images(self) -> dict[Member, tuple[int, int]]:
+        """The last event and image of each shard with this row, in the order of the shards."""
+        entries, work = self.work.entries, self.work
+        lines = entries.keys if self.keyed else entries.lines
+        alike = np.flatnonzero(np.diff(lines.starts) == len(self.line) + 1)
+        same = np.array([n for n in alike.tolist() if lines[n] == self.line], np.int64)
+        found: dict[Member, tuple[int, int]] = {}
+        # An insert is refused for what it brings, a deletion for what it takes away.
+        for images in (entries.before, entries.after):
+            for at in np.flatnonzero(np.isin(images, same)).tolist():
+                event = int(entries.event[at])
+                member = work.plans.plan(int(work.events.plan[event])).member
+                found[member] = event, int(images[at])
+        if self.members:
+            return {member: found[member] for member in self.members if member in found}
+        last = max(found, key=lambda member: found[member][0], default=None)
+        return {} if last is None else {last: found[last]}
+
+    def _place(self, member: Member, event: int) -> RowPlace:
+        return self.work.raw.place(int(self.work.own[event]), member.source, str(member))
+
+
+def _shown(line: bytes) -> str:
+    return line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+
+
+def _failed(work: TargetWork, outcome: WriteOutcome, code: int, message: str) -> TargetOutcome:
+    advice = _TOO_LARGE.get(code)
+    return TargetOutcome(
+        target=work.target.number,
+        outcome=outcome,
+        code=code,
+        message=f"{message}: {advice}" if advice else message,
+        places=_places(work, set(work.ends)),
+    )
+
+
+def _places(work: TargetWork, sources: Set[str]) -> tuple[RowPlace, ...]:
+    """Up to where the binlogs were read that the rows are from."""
+    return tuple(
+        RowPlace(source, "", work.ends[source].transaction, work.ends[source].ordinal, 0)
+        for source in sorted(sources & work.ends.keys())
+    )

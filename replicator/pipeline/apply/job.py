@@ -1,0 +1,309 @@
+"""What a task does with its part of a batch: decode row events, apply buckets.
+
+Everything it needs comes with the part as plain data: an executor may be another process on
+another machine than the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from replicator.binlog.errors import BinlogError
+from replicator.downstream.rows.target_columns import TargetTable
+from replicator.downstream.rows.watermark_table import BucketKey, Expected
+from replicator.failpoints import Failpoint, reach, take_settings
+from replicator.kernels.compiled import Integers, Truths
+from replicator.pipeline.apply.batch import (
+    ApplySettings,
+    BatchResult,
+    LeftOut,
+    TargetOutcome,
+    WriteOutcome,
+)
+from replicator.pipeline.apply.buckets import TargetWork, apply_buckets
+from replicator.pipeline.apply.entries import Entries, entries_of
+from replicator.pipeline.apply.raw_events import RawEvents
+from replicator.pipeline.apply.side_by_side import side_by_side
+from replicator.pipeline.apply.tied_targets import TiedWork, apply_tied
+from replicator.pipeline.apply.vectorised_net_effect import PlanNumbers
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_list import PlanList
+from replicator.pipeline.plans.row_filter import FilterError, passing
+from replicator.pipeline.workers.placement import Share
+from replicator.rows.decoder.event_spans import EventSpans
+from replicator.rows.decoder.own_buckets import OwnBuckets
+from replicator.rows.decoder.row_block import RowBlock
+from replicator.rows.decoder.row_decoder import CompiledDecoder
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.value_readers import MappedValueError
+from replicator.watermark import NOTHING_APPLIED, Reached, Watermark
+
+FLAGS_AT = 19 + 6
+"""Where the flags of a row event begin: behind its header and the number of its table."""
+
+NO_FOREIGN_KEY_CHECKS = 2
+
+_UNUSABLE = (BinlogError, MappedValueError, FilterError)
+"""What keeps a row event from being applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a batch know besides the rows.
+
+    ``ends`` are the watermarks the batch brings targets to, by (source index, target number);
+    ``left``, ``revision``, ``shared``, ``reached`` and ``tied`` those of
+    `replicator.pipeline.apply.batch.Batch`;
+    ``crash`` the values of REPLICATOR_CRASH_AT and of REPLICATOR_CRASH_PID for
+    `replicator.failpoints`.
+    """
+
+    plans: PlanList
+    sources: tuple[str, ...]
+    ends: Mapping[tuple[int, int], Watermark]
+    left: Mapping[BucketKey, Watermark]
+    revision: int
+    shared: frozenset[int]
+    reached: Mapping[str, Reached]
+    settings: ApplySettings
+    crash: tuple[str, str]
+    tied: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShare:
+    """What one task is given of a batch: all row events of the targets of its share, in the order
+    of arrival; of their rows it applies those that belong into the buckets of its share."""
+
+    job: Job
+    events: RawEvents
+    share: Share
+
+
+@dataclass(slots=True)
+class DecodedPart:
+    """The rows of a part's buckets, by target number.
+
+    ``failures``: of targets with an event that could not be read. ``left_out``: the changes that
+    the rules of a shard left out.
+    """
+
+    entries: dict[int, Entries] = field(default_factory=dict)
+    failures: list[TargetOutcome] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def apply_part(part: BatchShare) -> BatchResult:
+    """Decode the events and apply them, each target's in a transaction of its own."""
+    take_settings(*part.job.crash)
+    reach(Failpoint.PART_RECEIVED)
+    decoded = decode_part(part)
+    outcomes = tuple(_outcomes(part, decoded))
+    left_out = tuple(found for found in decoded.left_out if 0 in part.share[found.target])
+    reach(Failpoint.PART_APPLIED)
+    return BatchResult(outcomes, left_out)
+
+
+def decode_part(part: BatchShare) -> DecodedPart:
+    """Decode the events of a part."""
+    decoded = DecodedPart()
+    blocks: dict[int, list[RowBlock]] = {}
+    for plan, indexes in _read_alike(part):
+        target = plan.target
+        events = part.events.spans(indexes)
+        try:
+            block, left_out = _block(plan, events, part.share[target.number])
+        except _UNUSABLE:
+            decoded.failures.append(_find_failure(part, indexes, events))
+        else:
+            if plan.filtering is not None and left_out:
+                names = plan.filtering.names
+                decoded.left_out.append(LeftOut(target.number, plan.member, names, left_out))
+            of_target = blocks.setdefault(target.number, [])
+            of_target.append(replace(block, event=indexes[block.event]))
+    targets = {plan.target.number: plan.target for plan in part.job.plans.kinds}
+    for number, of_target in blocks.items():
+        rows = entries_of(of_target, targets[number].buckets, part.share[number])
+        if len(rows):
+            decoded.entries[number] = rows
+    return decoded
+
+
+def _read_alike(part: BatchShare) -> Iterator[tuple[TablePlan, Integers]]:
+    """The events that one decoder reads, by their indexes, each time with one of their plans.
+
+    Shards mostly have the same structure, so there are far fewer of these than plans.
+    """
+    plans = part.job.plans
+    kinds: dict[object, int] = {}
+    kind_of = np.zeros(len(plans.kinds), np.int64)
+    first: list[TablePlan] = []
+    of_events = plans.kind[part.events.plan]
+    for number in np.unique(of_events).tolist():
+        plan = plans.kinds[number]
+        # Rules are each shard's own, and so is the count of what they leave out.
+        alike = plan if plan.filtering is not None else (plan.target.number, *_reading(plan))
+        kind_of[number] = kinds.setdefault(alike, len(kinds))
+        if len(first) < len(kinds):
+            first.append(plan)
+    kind = kind_of[of_events]
+    order = np.argsort(kind, kind="stable")
+    ends = np.searchsorted(kind[order], np.arange(len(kinds)), side="right")
+    yield from zip(first, np.split(order, ends[:-1]), strict=True)
+
+
+def _block(
+    plan: TablePlan, events: EventSpans, own: frozenset[int] | None = None
+) -> tuple[RowBlock, int]:
+    """The changes that go on, and how many do not."""
+    noted = plan.filtering.indexes if plan.filtering else ()
+    decoder = _decoder(*_reading(plan), noted=noted, hash_cut=plan.hash_cut)
+    if plan.filtering is None:
+        buckets = None if own is None else OwnBuckets(plan.target.buckets, own)
+        return decoder.decode(events, buckets), 0
+    block = decoder.decode(events)
+    passed = passing(plan.filtering, block)
+    return passed, len(block.event) - len(passed.event)
+
+
+_Reading = tuple[
+    tuple[ColumnFormat, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    frozenset[int],
+    int | None,
+    tuple[bytes, ...],
+]
+
+
+def _reading(plan: TablePlan) -> _Reading:
+    """What a decoder needs to know of a plan."""
+    return (
+        plan.columns,
+        plan.written,
+        plan.key,
+        plan.hashed,
+        plan.generated,
+        plan.until,
+        plan.constants,
+    )
+
+
+_decoder = lru_cache(maxsize=4096)(CompiledDecoder)
+
+
+def _find_failure(part: BatchShare, indexes: Integers, events: EventSpans) -> TargetOutcome:
+    for place, index in enumerate(indexes.tolist()):
+        plan = part.job.plans.plan(int(part.events.plan[index]))
+        try:
+            _block(plan, events.one(place))
+        except _UNUSABLE as error:
+            done = "filtered" if isinstance(error, FilterError) else "read"
+            return TargetOutcome(
+                plan.target.number,
+                _outcome_of(error),
+                message=f"{plan.member}: a row event cannot be {done}:"
+                f" {_told(error, part.job.settings)}",
+                members=(str(plan.member),),
+                key=tuple(column.name for column in plan.key_columns),
+                places=(part.events.place(index, plan.member.source, str(plan.member)),),
+            )
+    raise AssertionError("events fail together and not one by one")
+
+
+def _told(error: Exception, settings: ApplySettings) -> str:
+    return (
+        error.told if settings.show_values and isinstance(error, MappedValueError) else str(error)
+    )
+
+
+def _outcome_of(error: Exception) -> WriteOutcome:
+    if isinstance(error, MappedValueError):
+        return WriteOutcome.NO_ROOM
+    return WriteOutcome.UNFILTERED if isinstance(error, FilterError) else WriteOutcome.UNDECODABLE
+
+
+def _outcomes(part: BatchShare, decoded: DecodedPart) -> Iterator[TargetOutcome]:
+    job = part.job
+    # All tasks of a target decode all of its events, so each knows of a failure, or it would move
+    # watermarks past the event. One of them tells.
+    yield from (failure for failure in decoded.failures if 0 in part.share[failure.target])
+    unreadable = {failure.target for failure in decoded.failures}
+    numbers = PlanNumbers(job.plans)
+    targets = {plan.target.number: plan.target for plan in job.plans.kinds}
+
+    def apply(number: int) -> TargetOutcome:
+        work = _work(part, targets[number], decoded.entries[number], numbers)
+        return apply_buckets(work, job.settings)
+
+    tied = sorted(decoded.entries.keys() & job.tied.keys())
+    # Behind what can't be read nothing of the targets that it is tied to may go on.
+    if tied and not unreadable & job.tied.keys():
+        works = [
+            TiedWork(
+                _work(part, targets[number], decoded.entries[number], numbers),
+                _unchecked(part, decoded.entries[number]),
+                job.tied[number],
+            )
+            for number in tied
+        ]
+        found = apply_tied(works, job.settings)
+        yield from found
+        if any(outcome.outcome is WriteOutcome.UNREACHABLE for outcome in found):
+            return
+    # Each further target would wait as long for a server that is away; the whole batch is to be
+    # applied again.
+    yield from side_by_side(
+        sorted(decoded.entries.keys() - unreadable - job.tied.keys()),
+        apply,
+        last=lambda found: found.outcome is WriteOutcome.UNREACHABLE,
+    )
+
+
+def _unchecked(part: BatchShare, entries: Entries) -> Truths:
+    """Which of the events that have entries a session wrote with foreign_key_checks=0.
+
+    The flag NO_FOREIGN_KEY_CHECKS_F of a row event, behind the number of its table (MySQL's
+    rows_event.h, "Rows_event").
+    """
+    _, own = entries.with_own_events()
+    flags = part.events.data[part.events.start[own] + FLAGS_AT]
+    unchecked: Truths = (flags & NO_FOREIGN_KEY_CHECKS) != 0
+    return unchecked
+
+
+def _work(
+    part: BatchShare, target: TargetTable, entries: Entries, plans: PlanNumbers
+) -> TargetWork:
+    job = part.job
+    ends = {
+        name: job.ends[source, target.number]
+        for source, name in enumerate(job.sources)
+        if (source, target.number) in job.ends
+    }
+    # Of its own events only: with many targets those of all are many times more.
+    entries, own = entries.with_own_events()
+    events = part.events.heads(own)
+    touched = ((job.sources[at], bucket) for at, bucket in entries.touched(events.source))
+    left = {
+        (source, bucket): job.left.get((source, target.name, bucket), NOTHING_APPLIED)
+        for source, bucket in touched
+    }
+    return TargetWork(
+        target,
+        entries,
+        events,
+        part.events,
+        own,
+        job.sources,
+        plans,
+        ends,
+        {name: job.reached[name].mark(ends[name]) for name in ends if name in job.reached},
+        Expected(job.revision, left),
+        target.number in job.shared,
+    )

@@ -1,0 +1,205 @@
+"""The net effect of a run of row events: what is to be written for each key, once.
+
+Rows are told apart by the target's row key. An update that changes the key is a delete and an
+insert. Per key and shard only the first and the last event count: the first tells whether the shard
+had a row before, the last whether it has one now. So the writes of different keys commute, except
+where a table has further unique keys: then all old rows go before any new one comes. Tables without
+a usable key are multisets of rows: what counts is how many copies of a row come or go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from replicator.downstream.rows.writing import NetChanges
+from replicator.mysql.names import Member
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.rows.decoder.row_images import RowChange
+
+INSERT, DELETE = int(RowChange.INSERT), int(RowChange.DELETE)
+"""As plain numbers: they are compared for every row."""
+
+Entry = tuple[int, int, bytes | None, bytes | None, bytes | None, bytes | None]
+"""(event number, change, key before, key after, row before, row after) of one row."""
+
+
+@dataclass(slots=True)
+class ListedChanges(NetChanges):
+    """Net changes that are still being collected."""
+
+    deletes: list[bytes] = field(default_factory=list)
+    overwrites: list[bytes] = field(default_factory=list)
+    upserts: list[bytes] = field(default_factory=list)
+    arkey_conflicts: list[bytes] = field(default_factory=list)
+    inserts: list[bytes] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+
+
+class DuplicateKeyError(Exception):
+    """Two shards hold a row with the same key. ``key`` is the key's line."""
+
+    def __init__(self, key: bytes, members: tuple[Member, ...]) -> None:
+        super().__init__(f"{' and '.join(map(str, members))} both hold the key {key!r}")
+        self.key = key
+        self.members = members
+
+
+class _Row:
+    """What a batch does to one key: the state in one shard, and in others if there are any."""
+
+    __slots__ = ("existed", "first", "first_plan", "line", "others", "plan")
+
+    def __init__(
+        self, plan: TablePlan, existed: bool, first: bytes | None, line: bytes | None
+    ) -> None:
+        self.plan = self.first_plan = plan
+        self.existed = existed
+        self.first = first
+        self.line = line
+        self.others: dict[Member, tuple[TablePlan, bytes | None]] | None = None
+
+
+def net_effect(
+    entries: Iterable[Entry],
+    plan_of: Callable[[int], TablePlan],
+    safe: Callable[[int], bool],
+) -> list[ListedChanges]:
+    """The changes for one bucket of one target; one item per list of written columns.
+
+    ``entries`` are in the order of arrival, ``plan_of`` gives the plan of an event's number,
+    ``safe`` tells of the events that are in safe mode: rows may be on the target that should not
+    be there yet and the other way round. A key that one of them touches is written in safe mode,
+    and of several shards that hold it the last to come wins. Raises DuplicateKeyError for others.
+    """
+    rows: dict[bytes, _Row] = {}
+    counts: dict[TablePlan, dict[bytes, int]] = {}
+    safe_keys: set[bytes] = set()
+    current = -1
+    for event, change, old_key, new_key, before, after in entries:
+        if event != current:
+            current, plan = event, plan_of(event)
+            keyed = bool(plan.key)
+            lenient = keyed and safe(event)
+        if lenient:
+            safe_keys.update(key for key in (old_key, new_key) if key is not None)
+        if not keyed:
+            _count(counts, plan, before, after)
+        elif change == INSERT:
+            assert new_key is not None
+            _note(rows, new_key, plan, False, None, after)
+        elif change == DELETE:
+            assert old_key is not None
+            _note(rows, old_key, plan, True, before, None)
+        else:
+            assert old_key is not None
+            assert new_key is not None
+            if old_key == new_key:
+                _note(rows, new_key, plan, True, before, after)
+            else:
+                _note(rows, old_key, plan, True, before, None)
+                _note(rows, new_key, plan, False, None, after)
+    groups = _Groups()
+    for key, row in rows.items():
+        _add_row(groups, key, row, key in safe_keys)
+    for plan, multiset in counts.items():
+        _add_multiset(groups.of(plan), plan.member, multiset)
+    return groups.changes()
+
+
+class _Groups:
+    """Changes by the columns that they write."""
+
+    def __init__(self) -> None:
+        self._by_plan: dict[int, ListedChanges] = {}
+        self._by_columns: dict[object, ListedChanges] = {}
+
+    def of(self, plan: TablePlan) -> ListedChanges:
+        """The group that a plan's rows are written with."""
+        found = self._by_plan.get(id(plan))
+        if found is None:
+            identity = (plan.target_columns, plan.key_columns, plan.covers, plan.restated)
+            found = self._by_columns.setdefault(identity, ListedChanges(*identity))
+            self._by_plan[id(plan)] = found
+        return found
+
+    def changes(self) -> list[ListedChanges]:
+        return list(self._by_columns.values())
+
+
+def _note(
+    rows: dict[bytes, _Row],
+    key: bytes,
+    plan: TablePlan,
+    existed: bool,
+    before: bytes | None,
+    after: bytes | None,
+) -> None:
+    row = rows.get(key)
+    if row is None:
+        rows[key] = _Row(plan, existed, before, after)
+        return
+    if plan is row.plan or plan.member == row.plan.member:
+        row.plan = plan
+        row.line = after
+        return
+    # Another shard has had this key in the batch: keep that one aside, in the order of arrival.
+    if row.others is None:
+        row.others = {}
+    mine = row.others.pop(plan.member, None)
+    if mine is None and existed and not row.existed:
+        row.existed, row.first, row.first_plan = True, before, plan
+    row.others[row.plan.member] = (row.plan, row.line)
+    row.plan, row.line = plan, after
+
+
+def _add_row(groups: _Groups, key: bytes, row: _Row, safe_mode: bool) -> None:
+    plan, line = row.plan, row.line
+    if row.others:
+        holders = [(p, text) for p, text in row.others.values() if text is not None]
+        if line is not None:
+            holders.append((plan, line))
+        if len(holders) > 1 and not safe_mode:
+            raise DuplicateKeyError(key, tuple(p.member for p, _ in holders))
+        plan, line = holders[-1] if holders else (plan, None)
+    group = groups.of(plan)
+    if line is None:
+        if row.existed or safe_mode:
+            group.deletes.append(key)
+    elif safe_mode:
+        group.upserts.append(line)
+        if row.others or not row.existed:
+            group.arkey_conflicts.append(key)
+    elif not row.existed:
+        group.inserts.append(line)
+        group.members.append(plan.member)
+    elif line == row.first and plan.target_columns == row.first_plan.target_columns:
+        pass  # Changed and changed back, or moved as it was: the row is on the target already.
+    elif plan.target.replace:
+        group.overwrites.append(line)
+    else:
+        group.deletes.append(key)
+        group.inserts.append(line)
+        group.members.append(plan.member)
+
+
+def _count(
+    counts: dict[TablePlan, dict[bytes, int]],
+    plan: TablePlan,
+    before: bytes | None,
+    after: bytes | None,
+) -> None:
+    multiset = counts.setdefault(plan, {})
+    if before is not None:
+        multiset[before] = multiset.get(before, 0) - 1
+    if after is not None:
+        multiset[after] = multiset.get(after, 0) + 1
+
+
+def _add_multiset(group: ListedChanges, member: Member, multiset: dict[bytes, int]) -> None:
+    for line, count in multiset.items():
+        if count > 0:
+            group.inserts.extend([line] * count)
+            group.members.extend([member] * count)
+        elif count < 0:
+            group.removals[line] = group.removals.get(line, 0) - count

@@ -1,0 +1,21 @@
+"""What a task of the worker pool does, for who begins the job: it loads nothing by itself.
+
+Spark is sent a function by its name. Who names one of a module that decodes rows has to load that
+first, a second of the start, and only the tasks need it so early; they have loaded it by then
+(`replicator.pipeline.worker_daemon`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from replicator.pipeline.apply.job import BatchShare
+
+
+def work_on(part: BatchShare) -> bytes:
+    """As `replicator.pipeline.apply.job.apply_part`, for a task that answers with bytes."""
+    from replicator.pipeline.apply.job import apply_part
+    from replicator.pipeline.spark.json_results import to_json
+
+    return to_json(apply_part(part))

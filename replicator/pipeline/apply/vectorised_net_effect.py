@@ -1,0 +1,219 @@
+"""The net effect of many row events on arrays; keys that need a closer look get one.
+
+It is that of `replicator.pipeline.apply.net_effect`, which is asked for the keys that rows of
+several shards have, or that are in safe mode, and for tables without a key. All other keys are
+looked at together: the first touch of a key tells whether there was a row before, the last whether
+there is one now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from replicator.downstream.rows.writing import NetChanges
+from replicator.kernels.compiled import Integers, Truths
+from replicator.mysql.names import Member
+from replicator.pipeline.apply.entries import Entries
+from replicator.pipeline.apply.key_order import key_ranks
+from replicator.pipeline.apply.net_effect import DELETE, INSERT, Entry, net_effect
+from replicator.pipeline.apply.touches import TouchedKeys, Touches, touched_keys, touches_of
+from replicator.pipeline.plans.plan import TablePlan
+from replicator.pipeline.plans.plan_list import PlanList
+from replicator.rows.decoder.row_images import RowChange
+
+UPDATE = int(RowChange.UPDATE)
+
+
+class PlanNumbers:
+    """What plans are told apart by, as arrays with an entry for each plan of a batch.
+
+    ``keyed``: whether its rows have a key; ``replaces``: whether a row may be put over another;
+    ``member``: a number of its shard; ``columns``: of the target's columns that it writes;
+    ``group``: of these, those of the key, whether they are all that the target has, and what is
+    written into others.
+    """
+
+    def __init__(self, plans: PlanList) -> None:
+        kinds, kind = plans.kinds, plans.kind
+        self.plans = plans
+        self.keyed = np.array([bool(plan.key) for plan in kinds], np.bool_)[kind]
+        self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
+        self.member = _numbered(plans.names)
+        self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
+        groups = [(p.target_columns, p.key_columns, p.covers, p.restated) for p in kinds]
+        self.group = _numbered(groups)[kind]
+        self._made: dict[int, TablePlan] = {}
+
+    def plan(self, number: int) -> TablePlan:
+        """A plan, always the same object, also where several threads ask."""
+        made = self._made.get(number)
+        if made is None:
+            made = self._made.setdefault(number, self.plans.plan(number))
+        return made
+
+
+def net_changes(
+    entries: Entries, plan: Integers, safe: Truths, numbers: PlanNumbers
+) -> list[NetChanges]:
+    """The changes for one bucket of one target. Raises DuplicateKeyError.
+
+    ``plan`` has the number of each event's plan, ``safe`` whether the event is in safe mode.
+    """
+    keyed = numbers.keyed[plan[entries.event]]
+    changes: list[NetChanges] = []
+    if not keyed.all():
+        changes += _keyless(entries.these(~keyed), plan, safe, numbers)
+        entries = entries.these(keyed)
+    if not len(entries):
+        return changes
+    touches = touches_of(entries)
+    event = entries.event[touches.entry]
+    keys = touched_keys(entries.keys, touches.key, numbers.member[plan[event]])
+    closer = keys.mixed.copy()
+    if safe[event].any():
+        closer[keys.of[safe[event]]] = True
+    if closer.any():
+        some = closer[keys.of]
+        parts = Touches(touches.entry[some], touches.before[some], touches.after[some])
+        changes += _closely(entries, parts, plan, safe, numbers)
+    if not closer.all():
+        changes += _together(entries, touches, keys, ~closer, plan, numbers)
+    return changes
+
+
+def _keyless(
+    entries: Entries, plan: Integers, safe: Truths, numbers: PlanNumbers
+) -> list[NetChanges]:
+    """Rows of tables without a key count. Where they only come, they all do."""
+    if (entries.before < 0).all():
+        come = plan[entries.event], entries.after
+        return _changes(entries, numbers, _NO_ROWS, _NO_ROWS, come)
+    touches = Touches(np.arange(len(entries)), entries.before, entries.after)
+    return _closely(entries, touches, plan, safe, numbers)
+
+
+def _closely(
+    entries: Entries, touches: Touches, plan: Integers, safe: Truths, numbers: PlanNumbers
+) -> list[NetChanges]:
+    found = _one_by_one(entries, touches)
+    changes = net_effect(
+        found, lambda event: numbers.plan(int(plan[event])), lambda event: bool(safe[event])
+    )
+    return [*changes]
+
+
+def _one_by_one(entries: Entries, touches: Touches) -> Iterator[Entry]:
+    events = entries.event[touches.entry].tolist()
+    lines, keys = entries.lines, entries.keys
+    rows = zip(events, touches.before.tolist(), touches.after.tolist(), strict=True)
+    for event, before, after in rows:
+        yield (
+            event,
+            INSERT if before < 0 else DELETE if after < 0 else UPDATE,
+            keys[before] if before >= 0 else None,
+            keys[after] if after >= 0 else None,
+            lines[before] if before >= 0 else None,
+            lines[after] if after >= 0 else None,
+        )
+
+
+def _together(
+    entries: Entries,
+    touches: Touches,
+    keys: TouchedKeys,
+    chosen: Truths,
+    plan: Integers,
+    numbers: PlanNumbers,
+) -> list[NetChanges]:
+    first, last = keys.first[chosen], keys.last[chosen]
+    plans = plan[entries.event[touches.entry[last]]]
+    first_plans = plan[entries.event[touches.entry[first]]]
+    before, after, key = touches.before[first], touches.after[last], touches.key[last]
+    existed, exists = before >= 0, after >= 0
+    both = np.flatnonzero(existed & exists)
+    # Changed and changed back: the row is on the target already.
+    other_columns = numbers.columns[plans[both]] != numbers.columns[first_plans[both]]
+    changed = both[other_columns | entries.lines.differ(before[both], after[both])]
+    put_over = numbers.replaces[plans[changed]]
+    anew = changed[~put_over]
+    # Random places of a large table cost the target a page each.
+    ranks = key_ranks(entries.keys, key, len(numbers.plan(int(plans[0])).key))[::-1]
+    gone, over, come = (
+        part[np.lexsort(ranks[:, part])]
+        for part in (
+            np.concatenate([np.flatnonzero(existed & ~exists), anew]),
+            changed[put_over],
+            np.concatenate([np.flatnonzero(exists & ~existed), anew]),
+        )
+    )
+    return _changes(
+        entries,
+        numbers,
+        (plans[gone], key[gone]),
+        (plans[over], after[over]),
+        (plans[come], after[come]),
+    )
+
+
+_Rows = tuple[Integers, Integers]
+"""Rows by the number of their plan and their image."""
+
+_NO_ROWS: _Rows = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def _changes(
+    entries: Entries, numbers: PlanNumbers, deleted: _Rows, overwritten: _Rows, inserted: _Rows
+) -> list[NetChanges]:
+    """By the columns that rows are written with."""
+    groups = [numbers.group[plans] for plans, _ in (deleted, overwritten, inserted)]
+    changes = []
+    for group in np.unique(np.concatenate(groups)).tolist():
+        table = numbers.plan(int(np.flatnonzero(numbers.group == group)[0]))
+        (_, gone), (_, over), (come_plans, come) = (
+            (plans[mine], images[mine])
+            for (plans, images), of in zip((deleted, overwritten, inserted), groups, strict=True)
+            for mine in (of == group,)
+        )
+        changes.append(
+            NetChanges(
+                table.target_columns,
+                table.key_columns,
+                table.covers,
+                table.restated,
+                deletes=entries.keys.take(gone),
+                overwrites=entries.lines.take(over),
+                inserts=entries.lines.take(come),
+                members=_MembersOf(numbers.plans, come_plans),
+            )
+        )
+    return changes
+
+
+def _numbered(values: Sequence[object]) -> Integers:
+    """A number for each value, the same for equal ones."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _MembersOf(Sequence[Member]):
+    """The shards of many rows, by the plans that these were read by."""
+
+    plans: PlanList
+    plan: Integers
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    @overload
+    def __getitem__(self, index: int) -> Member: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Member]: ...
+    def __getitem__(self, index: int | slice) -> Member | Sequence[Member]:
+        if isinstance(index, slice):
+            return _MembersOf(self.plans, self.plan[index])
+        return self.plans.member(int(self.plan[index]))

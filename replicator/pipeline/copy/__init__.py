@@ -1,0 +1,1 @@
+"""The full copy of chunks, inside executors: reading shards, writing targets."""

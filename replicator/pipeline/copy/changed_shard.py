@@ -1,0 +1,247 @@
+"""Reading rows by the structure that a shard had when its copy began, though it has another by now.
+
+Pure. Only rows that nobody has changed since the copy began must be right: what has changed comes
+again, whole, by the binlog. Those rows have been changed by the shard's statements alone, so what
+they were is found again from where each column is now; a value that none of them can have belongs
+to a row that has changed, and such a row is left out. The statements themselves follow in the
+binlog, and do to the target what they did to the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from replicator.mysql.names import TableName, folded, quote
+from replicator.rows.values.charsets import encode_label
+from replicator.schema.effects.traced_columns import Traced, family
+from replicator.schema.structure.column_text import fraction_digits, labels_of, numbers_of
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_LONGEST = {"tiny": (1 << 8) - 1, "": (1 << 16) - 1, "medium": (1 << 24) - 1, "long": (1 << 32) - 1}
+_BYTES = {f"{size}{kind}": n for size, n in _LONGEST.items() for kind in ("text", "blob")}
+_IN_UNICODE = frozenset({"ascii", "latin1", "utf8", "utf8mb3"})
+_WIDER = {"utf8mb4": _IN_UNICODE, "utf8mb3": frozenset({"ascii", "latin1"})}
+_WIDER["utf8"] = _WIDER["utf8mb3"]
+"""By charset, those that each text comes back to from it as it was."""
+
+
+class ChangedTooMuchError(Exception):
+    """Rows can't be read by the former structure; the text says why, about the shard.
+
+    ``told``: statements of the binlog tell of the change.
+    """
+
+    def __init__(self, reason: str, *, told: bool = True) -> None:
+        super().__init__(reason)
+        self.told = told
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedShard:
+    """Where the rows of a structure are now.
+
+    ``expressions``: by the folded name of a former column, what gives its value, None where it was
+    dropped. ``conditions`` leave out rows that have changed. ``names``: the present names of former
+    columns; ``key_name`` of the unique key that identified a row, empty without one. ``same``:
+    whether there are all of the columns that were there or fewer, each as it was, and none besides.
+    """
+
+    name: TableName
+    expressions: Mapping[str, bytes | None]
+    conditions: tuple[bytes, ...]
+    names: Mapping[str, str]
+    key_name: str
+    same: bool
+
+
+def changed_shard(former: Table, present: Table, trace: Traced, target: Table) -> ChangedShard:
+    """How rows of a table that was like ``former`` are read from what it is now.
+
+    Raises ChangedTooMuchError.
+    """
+    if trace.trouble:
+        raise ChangedTooMuchError(f"a statement can't be followed: {trace.trouble}")
+    if former.transactional != present.transactional:
+        raise ChangedTooMuchError("it has a storage engine of another kind")
+    columns: dict[str, Column | None] = {}
+    for name, found_as in trace.columns.items():
+        columns[name] = None if found_as is None else present.column(found_as)
+        if found_as is not None and columns[name] is None:
+            raise ChangedTooMuchError(
+                f"its column {name} is gone, and no statement tells of it", told=False
+            )
+    key_name = _check_keys(former, present, columns, target)
+    keys = (*former.keys, *target.keys)
+    keyed = {folded(name) for key in keys for name in key.columns}
+    expressions: dict[str, bytes | None] = {}
+    conditions: list[bytes] = []
+    same = trace.name == TableName(former.schema, former.name)
+    for column in former.columns:
+        name, now = folded(column.name), columns[folded(column.name)]
+        if now is None:
+            expressions[name] = None
+            continue
+        expressions[name], found = _read(column, now, name in keyed)
+        conditions += found
+        same &= folded(now.name) == name and _shape(column) == _shape(now)
+    names = {name: column.name for name, column in columns.items() if column is not None}
+    same &= len(names) == len(present.columns)
+    return ChangedShard(trace.name, expressions, tuple(conditions), names, key_name, same)
+
+
+def filler(column: Column) -> bytes:
+    """What fills a column of the target that the shard has dropped, until the target drops it.
+
+    Raises ChangedTooMuchError for a type that has no such value.
+    """
+    if column.nullable:
+        return b"NULL"
+    if column.base_type == "enum":
+        return b"x'%s'" % encode_label(labels_of(column)[0], column.charset).hex().encode()
+    for kinds, value in _FILLERS.items():
+        if column.base_type in kinds:
+            return value
+    raise ChangedTooMuchError(
+        f"its column {column.name} is dropped, and the target's needs a value of {column.type}"
+    )
+
+
+_FILLERS: dict[tuple[str, ...], bytes] = {
+    (*_INTEGER_BITS, "decimal", "float", "double"): b"0",
+    ("char", "varchar", "binary", "varbinary", *_BYTES, "set"): b"''",
+    ("date",): b"'1970-01-02'",
+    ("datetime", "timestamp"): b"'1970-01-02 00:00:00'",
+    ("time",): b"'00:00:00'",
+    ("year",): b"'1970'",
+    ("bit",): b"x'00'",
+    ("json",): b"'{}'",
+    ("uuid",): b"'00000000-0000-0000-0000-000000000000'",
+    ("inet4",): b"'0.0.0.0'",
+    ("inet6",): b"'::'",
+}
+
+
+def _check_keys(
+    former: Table, present: Table, columns: Mapping[str, Column | None], target: Table
+) -> str:
+    """The present name of the key that identified a row.
+
+    Where a key of both shard and target no longer holds, rows that have changed since could take
+    the place of others on the target.
+    """
+    key_name = ""
+    theirs = [_names(key) for key in target.keys]
+    for key in former.keys:
+        if key is not former.row_key and _names(key) not in theirs:
+            continue
+        now = [columns[folded(name)] for name in key.columns]
+        dropped = [name for name, column in zip(key.columns, now, strict=True) if column is None]
+        nulls = [c for name in dropped if (c := target.column(name)) is not None and c.nullable]
+        if dropped and key is not former.row_key and len(nulls) == len(dropped):
+            continue
+        wanted = [folded(column.name) for column in now if column is not None]
+        found = next(
+            (
+                k
+                for k in present.keys
+                if [folded(name) for name in k.columns] == wanted
+                and (k.nullable, k.prefix) == (key.nullable, key.prefix)
+            ),
+            None,
+        )
+        if dropped or found is None:
+            raise ChangedTooMuchError(
+                f"its unique key {key.name} ({', '.join(key.columns)}) is another one by now"
+            )
+        if key is former.row_key:
+            key_name = found.name
+    return key_name
+
+
+def _names(key: UniqueKey) -> frozenset[str]:
+    return frozenset(map(folded, key.columns))
+
+
+def _shape(column: Column) -> tuple[object, ...]:
+    return column.type, column.charset, column.collation, column.nullable, column.generated
+
+
+def _read(former: Column, now: Column, in_key: bool) -> tuple[bytes, list[bytes]]:
+    """What gives the value that an unchanged row had, and conditions that all of these meet."""
+    name = quote(now.name).encode()
+    if _shape(former) == _shape(now):
+        return name, []
+    if former.generated or now.generated or family(former.base_type) != family(now.base_type):
+        raise _another_type(former, now)
+    if in_key and former.collation != now.collation:
+        raise ChangedTooMuchError(
+            f"its column {former.name}, which is part of a unique key, is compared by"
+            f" {now.collation}, no longer by {former.collation}"
+        )
+    expression, conditions = name, list[bytes]()
+    if (former.type, former.charset) != (now.type, now.charset):
+        expression, conditions = _of_family(former, now, name)
+    if former.nullable:
+        conditions = [b"(%s IS NULL OR %s)" % (name, condition) for condition in conditions]
+    elif now.nullable:
+        conditions = [b"%s IS NOT NULL" % name, *conditions]
+    return expression, conditions
+
+
+def _of_family(former: Column, now: Column, name: bytes) -> tuple[bytes, list[bytes]]:
+    numbers = numbers_of(former)
+    match family(former.base_type):
+        case "integer":
+            bits = _INTEGER_BITS[former.base_type]
+            low, high = (0, 1 << bits) if former.unsigned else (-(1 << bits - 1), 1 << bits - 1)
+            return name, [b"%s BETWEEN %d AND %d" % (name, low, high - 1)]
+        case "decimal":
+            unsigned = [b"%s>=0" % name] if former.unsigned else []
+            cast = b"CAST(%s AS DECIMAL(%d,%d))" % (name, numbers[0], numbers[1])
+            return cast, [b"%s=%s" % (name, cast), *unsigned]
+        case "text":
+            return _of_text(former, now, name)
+        case "bytes":
+            return name, [b"OCTET_LENGTH(%s)<=%d" % (name, _length(former))]
+        case "enum" | "set" if (former.charset, former.collation) == (now.charset, now.collation):
+            before, after = labels_of(former), labels_of(now)
+            if after[: len(before)] == before:
+                last = len(before) if former.base_type == "enum" else (1 << len(before)) - 1
+                return name, [b"%s+0<=%d" % (name, last)]
+            if before[: len(after)] == after:
+                return name, []
+        case "time" | "datetime" | "timestamp":
+            step = 10 ** (6 - fraction_digits(former))
+            return name, [b"COALESCE(MICROSECOND(%s),0)%%%d=0" % (name, step)]
+    raise _another_type(former, now)
+
+
+def _of_text(former: Column, now: Column, name: bytes) -> tuple[bytes, list[bytes]]:
+    expression, conditions = name, []
+    if former.charset != now.charset:
+        if former.charset not in _WIDER.get(now.charset, frozenset()):
+            raise _another_type(former, now)
+        expression = b"CONVERT(%s USING %s)" % (name, former.charset.encode())
+        back = b"CONVERT(%s USING %s)" % (expression, now.charset.encode())
+        conditions.append(b"CAST(%s AS BINARY)=CAST(%s AS BINARY)" % (name, back))
+    measure = b"OCTET_LENGTH" if former.base_type in _BYTES else b"CHAR_LENGTH"
+    return expression, [*conditions, b"%s(%s)<=%d" % (measure, expression, _length(former))]
+
+
+def _length(column: Column) -> int:
+    return _BYTES[column.base_type] if column.base_type in _BYTES else numbers_of(column)[0]
+
+
+def _another_type(former: Column, now: Column) -> ChangedTooMuchError:
+    return ChangedTooMuchError(
+        f"its column {former.name} was {_described(former)} and is {_described(now)} now: what its"
+        " values were can't be told from what they are"
+    )
+
+
+def _described(column: Column) -> str:
+    charset = f" CHARACTER SET {column.charset}" if column.charset else ""
+    generated = " (generated)" if column.generated else ""
+    return f"{column.type}{charset}{generated}"

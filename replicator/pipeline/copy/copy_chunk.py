@@ -1,0 +1,388 @@
+"""The copy of one chunk, inside an executor: rows and record in one transaction of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+
+from pymysql.err import MySQLError
+
+from replicator.binlog.errors import BinlogError, OtherServerError
+from replicator.binlog.positions.position import BinlogPosition
+from replicator.downstream.fence import Fence, FencedError, Mismatch
+from replicator.downstream.meta.chunk_records import ReadChunk, lock_chunk, record_chunk
+from replicator.downstream.rows.bulk_statements import NotTypedError
+from replicator.downstream.rows.load_data import InexactLoadError
+from replicator.downstream.rows.statements import RowRefusedError
+from replicator.downstream.rows.transaction import OutOfPatienceError, transaction, until_done
+from replicator.downstream.rows.write_session import Session
+from replicator.failpoints import Failpoint, reach
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.errors import DUPLICATE_KEY, NO_SUCH_TABLE, ErrorCode, error_code, error_text
+from replicator.mysql.row_values import without_values
+from replicator.mysql.server.binlog_end import BinlogEnd, blocking_binlog_end
+from replicator.mysql.server.identity import ServerIdentity
+from replicator.pipeline.copy.copy_plan import CopyChunk, TableCopy, no_room_query
+from replicator.pipeline.copy.copy_reading import (
+    SourceFailedError,
+    converted,
+    read_text,
+    read_typed,
+)
+from replicator.pipeline.copy.copy_writing import (
+    Block,
+    Counter,
+    OnDuplicate,
+    Tell,
+    Writing,
+    tell_nobody,
+    write_blocks,
+    write_typed,
+)
+from replicator.pipeline.copy.recopied_rows import OwnRows
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.routing.columns.column_mapping import MappedColumn
+
+LOCK_SECONDS = 1
+"""How long writers of a table are kept waiting for those before them, at each attempt."""
+
+CHANGED = NO_SUCH_TABLE | {ErrorCode.ER_BAD_FIELD_ERROR, ErrorCode.ER_KEY_DOES_NOT_EXITS}
+"""Unknown column, key, table, database: the shard is not as planned."""
+
+_OLD_SNAPSHOT = frozenset({ErrorCode.ER_TABLE_DEF_CHANGED})
+"""The table was made anew after the snapshot began, by a TRUNCATE or another change: a new
+snapshot shows what it is now."""
+
+_SHOWN_BYTES = 400
+
+
+class CopyOutcome(StrEnum):
+    """How the copy of a chunk ended. All but DONE left the target as it was."""
+
+    DONE = "done"
+    DUPLICATE = "duplicate"
+    """A row has a key that the target holds already."""
+    REFUSED = "refused"
+    """The target does not take a row, or the source refuses to be read."""
+    CHANGED = "changed"
+    """The shard has another structure than the one that the copy was planned for."""
+    UNREACHABLE = "unreachable"
+    """A server was away, or other transactions stood in the way, for too long."""
+    NO_ROOM = "no-room"
+    """A value of a mapped column has no room for the shard's number."""
+    OTHER_SERVER = "other-server"
+    """Another server answers under the source's address than the one that the copy began on."""
+    OUT_OF_STEP = "out-of-step"
+    """The target does not hold what this run left there: another has taken the task over, or
+    commits were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopySettings:
+    """How to reach the servers, and how to write.
+
+    ``sources`` and ``on_duplicate`` are by source. ``chunk_table`` is the quoted name, ``fence``
+    what tells writers of this run from all others. ``followed`` names the sources whose binlog can
+    be followed after the copy. ``servers``: by source, the one that rows are read of, as far as it
+    is known.
+    ``patience``: seconds for which an executor tries to reach a server that is away.
+    ``noted_table``: the quoted name of the table where keys are noted that rows were there of
+    (`replicator.downstream.meta.tracked_keys`), empty where none need be. ``show_values``: errors
+    may have the values of rows.
+    """
+
+    target: DatabaseAddress
+    sources: Mapping[str, DatabaseAddress]
+    on_duplicate: Mapping[str, OnDuplicate]
+    chunk_table: str
+    fence: Fence
+    followed: frozenset[str]
+    load_data: bool
+    patience: float
+    noted_table: str = ""
+    servers: Mapping[str, ServerIdentity] = field(default_factory=dict)
+    show_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOutcome:
+    """What became of a chunk. ``size`` in bytes of rows as sent; ``replaced`` and ``ignored`` count
+    rows whose keys were there; ``row`` is the row concerned, ``line`` the same in full;
+    ``source``: the one that was away, empty where it was the target or no server, ``waited``: the
+    whole seconds since it was first found so;
+    ``mismatch``: what was found instead of what should be there."""
+
+    chunk: CopyChunk
+    outcome: CopyOutcome
+    rows: int = 0
+    size: int = 0
+    replaced: int = 0
+    ignored: int = 0
+    read_at: int = 0
+    code: int = 0
+    message: str = ""
+    source: str = ""
+    waited: int = 0
+    line: bytes = b""
+    mismatch: Mismatch | None = None
+
+    @property
+    def row(self) -> str:
+        """The row concerned, for people; cut off where it is long."""
+        return self.line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+
+
+class ShardChangedError(Exception):
+    """The shard has another structure than the one planned for."""
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What all attempts at a chunk share: who is told how far the present one is, and which server
+    has been asked last: a ``source``, or (empty) the target."""
+
+    tell: Tell
+    source: str = ""
+
+
+class NoRoomError(Exception):
+    """The shard has a value of a mapped column that leaves no room for the shard's number."""
+
+
+def copy_chunk(chunk: CopyChunk, settings: CopySettings, tell: Tell = tell_nobody) -> ChunkOutcome:
+    """Copy a chunk, exactly once however often it is called.
+
+    A lost connection, also one that is lost during COMMIT, is answered by doing the chunk again:
+    its record tells whether it is there. What a server refuses comes back as an outcome. ``tell``
+    is told how far it is.
+    """
+    attempts = _Attempts(tell)
+    try:
+        try:
+            return _until_done(partial(_copied, chunk, settings, attempts), settings)
+        except RowRefusedError as error:
+            if (
+                error.code not in DUPLICATE_KEY
+                or chunk.copy.key_conflicts is None
+                or chunk.copy.exact
+            ):
+                raise
+            return _until_done(partial(_copy, chunk, settings, attempts, over_own=True), settings)
+    except RowRefusedError as error:
+        duplicate = error.code in DUPLICATE_KEY
+        outcome = CopyOutcome.DUPLICATE if duplicate else CopyOutcome.REFUSED
+        text = error.shown(values=settings.show_values)
+        return ChunkOutcome(chunk, outcome, code=error.code, message=text, line=error.line)
+    except ShardChangedError as error:
+        return ChunkOutcome(chunk, CopyOutcome.CHANGED, message=str(error))
+    except NoRoomError as error:
+        return ChunkOutcome(chunk, CopyOutcome.NO_ROOM, message=str(error))
+    except FencedError as error:
+        return ChunkOutcome(
+            chunk, CopyOutcome.OUT_OF_STEP, message=str(error), mismatch=error.mismatch
+        )
+    except OtherServerError as error:
+        return ChunkOutcome(chunk, CopyOutcome.OTHER_SERVER, message=str(error))
+    except BinlogError as error:
+        return ChunkOutcome(chunk, CopyOutcome.REFUSED, message=str(error))
+    except OutOfPatienceError as out:
+        failed = _failed(chunk, CopyOutcome.UNREACHABLE, out.error)
+        return replace(failed, source=attempts.source, waited=out.waited)
+    except (MySQLError, OSError) as error:
+        changed = error_code(error) in CHANGED
+        failed = _failed(chunk, CopyOutcome.CHANGED if changed else CopyOutcome.REFUSED, error)
+        if settings.show_values or not failed.code:
+            return failed
+        return replace(failed, message=without_values(failed.message, failed.code))
+
+
+def _until_done(copy: Callable[[bool], ChunkOutcome], settings: CopySettings) -> ChunkOutcome:
+    return until_done(copy, patience=settings.patience, passing=_OLD_SNAPSHOT)
+
+
+def _copied(
+    chunk: CopyChunk, settings: CopySettings, attempts: _Attempts, exact: bool
+) -> ChunkOutcome:
+    try:
+        return _copy(chunk, settings, attempts, exact)
+    except NotTypedError:
+        return _copy(chunk, settings, attempts, exact, typed=False)
+
+
+def _failed(chunk: CopyChunk, outcome: CopyOutcome, error: Exception) -> ChunkOutcome:
+    return ChunkOutcome(chunk, outcome, code=error_code(error), message=error_text(error))
+
+
+def _copy(
+    chunk: CopyChunk,
+    settings: CopySettings,
+    attempts: _Attempts,
+    exact: bool,
+    *,
+    over_own: bool = False,
+    typed: bool = True,
+) -> ChunkOutcome:
+    copy = chunk.copy
+    mode = settings.on_duplicate[copy.source]
+    way = Writing(mode, settings.noted_table, settings.load_data and not exact)
+    typed = typed and copy.typed and way.load_data and mode is not OnDuplicate.IGNORE
+    table, place = settings.chunk_table, (copy.source, copy.member, chunk.number)
+    harmless = InexactLoadError, NotTypedError, ShardChangedError
+    attempts.source = ""
+    with transaction(settings.target, *harmless) as session:
+        if lock_chunk(session, table, settings.fence, *place):
+            return ChunkOutcome(chunk, CopyOutcome.DONE)
+        if copy.gone_at is not None:
+            return _gone(session, chunk, table, copy.gone_at)
+        positioned = copy.exact and copy.source in settings.followed
+        address, server = settings.sources[copy.source], settings.servers.get(copy.source)
+        attempts.source = copy.source
+        with source_snapshot(address, copy, positioned, server) as (stream, read_at):
+            attempts.source = ""
+            counter = Counter(attempts.tell)
+            blocks = counter.counted(converted(copy, read_text(stream, chunk)))
+            try:
+                if over_own:
+                    replaced, ignored = _over_own(session, copy, blocks, settings.sources)
+                elif typed and session.takes_typed_rows:
+                    types, typed_blocks = read_typed(stream, chunk)
+                    replaced, ignored = write_typed(
+                        session, copy, types, typed_blocks, counter, way
+                    )
+                else:
+                    replaced, ignored = write_blocks(session, copy, blocks, counter, way)
+            except RowRefusedError:
+                # Rows of another structure than planned for may not fit where those would. What is
+                # left of them must be read before the connection takes another question.
+                for _ in blocks:
+                    pass
+                check_structure(stream, copy)
+                raise
+            except SourceFailedError as failed:
+                attempts.source = copy.source
+                if error_code(failed.error) == ErrorCode.ER_DATA_OUT_OF_RANGE and copy.mapped:
+                    _check_room(stream, chunk, copy.mapped, settings.show_values)
+                raise failed.error from failed
+            attempts.source = copy.source
+            check_structure(stream, copy)
+            # The snapshot keeps statements off the table: those before it stand before this place.
+            read_by = _key(blocking_binlog_end(stream)) if copy.source in settings.followed else 0
+        attempts.source = ""
+        reach(Failpoint.CHUNK_WRITTEN)
+        read = ReadChunk(counter.rows, counter.size, read_at, copy.known_to, read_by)
+        record_chunk(session, table, *place, read)
+        reach(Failpoint.CHUNK_RECORDED)
+        session.run(b"COMMIT")
+        reach(Failpoint.CHUNK_COMMITTED)
+    return ChunkOutcome(
+        chunk,
+        CopyOutcome.DONE,
+        rows=counter.rows,
+        size=counter.size,
+        replaced=replaced,
+        ignored=ignored,
+        read_at=read_at,
+    )
+
+
+_streams: dict[tuple[DatabaseAddress, ServerIdentity | None], SourceStream] = {}
+
+
+def _gone(session: Session, chunk: CopyChunk, table: str, gone_at: int) -> ChunkOutcome:
+    """Record the chunk of a shard whose rows all went."""
+    copy = chunk.copy
+    # Without a key, what the binlog has of it before it went can't be told from copies.
+    read = ReadChunk(0, 0, gone_at if copy.exact else 0, copy.known_to, 0)
+    record_chunk(session, table, copy.source, copy.member, chunk.number, read)
+    session.run(b"COMMIT")
+    return ChunkOutcome(chunk, CopyOutcome.DONE)
+
+
+@contextmanager
+def source_snapshot(
+    address: DatabaseAddress,
+    copy: TableCopy,
+    positioned: bool,
+    server: ServerIdentity | None = None,
+) -> Iterator[tuple[SourceStream, int]]:
+    """A connection that sees one state of the source, and the position of that state.
+
+    The position is 0 unless ``positioned``: only a table whose rows can't be told apart must be
+    copied at a known one. There, writers are kept out of the table while the snapshot is taken,
+    or while it is read, where its engine has no snapshots. ``server``: the one that must answer.
+    Raises the driver's error and OtherServerError.
+    """
+    stream = _streams.pop((address, server), None) or SourceStream(address, server)
+    try:
+        if positioned:
+            read_at = _begin_at_position(stream, partial(SourceStream, address, server), copy)
+        else:
+            stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            read_at = 0
+        yield stream, read_at
+        stream.run(b"COMMIT")
+        if not copy.transactional:
+            stream.unlock()
+    except BaseException:
+        stream.close()
+        raise
+    _streams[address, server] = stream
+
+
+def _begin_at_position(
+    stream: SourceStream, connect: Callable[[], SourceStream], copy: TableCopy
+) -> int:
+    if not copy.transactional:
+        # There are no snapshots of it: what is read is what is there by then.
+        stream.lock(copy.name, LOCK_SECONDS)
+        return _key(blocking_binlog_end(stream))
+    told = stream.begin_snapshot()
+    if told is not None and told.exact:
+        return BinlogPosition(told.file, told.offset).key
+    stream.run(b"ROLLBACK")
+    # Starting a transaction releases a session's own table locks, hence a second one
+    # (MySQL manual, "Interaction of Table Locking and Transactions").
+    holder = connect()
+    try:
+        holder.lock(copy.name, LOCK_SECONDS)
+        stream.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        end = blocking_binlog_end(holder)
+        holder.unlock()
+    finally:
+        holder.close()
+    return _key(end)
+
+
+def _key(end: BinlogEnd | None) -> int:
+    return BinlogPosition(end.file, end.offset).key if end else 0
+
+
+def check_structure(stream: SourceStream, copy: TableCopy) -> None:
+    """The snapshot that was read keeps the table from being changed until it ends."""
+    if stream.fingerprint(copy.name) != copy.fingerprint:
+        raise ShardChangedError(f"{copy} was changed since the copy was planned")
+
+
+def _check_room(
+    stream: SourceStream, chunk: CopyChunk, mapped: MappedColumn, show_values: bool
+) -> None:
+    """Raise NoRoomError for a value that can't be mapped."""
+    for (value,) in stream.rows(no_room_query(chunk)):
+        try:
+            mapped.mapped(int(value))
+        except ValueError as error:
+            shown = str(error) if show_values else "it is negative, or has no room below the number"
+            raise NoRoomError(f"a value of {mapped.name} can't be mapped: {shown}") from error
+
+
+def _over_own(
+    session: Session,
+    copy: TableCopy,
+    blocks: Iterator[Block],
+    addresses: Mapping[str, DatabaseAddress],
+) -> tuple[int, int]:
+    with closing(OwnRows(session, copy, addresses)) as rows:
+        return sum(rows.write(bytes(block).split(b"\n")[:-1]) for block, _ in blocks), 0

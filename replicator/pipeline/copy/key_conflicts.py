@@ -1,0 +1,82 @@
+"""Which other shard has the key of a row that the target refused as a duplicate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from replicator.downstream.rows.literals import field_value, key_predicate
+from replicator.downstream.rows.target_columns import TargetColumn
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.names import TableName, folded, quote
+from replicator.pipeline.copy.copy_plan import TableCopy
+from replicator.pipeline.copy.source_stream import SourceStream
+from replicator.routing.columns.column_mapping import VALUE_LIMIT
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.structure.structure import Table, UniqueKey
+
+
+def find_holders(
+    copy: TableCopy,
+    line: bytes,
+    message: str,
+    target: Table,
+    others: Iterable[tuple[str, DatabaseAddress, TableName, MemberColumns]],
+) -> list[str]:
+    """The shards among ``others`` (source, its address, table, rules) that hold the key of a row.
+
+    ``line`` is the row, ``message`` the server's words, which name the key. Empty where the key
+    can't be told. Blocks. Raises the driver's error.
+    """
+    key = _key(message, target)
+    if key is None:
+        return []
+    names = [folded(column.name) for column in copy.columns]
+    fields = line.split(b"\t")
+    written = dict(zip(names, zip(copy.columns, fields, strict=True), strict=True))
+    wanted = list(map(folded, key.columns))
+    if not written.keys() >= set(wanted):
+        return []
+    values = {name: written[name] for name in wanted}
+    found = []
+    for source, address, table, rules in others:
+        conditions = key_conditions(values, rules)
+        if conditions is None:
+            continue
+        stream = SourceStream(address)
+        try:
+            qualified = table.quoted.encode()
+            where = b" AND ".join(conditions) or b"TRUE"
+            if stream.rows(b"SELECT 1 FROM %s WHERE %s LIMIT 1" % (qualified, where)):
+                found.append(f"{source}: {table}")
+        finally:
+            stream.close()
+    return found
+
+
+def key_conditions(
+    values: Mapping[str, tuple[TargetColumn, bytes]], rules: MemberColumns
+) -> list[bytes] | None:
+    """What a shard's row with this key meets; None where no row of the shard has such a key."""
+    made = {folded(column.name): column.value for column in rules.extracted}
+    conditions = []
+    for name, (column, field) in values.items():
+        if name in made:
+            if made[name].lower() != (field_value(field) or b"").decode(errors="replace").lower():
+                return None
+            continue
+        if rules.mapped is not None and folded(rules.mapped.name) == name:
+            value = int(field_value(field) or b"0")
+            if value & ~(VALUE_LIMIT - 1) != rules.mapped.upper:
+                return None
+            field = b"%d" % (value & (VALUE_LIMIT - 1))
+        conditions.append(quote(column.name).encode() + b"=" + key_predicate(column, field))
+    return conditions
+
+
+def _key(message: str, target: Table) -> UniqueKey | None:
+    """The key in "Duplicate entry '5' for key 'PRIMARY'" (MySQL 8 puts the table in front)."""
+    match = re.search(r"for key '(?:[^']*\.)?([^'.]+)'\s*$", message)
+    if match is None:
+        return None
+    return next((key for key in target.keys if folded(key.name) == folded(match[1])), None)

@@ -1,0 +1,239 @@
+"""Reading a table of a source as row lines: the bytes of a result set, block by block.
+
+The values never become Python objects, and only a block is in memory, however large the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pymysql.err
+
+from replicator.binlog.errors import OtherServerError
+from replicator.mysql.connection.address import DatabaseAddress
+from replicator.mysql.connection.answers import understood
+from replicator.mysql.connection.blocking_connection import BlockingSession
+from replicator.mysql.connection.prepared_statements import ask, prepare
+from replicator.mysql.connection.session_settings import (
+    NO_SELECT_LIMIT,
+    SNAPSHOTS,
+    UTC,
+    set_session,
+)
+from replicator.mysql.server.identity import IDENTITY_SQL, ServerIdentity
+from replicator.pipeline.copy.result_bytes import ResultBytes, damaged_row
+from replicator.pipeline.copy.text_rows import (
+    DAMAGED,
+    LONG_ROW,
+    MORE,
+    OUTPUT_FACTOR,
+    convert_payload,
+    convert_rows,
+)
+from replicator.pipeline.copy.typed_rows import TypedRows
+from replicator.schema.structure.structure import fingerprint_of
+
+READ_TIMEOUT = 600
+"""Seconds to wait for the next bytes of a result before the connection counts as lost."""
+
+LOCK_TIMEOUT = 5
+"""Seconds to wait for a table that somebody has locked: then a stop is heeded."""
+
+_SETTINGS = (
+    set_session(
+        {
+            "time_zone": f"'{UTC}'",
+            "sql_mode": "''",
+            "sql_select_limit": NO_SELECT_LIMIT,
+            "net_write_timeout": str(READ_TIMEOUT),
+            "lock_wait_timeout": str(LOCK_TIMEOUT),
+        }
+    )
+    + " /*!80030 ,SESSION show_gipk_in_create_table_and_information_schema=ON */"
+)
+"""Limits that a server may have for others would cut a table off, or end a read that a slow target
+holds up; and keys that the server gave tables itself are to be seen. (MariaDB takes no comments for
+versions of MySQL from 5.7 on.)"""
+
+
+class SnapshotPlace(NamedTuple):
+    """Where in the binlog a snapshot was taken.
+
+    Not ``exact`` where XA transactions may have been committed just then: MariaDB logs an XA COMMIT
+    first and carries it out then (its ``trans_xa_commit``), so one that stands before the place may
+    not be visible yet.
+    """
+
+    file: str
+    offset: int
+    exact: bool
+
+
+class SourceStream(BlockingSession):
+    """One connection to a source, for reading whole ranges of tables. For one thread.
+
+    It speaks the charset ``binary``, so that text arrives in the bytes it is stored in, in UTC,
+    and in transactions that see one state of the data.
+    """
+
+    def __init__(self, address: DatabaseAddress, server: ServerIdentity | None = None) -> None:
+        """Connect, where ``server`` is given, to that one only.
+
+        Raises the driver's error when the server can't be reached or refuses, and
+        replicator.binlog.errors.OtherServerError where another one answers.
+        """
+        self._address = address
+        self._server = server
+        super().__init__(address, settings=_SETTINGS, timeout=READ_TIMEOUT)
+
+    def _prepare(self) -> None:
+        self.run(SNAPSHOTS.encode())
+        if self._server is None:
+            return
+        rows = self.rows(IDENTITY_SQL.encode())
+        with understood("its identity"):
+            texts = [(_text(name), _text(value)) for name, value in rows]
+        found = ServerIdentity.told(texts)
+        if not self._server.is_same(found):
+            raise OtherServerError(
+                f"{self._address} is another server now, with {found}; what was read before is of"
+                f" the one with {self._server}, which may be ahead of it, or behind"
+            )
+
+    def fingerprint(self, table: bytes) -> str:
+        """The digest of a table's structure; ``table`` is its quoted name.
+
+        Raises the driver's error.
+        """
+        rows = self.rows(b"SHOW CREATE TABLE " + table)
+        with understood("SHOW CREATE TABLE"):
+            ((_, text, *_),) = rows
+            return fingerprint_of(_text(text))
+
+    def begin_snapshot(self) -> SnapshotPlace | None:
+        """Start a transaction that sees one state of the data; its place in the binlog, if told.
+
+        MariaDB tells it (KB, "Enhancements for START TRANSACTION WITH CONSISTENT SNAPSHOT"): every
+        transaction before that place is visible, none behind. Elsewhere the end of the binlog does
+        not do: a transaction is there before others see it. Raises the driver's error.
+        """
+        tells = bool(self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_file'"))
+        commits = self._xa_commits() if tells else 0
+        # One whose commit began before that is among these until it has ended.
+        prepared = self.rows(b"XA RECOVER") if commits else ()
+        self.run(b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        if not tells:
+            return None
+        exact = not prepared and self._xa_commits() == commits
+        rows = self.rows(b"SHOW STATUS LIKE 'binlog_snapshot_%'")
+        with understood("binlog_snapshot_file"):
+            found = {_text(name).lower(): _text(value) for name, value in rows}
+            file, offset = found["binlog_snapshot_file"], int(found["binlog_snapshot_position"])
+        return SnapshotPlace(file, offset, exact) if file else None
+
+    def _xa_commits(self) -> int:
+        """How many statements XA COMMIT the server has begun since it was started."""
+        rows = self.rows(b"SHOW GLOBAL STATUS LIKE 'Com_xa_commit'")
+        with understood("Com_xa_commit"):
+            ((_, count),) = rows
+            return int(_text(count))
+
+    def await_writers(self, table: bytes, seconds: int) -> None:
+        """Wait until the transactions that have written to a table have ended, at most so long.
+
+        Others may begin to write to it meanwhile: MySQL 8+ lets ``max_write_lock_count`` of them
+        pass (its manual, "Metadata Locking"). ``table`` is the quoted name. Raises the driver's
+        error; ER_LOCK_WAIT_TIMEOUT when they have not ended in time.
+        """
+        self.lock(table, seconds)
+        self.unlock()
+
+    def lock(self, table: bytes, seconds: int) -> None:
+        """Keep others from writing to a table, once those who did have ended; wait at most so long.
+
+        ``table`` is the quoted name. Raises the driver's error; ER_LOCK_WAIT_TIMEOUT when they
+        have not ended.
+        """
+        # Until MySQL 5.7 only a lock of InnoDB's own waits for transactions to end, and LOCK TABLES
+        # asks for one without autocommit (its manual, "LOCK TABLES and UNLOCK TABLES Statements").
+        self.run(
+            b"SET SESSION autocommit=0,SESSION innodb_table_locks=1"
+            b",SESSION lock_wait_timeout=%d,SESSION innodb_lock_wait_timeout=%d"
+            % (seconds, seconds)
+        )
+        try:
+            self.run(b"LOCK TABLES " + table + b" READ")
+        except pymysql.err.MySQLError:
+            with contextlib.suppress(pymysql.err.MySQLError):
+                self.unlock()
+            raise
+
+    def unlock(self) -> None:
+        """Give all locks back. Raises the driver's error."""
+        self.run(b"UNLOCK TABLES")
+        self.run(b"COMMIT")
+        self.run(b"SET SESSION autocommit=1,SESSION lock_wait_timeout=%d" % LOCK_TIMEOUT)
+
+    def blocks(self, sql: bytes) -> Iterator[tuple[memoryview, int]]:
+        """The result of a query as blocks of row lines, with the number of lines in each.
+
+        A block is only valid until the next one is asked for. Raises the driver's error, also
+        after some blocks. If it is not read to its end the connection must be closed.
+        """
+        # PyMySQL reads the head of the result; its way of reading rows is one object per value.
+        self._connection.query(sql, unbuffered=True)
+        result = ResultBytes(self._connection)
+        out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
+        while True:
+            used, written, rows, reason = convert_rows(result.data, result.filled, out)
+            if rows:
+                yield out.data[:written], rows
+            result.drop(used)
+            if reason == LONG_ROW:
+                yield memoryview(_converted(result.long_payload())), 1
+            elif reason == MORE:
+                result.more()
+                if len(out) < len(result.data) * OUTPUT_FACTOR:
+                    out = np.empty(len(result.data) * OUTPUT_FACTOR, np.uint8)
+            elif reason == DAMAGED:
+                raise damaged_row()
+            else:
+                self._leave_result()
+                result.end()
+                return
+
+    def typed(self, sql: bytes) -> TypedRows:
+        """The result of a query, as parameters of a statement with many rows. It is to be read to
+        its end, or the connection must be closed; so it must after an error.
+
+        Raises the driver's error, and UnknownTypeError for a result that can't be had so.
+        """
+        number = prepare(self._connection, sql)
+        return TypedRows(self._connection, number, ask(self._connection, number))
+
+    def close(self) -> None:
+        """Drop the connection, whatever state it is in."""
+        # Nobody is to read on in an answer that was left in the middle.
+        self._leave_result()
+        if self._connection.open:
+            self._connection._force_close()  # type: ignore[attr-defined]
+
+    def _leave_result(self) -> None:
+        result = cast(Any, self._connection)._result
+        if result is not None:
+            result.unbuffered_active = False
+            result.connection = None
+
+
+def _converted(payload: bytes | bytearray) -> bytes:
+    try:
+        return convert_payload(np.frombuffer(payload, np.uint8))
+    except ValueError as error:
+        raise damaged_row() from error
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,1 @@
+"""Whether shards share values of their target's keys: sampled, or all compared."""

@@ -1,0 +1,105 @@
+"""All values of keys compared with one another, as one Spark job.
+
+Executors read the shards, bring each value to its digest, and pass the digests on by their hash:
+equal ones meet in one partition, where they are sorted, which Spark does on disk where they are
+many. So memory does not grow with the tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from pymysql.err import MySQLError
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.binlog.errors import BinlogError
+from replicator.mysql.errors import error_text
+from replicator.pipeline.duplicate_keys.key_plan import KeyRead
+from replicator.pipeline.duplicate_keys.key_reading import KeyReader, KeyServers
+from replicator.pipeline.duplicate_keys.key_sample import HOLDERS, KeyTally
+from replicator.pipeline.spark.sealed import sealed, unsealed
+from replicator.pipeline.workers.worker_pool import release_slots
+
+ROWS_A_PARTITION = 2_000_000
+"""Digests that are sorted at a time, about."""
+
+SLOTS = 100
+"""Shared values that are kept as examples, at most, of a key and of each first member: by hash."""
+
+_DIGESTS = "key int, digest binary, read int, line binary"
+_UNREAD = -1
+"""The key of a row that says what the server of a member said."""
+
+_GROUPED = f"""
+WITH counted AS (
+    SELECT key, digest, read, line,
+        COUNT(*) OVER (PARTITION BY key, digest) AS rows,
+        ROW_NUMBER() OVER (PARTITION BY key, digest ORDER BY read, line) AS place,
+        COLLECT_LIST(read) OVER (PARTITION BY key, digest ORDER BY read, line
+            ROWS BETWEEN CURRENT ROW AND {HOLDERS - 1} FOLLOWING) AS holders
+    FROM {{digests}}
+), marked AS (
+    SELECT *, IF(rows > 1 AND place = 1, digest, NULL) AS example FROM counted
+)
+SELECT key, read, COUNT(*) AS looked_at, COUNT_IF(rows > 1) AS sharing, COUNT(example) AS shared,
+    MIN_BY(line, example) AS line, MIN_BY(holders, example) AS holders,
+    MIN_BY(rows, example) AS rows, MIN(line) AS first_line
+FROM marked GROUP BY key, read, PMOD(HASH(digest), {SLOTS})
+"""
+
+
+def compare_keys(
+    spark: SparkContext, parts: Sequence[Sequence[KeyRead]], servers: KeyServers
+) -> dict[int, KeyTally]:
+    """Compare keys of members: what was found, by key.
+
+    Each of ``parts`` is read by one task over one connection to each of its sources, so their
+    number is what the sources bear at once. Blocks. Raises what Spark raises.
+    """
+    release_slots(spark)
+    reads = [read for part in parts for read in part]
+    found = {read.key: KeyTally() for read in reads}
+    expected = sum(read.estimate for read in reads)
+    partitions = max(spark.defaultParallelism, -(-expected // ROWS_A_PARTITION))
+    digests = digest_frame(spark, len(parts)).repartition(partitions, "key", "digest")
+    with sealed(spark, (servers, parts)):
+        answers = SparkSession(spark).sql(_GROUPED, digests=digests).toArrow().to_pylist()
+    for answer in answers:
+        read = reads[answer["read"]]
+        tally = found[read.key]
+        if answer["key"] == _UNREAD:
+            tally.failures[read.member] = answer["first_line"].decode()
+            continue
+        tally.looked_at += answer["looked_at"]
+        tally.shared += answer["shared"]
+        if answer["sharing"]:
+            tally.by_member[read.member] += answer["sharing"]
+        if answer["shared"]:
+            tally.add_example(reads, answer["line"], answer["holders"], answer["rows"])
+    return found
+
+
+def digest_frame(spark: SparkContext, tasks: int) -> DataFrame:
+    """The values of keys, read by so many tasks, each the part of its number.
+
+    One row for each: the number of the key, the digest that is the same for equal values, the
+    number of the read, and the beginning of the row line; for a member that can't be read, what
+    the server said. The servers and the parts are to be `sealed` when it is evaluated.
+    """
+    rows = spark.parallelize(range(tasks), tasks).flatMap(_read)
+    return SparkSession(spark).createDataFrame(rows, _DIGESTS, verifySchema=False)
+
+
+def _read(task: int) -> Iterator[tuple[int, bytes, int, bytes]]:
+    servers, parts = unsealed()
+    number = sum(map(len, parts[:task]))
+    with contextlib.closing(KeyReader(servers)) as reader:
+        for place, read in enumerate(parts[task], number):
+            try:
+                for digest, line in reader.values(read):
+                    yield read.key, digest, place, line
+            except (MySQLError, BinlogError) as error:
+                reader.drop(read.member.source)
+                yield _UNREAD, b"%d" % place, place, error_text(error).encode()

@@ -1,0 +1,180 @@
+"""A look at some of the values of a key, so chosen that shards which share values are found out.
+
+Rows picked at random from two large shards hardly ever meet, however many they share. So the same
+ranges of the key are read in all members: from the first value on, from places within the range of
+the smaller members, and from near their last one. Where there are few rows all are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+
+from pymysql.err import MySQLError
+
+from replicator.binlog.errors import BinlogError
+from replicator.downstream.rows.target_columns import Literal, TargetColumn
+from replicator.mysql.errors import error_text
+from replicator.mysql.names import Member, folded
+from replicator.pipeline.copy.copy_plan import Bound
+from replicator.pipeline.duplicate_keys.key_plan import KeyRead, place_query
+from replicator.pipeline.duplicate_keys.key_reading import KeyReader, KeyServers
+
+EXAMPLES = 20
+"""Shared values that are kept as examples."""
+
+HOLDERS = 10
+"""Rows of a shared value whose members are kept."""
+
+REFERENCES = 3
+"""Members whose range of values the places are taken from."""
+
+PARTS = 4
+"""Into how many parts a range is cut, to read from the beginning of each."""
+
+FARTHEST = 100_000
+"""Entries of an index that are passed over to find a place, at most."""
+
+FEWEST = 20
+"""Values that are read from a place, at least."""
+
+STATEMENTS = 2000
+"""Statements that the places and members of a key may take."""
+
+Row = tuple[bytes, int, bytes]
+"""A row that was looked at: the digest of its value, the number of its member, its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedValue:
+    """A value that several rows have: as text, the members of the first of them, how many rows."""
+
+    value: str
+    members: tuple[Member, ...]
+    rows: int
+
+
+@dataclass(slots=True)
+class KeyTally:
+    """What a look at one key found.
+
+    ``looked_at``: values; ``shared``: those that several rows have; ``by_member``: the rows that
+    have these. ``whole``: all values were looked at. ``failures``: why members could not be read.
+    """
+
+    looked_at: int = 0
+    shared: int = 0
+    by_member: Counter[Member] = field(default_factory=Counter)
+    examples: list[SharedValue] = field(default_factory=list)
+    whole: bool = True
+    failures: dict[Member, str] = field(default_factory=dict)
+
+    def add_example(
+        self, reads: Sequence[KeyRead], line: bytes, holders: Sequence[int], rows: int
+    ) -> None:
+        """Keep a shared value, if there is room: the line of its first row, numbers of members."""
+        if len(self.examples) < EXAMPLES:
+            members = tuple(reads[number].member for number in holders)
+            self.examples.append(SharedValue(reads[holders[0]].readable(line), members, rows))
+
+    def count(self, reads: Sequence[KeyRead], rows: Iterable[Row]) -> None:
+        """Count rows of one key; ``reads`` are its members by their numbers."""
+        for _, equal in groupby(sorted(rows), itemgetter(0)):
+            _, members, lines = zip(*equal, strict=True)
+            self.looked_at += len(members)
+            if len(members) > 1:
+                self.shared += 1
+                self.by_member.update(reads[number].member for number in members)
+                self.add_example(reads, lines[0], members[:HOLDERS], len(members))
+
+
+def sample_key(reads: Sequence[KeyRead], servers: KeyServers, size: int) -> KeyTally:
+    """Look at about ``size`` values of one key, as it is read from its members. Blocks."""
+    tally = KeyTally()
+    with contextlib.closing(_Sample(reads, KeyReader(servers), tally.failures)) as sample:
+        rows = sample.all(size) if sum(read.estimate for read in reads) <= size else None
+        if rows is None:
+            tally.whole = False
+            tally.failures.clear()
+            # Once, where places are so near that a row was read from several.
+            rows = list(set(sample.ranges(size)))
+    tally.count(reads, rows)
+    return tally
+
+
+_Place = tuple[tuple[TargetColumn, ...], Bound]
+"""A place in the order of an index: behind these values of these columns, or the beginning."""
+
+
+def _fits(read: KeyRead, order: tuple[TargetColumn, ...]) -> bool:
+    """Whether a member is read in this order."""
+    return [folded(c.name) for c in read.order] == [folded(c.name) for c in order]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    reads: Sequence[KeyRead]
+    reader: KeyReader
+    failures: dict[Member, str]
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def all(self, size: int) -> list[Row] | None:
+        """All values; None where the servers' numbers, which are estimates, told far too few."""
+        rows: list[Row] = []
+        for number, read in enumerate(self.reads):
+            rows += self._rows(number, read, None, 3 * size + 1 - len(rows))
+            if len(rows) > 3 * size:
+                return None
+        return rows
+
+    def ranges(self, size: int) -> Iterator[Row]:
+        """The values of all members from the same places on."""
+        count = len(self.reads)
+        parts = PARTS if count * REFERENCES * PARTS <= STATEMENTS else 1
+        places: list[_Place] = []
+        for read in sorted(self.reads, key=lambda read: read.estimate)[:REFERENCES]:
+            with contextlib.suppress(MySQLError):  # told when its values are read
+                places += self._places(read, parts, size // (count * REFERENCES * PARTS))
+        limit = max(FEWEST, size // (count * (1 + len(places))))
+        for number, read in enumerate(self.reads):
+            for order, behind in [(read.order, None), *places]:
+                if _fits(read, order) and read.member not in self.failures:
+                    # The values are written as literals of the columns that they are from.
+                    yield from self._rows(number, replace(read, order=order), behind, limit)
+
+    def _rows(self, number: int, read: KeyRead, behind: Bound, limit: int) -> Iterator[Row]:
+        try:
+            for digest, line in self.reader.values(read, behind=behind, limit=limit):
+                yield digest, number, line
+        except (MySQLError, BinlogError) as error:
+            self.reader.drop(read.member.source)
+            self.failures[read.member] = error_text(error)
+
+    def _places(self, read: KeyRead, parts: int, near: int) -> Iterator[_Place]:
+        """Places in the range of a member's values, in the order of its index."""
+        first = self._place(read, 0) if read.order else None
+        if first is None:
+            return
+        last = self._place(read, near, from_end=True)
+        if last is not None:
+            yield (read.order, last)
+            if len(read.order) == 1 and read.order[0].literal is Literal.NUMBER:
+                with contextlib.suppress(ValueError):  # a DECIMAL
+                    low, high = int(first[0]), int(last[0])
+                    starts = [low - 1, *(low + (high - low) * n // parts for n in range(1, parts))]
+                    yield from ((read.order, (b"%d" % start,)) for start in starts)
+                    return
+        for n in range(1, parts):
+            place = self._place(read, min(read.estimate, FARTHEST) * n // parts)
+            if place is not None:
+                yield read.order, place
+
+    def _place(self, read: KeyRead, offset: int, *, from_end: bool = False) -> Bound:
+        query = place_query(read, offset, from_end=from_end)
+        return next(iter(self.reader.places(read, query)), None)

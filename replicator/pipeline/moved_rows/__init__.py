@@ -1,0 +1,1 @@
+"""Rows that move between shards: looking keys up in the shards, repairing targets."""

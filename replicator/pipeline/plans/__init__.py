@@ -1,0 +1,1 @@
+"""Plans: how the row events of a shard become writes to its target."""

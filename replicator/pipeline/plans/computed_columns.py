@@ -1,0 +1,102 @@
+"""Columns that the target computes: whether it comes to what the shards have.
+
+Values of a generated column are not written: the target's server makes them of the row that it has.
+So a shard must compute the column, too, and of the same values. `Table.create_sql` tells of what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replicator.mysql.names import TableName, folded, quote
+from replicator.routing.columns.column_mapping import VALUE_LIMIT
+from replicator.routing.columns.member_columns import MemberColumns
+from replicator.schema.effects.column_values import value_columns
+from replicator.schema.structure.column_rules import RuleMisfit
+from replicator.schema.structure.structure import Column, Table
+
+OWN_VALUE = VALUE_LIMIT - 1
+"""The bits of a mapped value that are the shard's own."""
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_INEXACT = frozenset({"float", "double", "decimal", "bit", "year", "json"})
+
+
+def computed_misfits(member: Table, target: Table, rules: MemberColumns) -> Iterator[RuleMisfit]:
+    """The columns that the target would give other values than the shard has."""
+    for its in target.columns:
+        own = member.column(its.name) if its.generated and not its.withheld else None
+        if own is None:
+            continue
+        if own.generated:
+            yield from _other_inputs(member, target, own, rules)
+        else:
+            yield RuleMisfit(
+                f"the target computes {quote(its.name)}, and the shard stores values of its own in"
+                " it, which would be dropped",
+                f"{_plain(target, own)} (it takes the shards' values then, also those that shards"
+                " compute)",
+            )
+
+
+def _other_inputs(
+    member: Table, target: Table, column: Column, rules: MemberColumns
+) -> Iterator[RuleMisfit]:
+    """What keeps a column that both compute from coming to the same."""
+    for name in ruled_inputs(target, column.name, rules):
+        yield RuleMisfit(
+            f"the target computes {quote(column.name)} from {quote(name)}, which holds other values"
+            " there than in the shard, by the rules of the task file",
+            f"{_plain(target, column)} (it takes the values that the shards compute then)",
+        )
+        return
+    for name in _inputs(target, column.name):
+        own, its = member.column(name), target.column(name)
+        if own is not None and its is not None and _computes_otherwise(own, its):
+            yield RuleMisfit(
+                f"both compute {quote(column.name)} from {quote(name)}, which is {own.type} in the"
+                f" shard and {its.type} in the target: they may come to other values",
+                f"{_plain(target, column)} (it takes the values that the shards compute then)",
+            )
+            return
+
+
+def _computes_otherwise(own: Column, its: Column) -> bool:
+    if own.generated or its.generated:
+        return False
+    kinds = {own.base_type, its.base_type}
+    if kinds <= _INTEGERS:
+        return own.unsigned != its.unsigned and its.base_type != "bigint"
+    if len(kinds) > 1:
+        return True
+    return own.base_type in _INEXACT and own.type.lower() != its.type.lower()
+
+
+def ruled_inputs(table: Table, column: str, rules: MemberColumns) -> tuple[str, ...]:
+    """The columns that a default or a formula of a target is made of, and that the task file maps
+    or extracts; not one that is mapped where it takes the shard's own value out of it."""
+    ruled = {folded(name) for name in rules.extracted_names}
+    if rules.mapped is not None:
+        ruled.add(folded(rules.mapped.name))
+    return tuple(n for n in _inputs(table, column) if folded(n) in ruled) if ruled else ()
+
+
+def _inputs(table: Table, column: str) -> tuple[str, ...]:
+    """All that a column's values are made of, also by other columns that are computed."""
+    found: dict[str, None] = {}
+    ahead = [column]
+    while ahead:
+        for name in value_columns(table, ahead.pop(), unmasked=OWN_VALUE):
+            if name not in found:
+                found[name] = None
+                its = table.column(name)
+                if its is not None and its.generated:
+                    ahead.append(name)
+    return tuple(found)
+
+
+def _plain(target: Table, own: Column) -> str:
+    charset = f" CHARACTER SET {own.charset}" if own.charset else ""
+    null = "" if own.nullable else " NOT NULL"
+    table = TableName(target.schema, target.name).quoted
+    return f"ALTER TABLE {table} MODIFY COLUMN {quote(own.name)} {own.type}{charset}{null};"

@@ -1,0 +1,188 @@
+"""Columns of a shard as expression filters know them: their types, and values from row lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from replicator.binlog.errors import BinlogError
+from replicator.downstream.rows.literals import field_value
+from replicator.mysql.names import quote
+from replicator.routing.expression.collation_folding import (
+    GENERAL,
+    PLAIN,
+    SWEDISH,
+    UNICODE,
+    UNICODE_520,
+    UNICODE_900,
+    UNICODE_1400,
+)
+from replicator.routing.expression.evaluation import Value
+from replicator.routing.expression.types import Collation, FilterColumn, Kind, ValueType
+from replicator.rows.values.charsets import codec
+from replicator.schema.structure.column_text import numbers_of
+from replicator.schema.structure.structure import Column
+
+ReadField = Callable[[bytes], Value]
+
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_BIGINT_DIGITS = 20
+_MOST_SCALE = 30
+_UTF8 = ("utf8mb4", "utf8mb3", "utf8")
+_PADDED_KINDS = {
+    "general_ci": GENERAL,
+    "unicode_ci": UNICODE,
+    "unicode_520_ci": UNICODE_520,
+    "uca1400_ai_ci": UNICODE_1400,
+    "bin": "",
+}
+_UNPADDED_KINDS = {
+    "general_nopad_ci": GENERAL,
+    "unicode_nopad_ci": UNICODE,
+    "unicode_520_nopad_ci": UNICODE_520,
+    "uca1400_nopad_ai_ci": UNICODE_1400,
+    "nopad_bin": "",
+    "0900_ai_ci": UNICODE_900,
+    "0900_bin": "",
+}
+_EIGHT_BIT = {
+    "latin1_swedish_ci": SWEDISH,
+    "latin1_general_ci": PLAIN,
+    "latin1_bin": "",
+    "ascii_general_ci": PLAIN,
+    "ascii_bin": "",
+}
+
+
+def filter_column(column: Column, *, mariadb: bool = False, doubtful: bool = False) -> FilterColumn:
+    """A column of a shard, of a MariaDB or a MySQL, as an expression can name it.
+
+    ``doubtful``: the collation of its texts is not certain.
+    """
+    kind = _type_of(column, mariadb)
+    if doubtful and kind.kind is Kind.TEXT:
+        charset = column.charset
+        kind = replace(
+            kind,
+            kind=Kind.OTHER,
+            why=(
+                f"which collation {column.name} has is not known: a statement changed it whose"
+                f" effect was seen on the target, and the target lacks collations of the source."
+                f" Say which one is meant ({column.name} COLLATE {charset}_bin), or have the"
+                " source tell it with its rows (binlog_row_metadata=MINIMAL)"
+            ),
+        )
+    return FilterColumn(column.name, quote(column.name), kind)
+
+
+def known_collation(name: str, *, mariadb: bool = False) -> Collation | None:
+    """How a collation compares, as far as that is known here exactly; None where it is not.
+
+    MariaDB takes the names of MySQL's collations of Unicode 9 for its own of Unicode 14 (its page
+    "Supported Character Sets and Collations").
+    """
+    charset, _, kind = name.partition("_")
+    pads = True
+    if name in _EIGHT_BIT:
+        found = _EIGHT_BIT[name]
+    elif charset in _UTF8 and kind in _PADDED_KINDS:
+        found = _PADDED_KINDS[kind]
+    elif charset in _UTF8 and kind in _UNPADDED_KINDS:
+        found, pads = _UNPADDED_KINDS[kind], False
+        if mariadb and found == UNICODE_900:
+            found = UNICODE_1400
+    else:
+        return None
+    return Collation(name, charset, codec(charset), found, pads)
+
+
+def field_reader(column: FilterColumn, base_type: str) -> ReadField:
+    """What turns a field of a row line into a value; ``base_type`` is that of the shard's column.
+
+    The function raises BinlogError or ValueError for a field that is none of the column's.
+    """
+    kind = column.type.kind
+    if column.type.collation is not None:
+        return partial(_text, column.type.collation.codec)
+    if base_type == "bit":
+        return lambda field: int.from_bytes(_bytes(field), "big")
+    match kind:
+        case Kind.INTEGER | Kind.YEAR:
+            return int
+        case Kind.DECIMAL:
+            return lambda field: int(field.replace(b".", b""))
+        case Kind.DOUBLE:
+            return float
+        case Kind.DATE:
+            return lambda field: field.decode()
+        case Kind.DATETIME | Kind.TIMESTAMP:
+            return _moment
+        case Kind.TIME:
+            return _microseconds
+    return _bytes
+
+
+def _bytes(field: bytes) -> bytes:
+    return field_value(field) or b""
+
+
+def _text(charset: str, field: bytes) -> Value:
+    try:
+        return _bytes(field).decode(charset)
+    except UnicodeDecodeError as error:
+        raise BinlogError(f"a text is none of its charset {charset}: {error}") from error
+
+
+def _moment(field: bytes) -> Value:
+    whole, _, fraction = field.decode().partition(".")
+    return f"{whole}.{fraction:0<6}"
+
+
+def _microseconds(field: bytes) -> Value:
+    whole, _, fraction = field.decode().lstrip("-").partition(".")
+    hours, minutes, seconds = map(int, whole.split(":"))
+    found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(f"{fraction:0<6}")
+    return -found if field.startswith(b"-") else found
+
+
+def _type_of(column: Column, mariadb: bool) -> ValueType:
+    base, numbers = column.base_type, numbers_of(column)
+    if base in _WHOLE:
+        return ValueType(Kind.INTEGER, column.unsigned, whole=_BIGINT_DIGITS)
+    if base == "bit":
+        return ValueType(Kind.INTEGER, True, whole=_BIGINT_DIGITS)
+    if base == "decimal":
+        precision, scale = numbers if len(numbers) == 2 else (*(numbers or (10,)), 0)
+        if scale > _MOST_SCALE:
+            return _other(f"{column.name} has {scale} digits behind the point")
+        return ValueType(Kind.DECIMAL, whole=precision - scale, scale=scale)
+    if base in ("float", "double"):
+        if len(numbers) == 2:
+            return _other(
+                f"{column.name} is {column.type}, whose values are compared with a tolerance"
+            )
+        return ValueType(Kind.DOUBLE)
+    if base in ("year", "date", "datetime", "timestamp", "time"):
+        return ValueType(Kind(base))
+    if base in _BYTES:
+        return ValueType(Kind.BINARY)
+    if base in _TEXTS:
+        return _text_type(column, mariadb)
+    return _other(f"{column.name} is {column.type}")
+
+
+def _text_type(column: Column, mariadb: bool) -> ValueType:
+    if not column.charset or column.charset == "binary":
+        return ValueType(Kind.BINARY)
+    collation = known_collation(column.collation.lower(), mariadb=mariadb)
+    if collation is None:
+        return _other(f"how {column.collation} compares texts is not known here ({column.name})")
+    return ValueType(Kind.TEXT, collation=collation)
+
+
+def _other(why: str) -> ValueType:
+    advice = "; such a column can only be asked whether it IS NULL"
+    return ValueType(Kind.OTHER, why=f"{why}{advice}")

@@ -1,0 +1,410 @@
+"""Plans: how the row events of a shard table become writes to its target.
+
+A row event holds types, but often no names, signedness, charsets or labels: these come from the
+structure that the registry has for the shard. Whatever the event does tell is checked against
+that structure, so that a wrong structure is found and no row is falsified.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.table_map import TableMap
+from replicator.downstream.rows.restated_columns import restated_columns
+from replicator.mysql.names import Member, folded, quote
+from replicator.pipeline.plans.column_types import (
+    EXACT_LITERALS,
+    OLD_TEMPORAL,
+    WIRE_TYPES,
+    literal_of,
+)
+from replicator.pipeline.plans.computed_columns import computed_misfits
+from replicator.pipeline.plans.plan import Literal, TablePlan, TargetColumn, TargetTable
+from replicator.pipeline.plans.row_filter import row_filter
+from replicator.routing.columns.column_mapping import VALUE_LIMIT
+from replicator.routing.columns.extracted_columns import ExtractedColumn
+from replicator.routing.columns.member_columns import AS_THEY_ARE, MemberColumns
+from replicator.routing.expression.expression_filter import ResolvedRules
+from replicator.rows.values.charsets import codec, encode_label
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.fields import escape
+from replicator.schema.structure.column_rules import (
+    RuleMisfit,
+    as_mapped,
+    extracted_misfit,
+    mapped_misfit,
+)
+from replicator.schema.structure.column_text import binary_length, fraction_digits, labels_of
+from replicator.schema.structure.conversions import (
+    Fit,
+    affixes,
+    charset_conversion,
+    conversion,
+    null_misfit,
+)
+from replicator.schema.structure.further_keys import only_row_key_collides
+from replicator.schema.structure.hidden_columns import system_period, with_hidden
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+_SPECIAL_TEXT = frozenset({"uuid", "inet4", "inet6"})
+_LABEL = re.compile(r"'(?:[^']|'')*'")
+_LABELLED = frozenset({"enum", "set"})
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+LAST_DIGITS = 2
+"""A hundred neighbouring numbers are in one bucket: about a page of rows. Were they in several,
+these would write to it one after the other, and split it again and again as it fills."""
+
+
+class PlanError(Exception):
+    """Rows of a shard cannot be written to its target: says which, why and what to do."""
+
+
+class MisfitError(PlanError):
+    """The structure is not that of the events: the table was changed unseen."""
+
+
+class UnfitTargetError(PlanError):
+    """The target does not take the shard's values as they are, whatever the rows look like."""
+
+
+def plan_table(
+    member: Member,
+    structure: Table,
+    table_map: TableMap,
+    target: Table,
+    target_number: int,
+    buckets: int,
+    rules: MemberColumns = AS_THEY_ARE,
+) -> TablePlan:
+    """The plan for rows of a shard with this structure and table map.
+
+    ``buckets`` is the number of parts that the target's key space is cut into where that is
+    possible. Columns are matched by name; ``rules`` say what is made of them. Raises PlanError.
+    """
+    member_name = str(member)
+    pairs = match_columns(member_name, structure, target, rules)
+    structure = with_hidden(structure, len(table_map.types))
+    _check_structure(member_name, structure, table_map)
+    # A value that is computed on both sides is not needed from the event.
+    generated = frozenset(
+        i for i, column in enumerate(structure.columns) if column.generated and i not in pairs
+    )
+    formats = tuple(
+        _mapped(_column_format(member_name, column, pairs.get(i), table_map, i), rules)
+        for i, column in enumerate(structure.columns)
+    )
+    filled = [filled_column(member_name, target, column) for column in rules.extracted]
+    pairs |= {len(formats) + n: column for n, (column, _) in enumerate(filled)}
+    target_columns = tuple(target_column(column) for column in pairs.values())
+    key = _key_indexes(target.row_key, pairs)
+    names = [column.name for column in pairs.values()]
+    only_key = only_row_key_collides(target, names)
+    hashed = _hashed_indexes(key or tuple(pairs), pairs)
+    colliding = bool(target.keys) and not only_key
+    return TablePlan(
+        target=TargetTable(
+            number=target_number,
+            schema=target.schema,
+            table=target.name,
+            buckets=1 if colliding or not hashed else buckets,
+            replace=only_key,
+        ),
+        member=member,
+        columns=formats,
+        written=tuple(pairs),
+        target_columns=target_columns,
+        key=key,
+        hashed=hashed,
+        hash_cut=LAST_DIGITS if hashed and pairs[hashed[-1]].base_type in _INTEGERS else 0,
+        generated=generated,
+        covers=len(pairs) == sum(not column.generated for column in target.columns),
+        until=_until(member_name, structure),
+        constants=tuple(escape(value) for _, value in filled),
+        restated=restated_columns(target, names),
+    )
+
+
+def _mapped(column: ColumnFormat, rules: MemberColumns) -> ColumnFormat:
+    mapped = rules.mapped
+    if mapped is None or folded(mapped.name) != folded(column.name):
+        return column
+    return replace(column, upper=mapped.upper, limit=VALUE_LIMIT)
+
+
+def filled_column(member: str, target: Table, made: ExtractedColumn) -> tuple[Column, bytes]:
+    """The target's column that is extracted, and the value in its charset.
+
+    For targets that `match_columns` has taken. Raises PlanError.
+    """
+    column = target.column(made.name)
+    assert column is not None, f"{target.name} has no column {made.name}"
+    return column, _encoded(member, column, made.value, column.charset)
+
+
+def with_filter(
+    plan: TablePlan, resolved: ResolvedRules, structure: Table, table_map: TableMap
+) -> TablePlan:
+    """The same plan with rules for rows of a shard with this structure. Raises PlanError."""
+    member = str(plan.member)
+    structure = with_hidden(structure, len(table_map.types))
+    # As they stand in the shard, whatever the target's columns are.
+    formats = tuple(
+        _column_format(member, column, None, table_map, i)
+        for i, column in enumerate(structure.columns)
+    )
+    filtering = row_filter(resolved, structure, formats, keyed=bool(plan.key))
+    return replace(plan, filtering=filtering)
+
+
+def _until(member: str, structure: Table) -> int | None:
+    """The index of the column with the end of a row's time, where the events have it."""
+    period = system_period(structure.create_sql)
+    names = [folded(column.name) for column in structure.columns]
+    if period is None or folded(period.end) not in names:
+        return None
+    index = names.index(folded(period.end))
+    if structure.columns[index].base_type != "timestamp":
+        raise PlanError(
+            f"{member} keeps its former rows by transactions ({period.end} is"
+            f" {structure.columns[index].type}): which row is the present one can't be told."
+            " Leave the table out (block-allow-list), or give it a period of timestamp(6)"
+        )
+    return index
+
+
+def _check_structure(member: str, structure: Table, table_map: TableMap) -> None:
+    detail = misfit(member, structure, table_map)
+    if detail:
+        raise MisfitError(
+            f"{member}: the structure known for this table does not fit its row events: {detail}."
+            " The table was changed in a way that the task has not seen (a DDL that was skipped or"
+            " ran with sql_log_bin=0, or a start position older than the table's present"
+            " structure). Nothing was written"
+        )
+
+
+def misfit(member: str, structure: Table, table_map: TableMap) -> str:
+    """How a structure differs from what row events tell of theirs; empty where it fits them.
+
+    Raises PlanError for a type that is not known.
+    """
+    structure = with_hidden(structure, len(table_map.types))
+    known, sent = len(structure.columns), len(table_map.types)
+    if known != sent:
+        return f"the events have {sent} columns, the structure {known}"
+    optional = table_map.optional
+    for index, column in enumerate(structure.columns):
+        code = table_map.types[index]
+        allowed = WIRE_TYPES.get(column.base_type)
+        if allowed is None:
+            raise PlanError(
+                f"{member}: column {column.name} has the type {column.type}, which is not known."
+                " Leave the table out (block-allow-list), or change the column's type"
+            )
+        if code not in allowed:
+            return f"column {column.name} is {column.type}, the events have type code {code}"
+        if optional.names and folded(optional.names[index]) != folded(column.name):
+            name = optional.names[index]
+            return f"column {index + 1} is {column.name}, the events call it {name}"
+        sign = optional.unsigned[index] if optional.unsigned else None
+        if sign is not None and code != ColumnType.YEAR and sign != column.unsigned:
+            words = "unsigned" if sign else "signed"
+            return f"column {column.name} is {column.type}, the events' is {words}"
+        labels = optional.labels[index] if optional.labels else None
+        if labels is not None and labels != _labels(member, column, column.charset):
+            return f"column {column.name} has other labels in the events"
+    return ""
+
+
+def match_columns(
+    member: str, structure: Table, target: Table, rules: MemberColumns = AS_THEY_ARE
+) -> dict[int, Column]:
+    """The target's column for each column that is written, by its index in the shard's table.
+
+    Without those that are extracted, which the shard has not. Raises PlanError where values would
+    be lost or changed, or the ``rules`` can't be followed.
+    """
+    _check_rules(member, structure, target, rules)
+    mapped = folded(rules.mapped.name) if rules.mapped else None
+    pairs: dict[int, Column] = {}
+    for index, column in enumerate(structure.columns):
+        counterpart = target.column(column.name)
+        if counterpart is None:
+            if column.generated:
+                continue
+            raise UnfitTargetError(
+                f"{member}: column {column.name} does not exist in {target.schema}.{target.name}:"
+                " its values would be lost. Add the column to the target, or drop it from the"
+                " shard, and resume the task"
+            )
+        if counterpart.generated or counterpart.withheld:
+            continue
+        values = as_mapped(column, counterpart) if folded(column.name) == mapped else column
+        _check_values(member, values, counterpart, target)
+        pairs[index] = counterpart
+    return pairs
+
+
+def written_columns(structure: Table, target: Table, rules: MemberColumns) -> frozenset[str]:
+    """The names of the target's columns that rows of a shard are written with."""
+    names = {folded(column.name) for column in structure.columns}
+    names |= {folded(column.name) for column in rules.extracted}
+    return frozenset(
+        column.name
+        for column in target.columns
+        if folded(column.name) in names and not (column.generated or column.withheld)
+    )
+
+
+def _check_rules(member: str, structure: Table, target: Table, rules: MemberColumns) -> None:
+    found: list[RuleMisfit | None] = [
+        extracted_misfit(structure, target, column.name, column.value) for column in rules.extracted
+    ]
+    if rules.mapped is not None:
+        found.append(mapped_misfit(structure, target, rules.mapped.name))
+    found += computed_misfits(structure, target, rules)
+    for misfit in filter(None, found):
+        raise UnfitTargetError(
+            f"{member}, target {target.schema}.{target.name}: {misfit.text}. {misfit.way_out}"
+        )
+
+
+def _check_values(member: str, column: Column, counterpart: Column, target: Table) -> None:
+    """Refuse a pair of types whose values the server may change without a word."""
+    for rule in (conversion, charset_conversion, null_misfit):
+        found = rule(column, counterpart)
+        if found.fit is Fit.NONE:
+            name = f"{target.schema}.{target.name}"
+            ours, theirs = _described(column), _described(counterpart)
+            modify = (
+                f"ALTER TABLE {quote(target.schema)}.{quote(target.name)} MODIFY"
+                f" {quote(column.name)} {_both(column, counterpart) or ours}"
+            )
+            way_out = f"Give the target's column a type that takes the values of both: {modify}"
+            if not _both(column, counterpart):
+                way_out = (
+                    "Give the column a type that takes the values of all shards, and of the rows"
+                    f" on the target. Where that is the shard's: {modify}"
+                )
+            if ours == theirs:
+                way_out = "Give the column another type in the shards and the target"
+            raise UnfitTargetError(
+                f"{member}: column {column.name} is {ours}, in {name} it is {theirs}: {found.why},"
+                f" and the server would not say so. {way_out}. Or leave the table out"
+                " (block-allow-list)"
+            )
+
+
+def _both(column: Column, target: Column) -> str:
+    """The definition for the target that takes the values of both columns; empty if unknown."""
+    if column.base_type == target.base_type == "set" and column.charset == target.charset:
+        ours = _LABEL.findall(column.type)
+        labels = [*ours, *(label for label in _LABEL.findall(target.type) if label not in ours)]
+        wider = replace(target, type=f"set({','.join(labels)})")
+        return _described(replace(wider, nullable=column.nullable or target.nullable))
+    rules = (conversion, charset_conversion, null_misfit)
+    if all(rule(target, column).fit is Fit.ALL for rule in rules):
+        return _described(column)
+    return ""
+
+
+def _described(column: Column) -> str:
+    charset = f" CHARACTER SET {column.charset}" if column.charset else ""
+    return f"{column.type}{charset}{'' if column.nullable else ' NOT NULL'}"
+
+
+def _column_format(
+    member: str, column: Column, target: Column | None, table_map: TableMap, index: int
+) -> ColumnFormat:
+    code = table_map.types[index]
+    written = target.charset if target is not None and target.charset else column.charset
+    labelled = column.base_type in _LABELLED
+    text = column.base_type if column.base_type in _SPECIAL_TEXT else ""
+    if code == ColumnType.JSON:
+        text = "json"
+    transcode = None
+    if not labelled and target is not None:
+        transcode = charset_change(member, column, target, text)
+    before, behind = affixes(column, target) if target is not None else (b"", b"")
+    return ColumnFormat(
+        name=column.name,
+        type_code=code,
+        metadata=(fraction_digits(column) if code in OLD_TEMPORAL else table_map.metadata[index]),
+        unsigned=column.unsigned,
+        length=binary_length(column),
+        labels=_labels(member, column, written) if labelled else (),
+        unlabelled=target_column(target).unlabelled if target is not None else b"",
+        separator=_encoded(member, column, ",", written) if labelled else b",",
+        text=text,
+        transcode=transcode,
+        before=before,
+        behind=behind,
+    )
+
+
+def _labels(member: str, column: Column, charset: str) -> tuple[bytes, ...]:
+    return tuple(_encoded(member, column, label, charset) for label in labels_of(column))
+
+
+def _encoded(member: str, column: Column, label: str, charset: str) -> bytes:
+    try:
+        return encode_label(label, charset)
+    except BinlogError as error:
+        raise PlanError(f"{member}: column {column.name}: {error}") from error
+
+
+def charset_change(
+    member: str, column: Column, target: Column, text: str
+) -> tuple[str, str] | None:
+    """The codecs to convert a column's text with, from and to; None where its bytes stay.
+
+    Raises PlanError.
+    """
+    charset = "utf8mb4" if text == "json" else column.charset
+    if not charset or not target.charset or charset == target.charset:
+        return None
+    try:
+        source_codec, target_codec = codec(charset), codec(target.charset)
+    except BinlogError as error:
+        raise PlanError(f"{member}: column {column.name}: {error}") from error
+    return None if source_codec == target_codec else (source_codec, target_codec)
+
+
+def target_column(column: Column) -> TargetColumn:
+    """A column of a table as statements that write or compare it need to know it."""
+    literal = literal_of(column)
+    charset = column.charset if literal in (Literal.TEXT, Literal.ENUM) else ""
+    labels = labels_of(column)
+    if literal is Literal.ENUM and "" in labels:
+        return TargetColumn(
+            column.name,
+            literal,
+            charset,
+            unlabelled=encode_label(no_label(labels), charset),
+            empty_label=labels.index("") + 1,
+        )
+    return TargetColumn(column.name, literal, charset)
+
+
+def no_label(labels: Sequence[str]) -> str:
+    """A text that is none of an ENUM's labels, by any collation."""
+    return "0" * (max(map(len, labels), default=0) + 1)
+
+
+def _key_indexes(row_key: UniqueKey | None, pairs: dict[int, Column]) -> tuple[int, ...]:
+    """The row key as indexes into the row image; empty where a column of it is not written."""
+    if row_key is None:
+        return ()
+    by_name = {folded(column.name): index for index, column in pairs.items()}
+    key = tuple(by_name.get(folded(name), -1) for name in row_key.columns)
+    return () if -1 in key else key
+
+
+def _hashed_indexes(candidates: tuple[int, ...], pairs: dict[int, Column]) -> tuple[int, ...]:
+    """Those columns whose values are equal only when their bytes are."""
+    return tuple(i for i in candidates if literal_of(pairs[i]) in EXACT_LITERALS)

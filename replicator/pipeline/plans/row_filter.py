@@ -1,0 +1,152 @@
+"""Expression filters on decoded rows: which changes of a batch go on, and as what.
+
+The decoder notes the bytes of the columns that expressions need, and they are read as they stand in
+the shard: what is written may be in another charset, and need not hold all of these columns. Tables
+without a rule have no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from replicator.mysql.names import TableName, folded
+from replicator.pipeline.plans.filter_columns import (
+    ReadField,
+    field_reader,
+    filter_column,
+    known_collation,
+)
+from replicator.pipeline.plans.image_columns import ImageColumn
+from replicator.routing.expression.evaluation import EvaluationError
+from replicator.routing.expression.expression_filter import (
+    ExpressionFilters,
+    Fate,
+    ResolvedRules,
+    RowRules,
+)
+from replicator.routing.expression.row_fates import fates
+from replicator.routing.expression.types import FilterColumn
+from replicator.routing.expression.vectors import Array
+from replicator.rows.decoder.lines import Lines, joined, lines_of
+from replicator.rows.decoder.row_block import UNKNOWN_LINE, RowBlock
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.fields import Read
+from replicator.rows.values.value_readers import column_reader
+from replicator.schema.structure.structure import Table
+
+
+class FilterError(Exception):
+    """A rule has no answer for a row: the server, too, would have an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """The rules of one shard, and how the values that they need are read from its row events.
+
+    ``indexes`` are the places of ``columns`` in the row image, ``layouts`` how their values stand
+    there, ``types`` the first words of their types. ``keyed``: the target tells rows apart by a
+    key. ``names`` are those of the rules.
+    """
+
+    rules: RowRules
+    names: tuple[str, ...]
+    indexes: tuple[int, ...]
+    columns: tuple[FilterColumn, ...]
+    layouts: tuple[ColumnFormat, ...]
+    types: tuple[str, ...]
+    keyed: bool
+
+
+def rules_for(
+    filters: ExpressionFilters,
+    name: TableName,
+    structure: Table,
+    *,
+    mariadb: bool = False,
+    doubtful: Set[str] = frozenset(),
+) -> ResolvedRules | None:
+    """The rules of a table of this name and structure; None for none. Raises ExpressionError.
+
+    ``mariadb``: the shard is of a MariaDB, whose collations differ a little where they have the
+    names of MySQL's. ``doubtful`` are the columns whose collation is not certain.
+    """
+
+    def find(name: str) -> FilterColumn | None:
+        column = structure.column(name)
+        if column is None:
+            return None
+        return filter_column(column, mariadb=mariadb, doubtful=column.name in doubtful)
+
+    collation_of = partial(known_collation, mariadb=mariadb)
+    return filters.resolved(name.schema, name.table, find, collation_of)
+
+
+def row_filter(
+    resolved: ResolvedRules,
+    structure: Table,
+    formats: tuple[ColumnFormat, ...],
+    *,
+    keyed: bool,
+) -> RowFilter:
+    """The filter of a shard whose row events have columns of these formats, as they stand there."""
+    places = {folded(column.name): index for index, column in enumerate(structure.columns)}
+    indexes = tuple(places[folded(column.name)] for column in resolved.columns)
+    types = tuple(structure.columns[index].base_type for index in indexes)
+    layouts = tuple(formats[index] for index in indexes)
+    return RowFilter(
+        resolved.rules, resolved.names, indexes, resolved.columns, layouts, types, keyed
+    )
+
+
+def passing(filtering: RowFilter, block: RowBlock) -> RowBlock:
+    """Those of the rows that pass; ``block`` has noted the columns of the filter.
+
+    Raises FilterError, or BinlogError for values that can't be read.
+    """
+    if not len(block.event):
+        return block
+    changes = np.where(
+        block.before < 0, Fate.INSERT, np.where(block.after < 0, Fate.DELETE, Fate.UPDATE)
+    )
+    columns = [
+        ImageColumn(column.type.kind, layout, *readers, values)
+        for column, layout, readers, values in zip(
+            filtering.columns, filtering.layouts, _readers(filtering), block.noted, strict=True
+        )
+    ]
+    try:
+        found = fates(filtering.rules, changes, columns)
+    except (EvaluationError, ValueError) as error:
+        raise FilterError(str(error)) from error
+    kept = found != Fate.NOTHING
+    passed = replace(
+        block,
+        event=block.event[kept],
+        before=np.where(found == Fate.INSERT, -1, block.before)[kept],
+        after=np.where(found == Fate.DELETE, -1, block.after)[kept],
+        noted=(),
+    )
+    # The target may hold the row in another state than the one before the change.
+    forgets = filtering.keyed and filtering.rules.leaves_updates_out
+    return replace(passed, lines=_without(block.lines, block.before)) if forgets else passed
+
+
+def _without(lines: Lines, images: Array) -> Lines:
+    """The lines, with those of these images unknown."""
+    chosen = np.arange(len(lines))
+    chosen[images[images >= 0]] = len(lines)
+    return joined([lines, lines_of([UNKNOWN_LINE])]).take(chosen)
+
+
+@lru_cache(maxsize=4096)
+def _readers(filtering: RowFilter) -> tuple[tuple[Read, ReadField], ...]:
+    return tuple(
+        (column_reader(layout), field_reader(column, base_type))
+        for column, layout, base_type in zip(
+            filtering.columns, filtering.layouts, filtering.types, strict=True
+        )
+    )

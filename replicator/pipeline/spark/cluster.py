@@ -1,0 +1,242 @@
+"""Executors on other machines: what they are given, and whether they have what they need.
+
+Our package as an archive, for executors that share no files with the driver.
+
+Executors unpack it into the folder that they work in (`SparkContext.addArchive`), before the first
+task and so before their first Python process; a relative ``PYTHONPATH`` leads there. Unlike a
+package that stays in its zip, this lets Python keep its byte code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from replicator.kernels.loop_folder import UNPACKED
+from replicator.memory import worker_environment
+from replicator.pipeline.spark.json_results import from_json, to_json
+from replicator.pipeline.spark.probe import look_around
+from replicator.pipeline.spark.python_job import run_in_tasks
+
+
+def pack(folder: Path) -> Path:
+    """Write the archive into a folder; its path.
+
+    The name tells the content: nothing that an executor may have kept is taken for it.
+    """
+    package = Path(__file__).parents[2]
+    files = {
+        str(path.relative_to(package.parent)): path.read_bytes()
+        for path in sorted(package.rglob("*.py"))
+    }
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)} ".encode())
+        digest.update(content)
+    archive = folder / f"replicator-{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in files.items():
+            target.writestr(name, content)
+    return archive
+
+
+PATIENCE_SETTING = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+AUTHENTICATE = "spark.authenticate"
+"""Whether Spark's processes prove to one another that they know a secret. It draws one itself on
+YARN, Kubernetes and this host; a standalone cluster has its own."""
+
+LOOK_SECONDS = 0.05
+
+_ENCRYPTION = {
+    # What goes between driver and executors, and what executors keep on disk.
+    "spark.network.crypto.enabled": "true",
+    "spark.io.encryption.enabled": "true",
+}
+
+_PYTHONPATH = "spark.executorEnv.PYTHONPATH"
+_SHOWN = 1500
+
+
+class ClusterError(Exception):
+    """The cluster can't run the task as it is. ``remedies`` say what to do.
+
+    ``lasting``: it will not get better by waiting.
+    """
+
+    def __init__(self, message: str, *remedies: str, lasting: bool) -> None:
+        super().__init__(message)
+        self.remedies = remedies
+        self.lasting = lasting
+
+
+def is_local(master: str) -> bool:
+    """Whether a Spark master URL stands for this process."""
+    return re.match(r"local($|\[)", master) is not None
+
+
+def cluster_settings(conf: Mapping[str, str], java_options: str) -> dict[str, str]:
+    """Settings for a cluster, to be put over the common ones and over ``conf``."""
+    wanted = conf.get(_PYTHONPATH, "")
+    return {
+        # Relative to the folder that an executor works in.
+        _PYTHONPATH: os.pathsep.join(filter(None, [UNPACKED, wanted])),
+        "spark.executor.extraJavaOptions": " ".join(
+            filter(None, [java_options, conf.get("spark.executor.extraJavaOptions", "")])
+        ),
+        **{f"spark.executorEnv.{name}": value for name, value in worker_environment().items()},
+        PATIENCE_SETTING: conf.get(PATIENCE_SETTING, "60s"),
+        **{name: conf.get(name, value) for name, value in _ENCRYPTION.items()},
+    }
+
+
+def turned_away(error: BaseException) -> ClusterError | None:
+    """What it means that Spark could not start, where it is the cluster that did not want it."""
+    if not isinstance(error, Py4JJavaError):
+        return None
+    if "secret key must be specified" in str(error):
+        return ClusterError(
+            "this cluster's secret is not known, and Spark does not go without one",
+            "set spark.authenticate: true and one spark.authenticate.secret at the master and all"
+            " workers, and give spark.conf, or spark-defaults.conf of this host, the same"
+            " spark.authenticate.secret (docs/cluster.md)",
+            "only in a network that is closed to all others: spark.conf: spark.authenticate:"
+            ' "false"; anybody who reaches the cluster then reads the accounts and the rows, and'
+            " runs programs as its user",
+            lasting=True,
+        )
+    return _not_wanted() if "stopped SparkContext" in str(error) else None
+
+
+def _not_wanted() -> ClusterError:
+    return ClusterError(
+        "the cluster has not taken the application, or has ended it at once",
+        "spark.conf must have the same spark.authenticate.secret and spark.network settings as"
+        " the master and the workers; where these have no spark.authenticate, set it there, or"
+        ' spark.authenticate: "false" in spark.conf (docs/cluster.md)',
+        "see in the logs of master and workers why: Spark of another version than here, executors"
+        " that do not start, or that can't reach spark.driver.host",
+        lasting=False,
+    )
+
+
+def cut_off(error: BaseException) -> ClusterError | None:
+    """What it means that the tasks of a worker pool have not come, where they could not connect."""
+    told = re.search(r"DriverUnreachableError: ([^\n]*)", str(error))
+    if told is None:
+        return None
+    return ClusterError(
+        f"{told[1]}, though Spark reaches it",
+        "let the executors through to this host: batches go to them by a port of their own, which"
+        " spark.replicator.port in spark.conf can fix (docs/cluster.md)",
+        "where the address is not one of this machine (a container, a NAT), set"
+        " spark.driver.bindAddress: 0.0.0.0",
+        lasting=True,
+    )
+
+
+def ship_package(context: SparkContext, folder: Path) -> None:
+    """Have every executor fetch our package before its first task."""
+    context.addArchive(f"{pack(folder)}#{UNPACKED}")
+
+
+def executor_count(context: SparkContext) -> int:
+    """How many executors there are now, without the driver. Raises Py4JError without a JVM."""
+    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
+
+
+def examine_executors(spark: SparkContext) -> None:
+    """Wait for executors and have each tell whether it has what the task needs.
+
+    Raises ClusterError.
+    """
+    _await_executors(spark)
+    problems = sorted({problem for finding in _survey(spark) for problem in finding})
+    if problems:
+        raise ClusterError(
+            "executors lack what they need: " + "; ".join(problems),
+            "install the packages that docs/cluster.md lists for the Python of the executors"
+            f" ({spark.pythonExec}), in versions like those of this host, or name another"
+            " Python in spark.conf: spark.pyspark.python",
+            "or ship them with the task: spark.conf: spark.archives (docs/cluster.md)",
+            lasting=True,
+        )
+
+
+def _survey(spark: SparkContext) -> list[tuple[str, ...]]:
+    """What each executor lacks. Raises ClusterError where no Python function can be run."""
+    places = max(spark.defaultParallelism, 1)
+    try:
+        found = run_in_tasks(spark, places, _look, None)
+    except (PySparkException, Py4JJavaError) as error:
+        raise _of_python(spark, str(error)) from error
+    return [from_json(tuple[str, ...], lacks) for lacks in found]
+
+
+def _look(_: None, __: int) -> Iterator[bytes]:
+    yield to_json(look_around())
+
+
+def _await_executors(context: SparkContext) -> None:
+    seconds = context._jsc.sc().conf().getTimeAsSeconds(PATIENCE_SETTING)
+    deadline = time.monotonic() + seconds
+    # Py4J hands no events over.
+    while executor_count(context) < 1:
+        if context._jsc.sc().isStopped():
+            # It was turned away, a moment after Spark took itself to be started.
+            raise _not_wanted()
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"the cluster gave no executor within {seconds} s",
+                "see on the cluster's page whether workers are alive, and have cores and memory"
+                " to spare: spark.cores.max, spark.executor.cores and spark.executor.memory in"
+                " spark.conf ask for less",
+                "executors that end at once can't reach this process: spark.driver.host must name"
+                " an address of this host that the workers reach (docs/cluster.md)",
+                "where waiting for resources is usual, let it wait for longer:"
+                f" spark.conf: {PATIENCE_SETTING}: 600s",
+                lasting=False,
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _of_python(context: SparkContext, text: str) -> ClusterError:
+    """What it means that no Python function could be run at all."""
+    here = "{}.{}".format(*sys.version_info[:2])
+    name = (
+        f"name a Python {here} that the executors have in spark.conf: spark.pyspark.python,"
+        " or ship one by spark.archives (docs/cluster.md)"
+    )
+    version = re.search(r"Python in worker[^\n]*", text)
+    if version:
+        return ClusterError(
+            f"the executors' Python is not the {here} of this process: {version[0]}",
+            name,
+            lasting=True,
+        )
+    program = re.search(r'Cannot run program "([^"]*)"[^\n]*', text)
+    if program:
+        return ClusterError(
+            f"an executor has no Python at {program[1]}: {program[0]}", name, lasting=True
+        )
+    return ClusterError(
+        f"the executors can't run Python ({context.pythonExec}): {_gist(text)}",
+        name,
+        "look at the log (stderr) of an executor for more",
+        lasting=True,
+    )
+
+
+def _gist(text: str) -> str:
+    """The last line of what Python said, which names the error; else the end of the text."""
+    told = re.search(r"Error from python worker:\s*(.*?)PYTHONPATH was", text, re.DOTALL)
+    return told[1].strip().splitlines()[-1].strip() if told else text.strip()[-_SHOWN:]

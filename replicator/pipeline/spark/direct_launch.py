@@ -1,0 +1,206 @@
+"""Starting Java for a Spark of this host at once, without the scripts and the Java before it.
+
+`spark-submit` is two shell scripts, a Java that works out the command line of the next one, and in
+that a program that looks at its arguments: longer than Spark itself takes to start. What it works
+out is known here, unless the installation or the task file set something that it alone obeys; then
+it is used (`goes_directly`). The command is that of `spark-submit` without the module
+``jdk.incubator.vector``, which only Spark's machine learning uses, and without the setting of the
+database Derby; a test compares the two.
+Source: Spark's ``AbstractCommandBuilder``, ``SparkSubmitCommandBuilder``, ``JavaModuleOptions``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from replicator.pipeline.spark.java import SPARK, driver_memory, driver_options, find_java_home
+from replicator.pipeline.spark.spark_folder import make_folder
+
+_MAIN = "org.apache.spark.api.python.PythonGatewayServer"
+"""Ends at the end of its input, and so with this process."""
+
+_OPENED = (
+    *(
+        f"java.base/{package}"
+        for package in (
+            "java.lang",
+            "java.lang.invoke",
+            "java.lang.reflect",
+            "java.io",
+            "java.net",
+            "java.nio",
+            "java.util",
+            "java.util.concurrent",
+            "java.util.concurrent.atomic",
+            "jdk.internal.ref",
+            "sun.nio.ch",
+            "sun.nio.cs",
+            "sun.security.action",
+            "sun.util.calendar",
+        )
+    ),
+    "java.security.jgss/sun.security.krb5",
+)
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What Spark needs of a Java since 17, those of later Javas too."""
+
+_READ_BY_SPARK_ITSELF = (
+    "spark.authenticate",
+    "spark.cleaner.",
+    "spark.default.parallelism",
+    "spark.driver.bindAddress",
+    "spark.driver.extraJavaOptions",
+    "spark.driver.host",
+    "spark.driver.memory",
+    "spark.driver.port",
+    "spark.eventLog.",
+    "spark.local.dir",
+    "spark.locality.",
+    "spark.memory.",
+    "spark.network.",
+    "spark.pyspark.python",
+    "spark.python.",
+    "spark.replicator.",
+    "spark.rpc.",
+    "spark.scheduler.",
+    "spark.shuffle.",
+    "spark.sql.",
+    "spark.task.",
+    "spark.ui.",
+)
+"""How settings begin that the running Spark reads, and nothing before it."""
+
+_SET_BY_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+"""Variables that it leaves in this process, whose Spark may be started anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJava:
+    """A Java that is starting, and ends with this process.
+
+    ``folder`` is the session's, ``output`` what it says, its Python workers too. Into the file
+    ``told`` it writes where it listens.
+    """
+
+    process: subprocess.Popen[bytes]
+    folder: str
+    output: BinaryIO
+    told: Path
+
+
+def goes_directly(master: str, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Whether nothing is set that `spark-submit` alone obeys.
+
+    ``conf``: the settings of the task file.
+    """
+    options = conf.get("spark.driver.extraJavaOptions", "")
+    return (
+        re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+        and all(name.startswith(_READ_BY_SPARK_ITSELF) for name in conf)
+        # It refuses these, and says what to write.
+        and "-Xmx" not in options
+        and not any(
+            name.startswith(("SPARK_", "HADOOP_", "YARN_")) and name not in _SET_BY_PYSPARK
+            for name in environment
+        )
+        # Here are spark-env.sh, spark-defaults.conf and what else an installation sets.
+        and not (SPARK / "conf").exists()
+    )
+
+
+def begin_java(master: str, conf: Mapping[str, str]) -> StartedJava | None:
+    """Start Java while all that Spark needs of Python is still to be loaded; None where
+    `spark-submit` is to do it.
+
+    Raises JavaMissingError, OSError.
+    """
+    return start_java(conf) if goes_directly(master, conf, os.environ) else None
+
+
+def java_command(java_home: str, memory: str, options: str) -> list[str]:
+    """The command line of the Java that Spark runs in. ``options`` as a shell reads them."""
+    first = sorted((SPARK / "jars").glob("slf4j-api-*.jar"))
+    # That of `spark-submit`: an archive of classes is good for this class path alone.
+    class_path = (SPARK / "conf", *first, SPARK / "jars" / "*")
+    return [
+        str(Path(java_home, "bin", "java")),
+        "-cp",
+        os.pathsep.join(map(str, class_path)),
+        f"-Xmx{memory}",
+        *shlex.split(options),
+        *MODULE_OPTIONS,
+        _MAIN,
+    ]
+
+
+def start_java(conf: Mapping[str, str]) -> StartedJava:
+    """Start the Java of a local Spark. ``conf`` as for `goes_directly`.
+
+    Raises JavaMissingError, OSError.
+    """
+    java_home = find_java_home()
+    folder = make_folder()
+    share_modules()
+    told = Path(folder, "gateway")
+    read, write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            java_command(java_home, driver_memory(conf), driver_options(java_home, conf, folder)),
+            stdin=subprocess.PIPE,
+            stdout=write,
+            stderr=write,
+            env=_environment(told),
+            # Ctrl-C is for this process, which ends Java when it is done.
+            preexec_fn=_ignore_interrupts,
+        )
+    finally:
+        os.close(write)
+    # Before the folder is removed: without it, a Java that is still starting would not end.
+    atexit.register(process.kill)
+    return StartedJava(process, folder, os.fdopen(read, "rb"), told)
+
+
+def share_modules() -> None:
+    """Let workers on this machine find our modules where this process found them."""
+    root = str(Path(__file__).resolve().parents[3])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, *paths]))
+
+
+def _environment(told: Path) -> dict[str, str]:
+    """That of `spark-submit`, with what Spark would look up at length."""
+    return {
+        **os.environ,
+        "SPARK_HOME": str(SPARK),
+        "SPARK_CONNECT_MODE": "0",
+        "PYTHONHASHSEED": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        # Else Spark has Hadoop log in to learn the name, and asks the network for the host's.
+        "SPARK_USER": os.environ.get("USER") or str(os.getuid()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+    }
+
+
+def _ignore_interrupts() -> None:
+    # A terminal sends them to all of its processes; the task ends Java when it has saved.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)

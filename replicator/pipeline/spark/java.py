@@ -1,0 +1,184 @@
+"""Which Java a Spark of this host runs in, and where that Spark is.
+
+What the Java of a Spark is told when it starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from replicator.cache_folder import cache_folder
+from replicator.memory import MIB, default_java_heap
+
+JAVA_VERSIONS = (25, 21, 17)
+"""The Java versions that Spark 4.3 runs on, the preferred one first: since 19 one archives Spark's
+classes by itself (`replicator.pipeline.spark.java`). scripts/java_home.sh has the same."""
+
+_JVM_FOLDERS = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
+_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+class JavaMissingError(Exception):
+    """No Java that Spark runs on was found; says which package has one."""
+
+
+def _spark() -> Path:
+    # Where it is, without loading it: Java is to start first.
+    found = importlib.util.find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent.resolve()
+
+
+SPARK = _spark()
+"""The folder of the installed Spark."""
+
+
+def find_java_home() -> str:
+    """JAVA_HOME if it is set, else the folder of the newest installed Java that Spark runs on.
+
+    Raises JavaMissingError.
+    """
+    given = os.environ.get("JAVA_HOME")
+    if given:
+        return given
+    installed: dict[int, str] = {}
+    for folder in _java_folders():
+        installed.setdefault(java_version(str(folder)), str(folder))
+    for version in JAVA_VERSIONS:
+        if version in installed:
+            return installed[version]
+    raise JavaMissingError(
+        "Spark needs Java 17, 21 or 25, and none was found: install the package"
+        " openjdk-21-jre-headless (apt-get install openjdk-21-jre-headless; -17- where there is no"
+        " newer one), or set JAVA_HOME to the folder of one that is installed elsewhere"
+    )
+
+
+def java_version(java_home: str) -> int:
+    """The major version of the Java in a folder, 0 where its file ``release`` does not tell it.
+
+    Source: JEP 223, and the file that each JDK since 7 has in its folder.
+    """
+    try:
+        release = Path(java_home, "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    found = _VERSION.search(release)
+    return int(found[1]) if found else 0
+
+
+def _java_folders() -> Iterator[Path]:
+    for parent in map(Path, _JVM_FOLDERS):
+        if parent.is_dir():
+            for folder in sorted(parent.iterdir()):
+                for home in (folder, folder / "Contents" / "Home"):
+                    if (home / "bin" / "java").exists():
+                        yield home
+
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""Java starts Python processes and watches them, and moves few bytes between them: what its second
+compiler costs is never earned back, least of all at the start (docs/performance.md). Its counters
+for jstat are sampled twenty times a second, also when nothing is to be done."""
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+"""An option that chooses how Java collects garbage. There is little of it in the driver's, so what
+counts is what a collector takes to start, and when nothing is to be done: least is one thread."""
+
+ARCHIVES_CLASSES = 19
+"""The first Java that writes the classes it has loaded into an archive when it ends, and maps them
+from there the next time: half of what its start takes. Source: JDK-8261455, java(1)."""
+
+_ARCHIVE_OPTION = re.compile(r"-Xshare:|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT|CDS)")
+"""An option by which a task file decides on such an archive itself."""
+
+_ARCHIVE_NAME = "spark-classes-"
+_UNUSED_SECONDS = 30 * 24 * 3600.0
+
+_LOGGING = """
+rootLogger.level = error
+# The level that Spark compares with the root's, to announce the difference on stderr.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+# Of an exception the first line: whoever called Spark gets the whole.
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
+"""
+
+
+def driver_memory(conf: Mapping[str, str]) -> str:
+    """The most that the driver's Java may take for objects, as Java reads it."""
+    return conf.get("spark.driver.memory", f"{default_java_heap() // MIB}m")
+
+
+def driver_options(java_home: str, conf: Mapping[str, str], folder: str) -> str:
+    """The options of the driver's Java, as a shell reads them. ``folder``: that of the session."""
+    logging = Path(folder, "log4j2.properties")
+    logging.write_text(_LOGGING)
+    wanted = conf.get("spark.driver.extraJavaOptions", "")
+    return (
+        f"-Dlog4j2.configurationFile={logging.as_uri()} {JAVA_OPTIONS}"
+        # Libraries that a JVM unpacks for itself go with the folder, also when it is killed.
+        f" {shlex.quote(f'-Djava.io.tmpdir={folder}')}"
+        # Java refuses to be given two.
+        f" {'' if _COLLECTOR.search(wanted) else '-XX:+UseSerialGC'}"
+        f" {'' if _ARCHIVE_OPTION.search(wanted) else class_archive_options(java_home)} {wanted}"
+    )
+
+
+def class_archive_options(java_home: str) -> str:
+    """The options by which Java keeps an archive of Spark's classes; empty where it can't.
+
+    An archive is made for one Java and the very files of one Spark, and is named after them: Java
+    leaves one unused that does not fit, and does not replace it.
+    """
+    if java_version(java_home) < ARCHIVES_CLASSES:
+        return ""
+    try:
+        archive = cache_folder() / f"{_ARCHIVE_NAME}{_spark_and_java(java_home)}.jsa"
+        _remove_useless_archives(archive)
+    except OSError:
+        return ""
+    # Java would report each class that it leaves out.
+    return (
+        f"-XX:+AutoCreateSharedArchive {shlex.quote(f'-XX:SharedArchiveFile={archive}')}"
+        " -Xlog:cds=off -Xlog:cds+dynamic=off"
+    )
+
+
+def _spark_and_java(java_home: str) -> str:
+    """What this Java and the files of this Spark are known by."""
+    with os.scandir(SPARK / "jars") as jars:
+        found = sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars)
+    # One Java may be known by several names.
+    java = os.fsencode(Path(java_home).resolve()), Path(java_home, "release").read_bytes()
+    return hashlib.sha256(repr((java, os.fspath(SPARK), found)).encode()).hexdigest()[:16]
+
+
+def _remove_useless_archives(wanted: Path) -> None:
+    """Remove this archive where a Java was killed while it wrote it, and others (65 MiB each) that
+    no Java has been given for a month."""
+    now = time.time()
+    for archive in wanted.parent.glob(f"{_ARCHIVE_NAME}*.jsa"):
+        if archive != wanted and archive.stat().st_mtime < now - _UNUSED_SECONDS:
+            archive.unlink(missing_ok=True)
+    if wanted.exists():
+        with wanted.open("rb") as written:
+            # Java writes the header last, and would never use or replace a file without one.
+            complete = any(written.read(4))
+        if complete:
+            os.utime(wanted)
+        else:
+            wanted.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""The worker pool: tasks of Spark that stay, are authenticated, and serve request after request."""

@@ -1,0 +1,208 @@
+"""A task of Spark that stays: it fetches requests from the driver one after the other.
+
+It connects to the driver, each knows the other, and from then on it answers: whatever `Work` makes
+of a request. It ends when the driver lets it go or is gone. What goes wrong in the work is told to
+the driver and to Spark. Runs in executors, which may be on other machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from replicator.pipeline.spark.unix_socket import connect_privately
+from replicator.pipeline.workers.frames import (
+    ConnectionClosedError,
+    receive,
+    receive_exactly,
+    send,
+    send_answer,
+)
+
+Work = Callable[[Any], bytes]
+"""What a task does with a request; the answer goes back to the driver."""
+
+SILENCE = (10, 5, 3)
+"""Seconds of silence after which the other machine is asked whether it is still there, seconds
+between two such questions, and how many may stay without an answer."""
+
+ATTEMPTS = 5
+"""How often a task tries to get in that the driver turns away unheard: it does so where many
+strangers connect at the same time."""
+
+PAUSE = 0.2
+"""Seconds between two attempts."""
+
+SECONDS = 10.0
+"""How long the driver may take over each of its messages before a task is in. What a task may take
+in all, the driver's worker listener knows (`replicator.pipeline.workers.worker_listener`)."""
+
+SLOT = struct.Struct("!I")
+
+LET_IN = b"+"
+"""What the driver answers to a task that has proved itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAddress:
+    """Where the tasks of a worker pool find their driver on the same host: a Unix socket in a
+    folder that only their user can look into."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """Where they find it from other hosts, and how they know it.
+
+    ``certificate`` is the driver's, in PEM, made for this job.
+    """
+
+    host: str
+    port: int
+    secret: bytes = field(repr=False)
+    certificate: str
+
+
+MeetingPoint = LocalAddress | ClusterAddress
+
+
+class DriverUnreachableError(Exception):
+    """This host can't connect to the driver."""
+
+
+def stay(work: Work, point: MeetingPoint, slot: int) -> Iterator[bytes]:
+    """What Spark runs, as the task of this slot."""
+    with met(point, slot) as connection:
+        answer_requests(connection, work)
+    yield from ()
+
+
+def met(point: MeetingPoint, slot: int) -> socket.socket:
+    """A connection to the driver, which is the right one and knows us to be a task of its job.
+
+    Raises DriverUnreachableError, ConnectionClosedError.
+    """
+    if isinstance(point, LocalAddress):
+        return _met_privately(point, slot)
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(ConnectionClosedError):
+            return _met_over_network(point, slot)
+        time.sleep(PAUSE)
+    return _met_over_network(point, slot)
+
+
+def _met_privately(point: LocalAddress, slot: int) -> socket.socket:
+    try:
+        connection = connect_privately(point.folder, point.name, SECONDS)
+        connection.sendall(SLOT.pack(slot))
+        connection.settimeout(None)
+    except OSError as error:
+        raise DriverUnreachableError(
+            f"a task can't connect to the driver by its socket in {point.folder}: {error}"
+        ) from error
+    return connection
+
+
+def _met_over_network(point: ClusterAddress, slot: int) -> socket.socket:
+    connection = connected(point)
+    try:
+        prove_membership(connection, point.secret, slot)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connected(point: ClusterAddress) -> ssl.SSLSocket:
+    """An encrypted connection to the driver, known by its certificate, with SECONDS for each call.
+
+    Raises DriverUnreachableError, and ConnectionClosedError where it was turned away unheard.
+    """
+    try:
+        connection = socket.create_connection((point.host, point.port), SECONDS)
+        set_options(connection)
+    except OSError as error:
+        raise _unreachable(point, error) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # There is one certificate that is right, whatever name the driver is reached by.
+    context.check_hostname = False
+    context.load_verify_locations(cadata=point.certificate)
+    try:
+        return context.wrap_socket(connection)
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError) as error:
+        connection.close()
+        raise ConnectionClosedError(f"the driver has closed the connection: {error}") from error
+    except OSError as error:
+        connection.close()
+        raise _unreachable(point, error) from error
+
+
+def prove_membership(connection: ssl.SSLSocket, secret: bytes, slot: int) -> None:
+    """Send the job's secret to the driver, which has shown its certificate, and be let in.
+
+    Raises ConnectionClosedError where it turns us away.
+    """
+    send(connection, (SLOT.pack(slot) + secret,))
+    receive_exactly(connection, len(LET_IN))
+    connection.settimeout(None)
+
+
+def _unreachable(point: ClusterAddress, error: OSError) -> DriverUnreachableError:
+    return DriverUnreachableError(
+        f"the executor on {socket.gethostname()} can't connect to the driver at"
+        f" {point.host}:{point.port}: {error}"
+    )
+
+
+def set_options(connection: socket.socket) -> None:
+    """Send at once what is written, and notice when the other machine is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    idle, between, count = SILENCE
+    # Not all systems let a program say so; with theirs it takes hours.
+    for name, value in (
+        ("TCP_KEEPIDLE", idle),
+        ("TCP_KEEPINTVL", between),
+        ("TCP_KEEPCNT", count),
+        ("TCP_USER_TIMEOUT", 1000 * (idle + between * count)),
+    ):
+        option = getattr(socket, name, None)
+        if option is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def answer_requests(connection: socket.socket, work: Work) -> None:
+    """Answer what the driver asks until it lets go.
+
+    Raises what the work raises, and ConnectionClosedError where the network failed: Spark then
+    runs the task anew, if there still is a driver.
+    """
+    while True:
+        try:
+            request = receive(connection)
+        except ConnectionClosedError as error:
+            if isinstance(error.__cause__, ConnectionError | None):
+                return
+            raise
+        try:
+            answer = work(request)
+        except BaseException:
+            trace = traceback.format_exc().encode("utf-8", "backslashreplace")
+            _tell(connection, trace, failed=True)
+            raise
+        _tell(connection, answer)
+
+
+def _tell(connection: socket.socket, answer: bytes, *, failed: bool = False) -> None:
+    # A driver that has let go while this task worked knows what to do without the answer.
+    with contextlib.suppress(ConnectionClosedError):
+        send_answer(connection, answer, failed=failed)

@@ -1,0 +1,311 @@
+"""A Spark job whose tasks stay, one per core of Spark, and are handed request after request.
+
+A Spark job for each request costs a tenth of a second, and moves what it is given through two JVMs.
+Here Spark places the tasks, watches them, and runs one anew that was lost, but what they work on
+goes straight between this process and theirs (`replicator.pipeline.workers.worker`).
+
+A worker pool holds the slots of all cores, so other jobs end it first (`release_slots`); it is
+begun again when it is asked for (`worker_pool`). Where others go on for long beside it, it is
+begun with fewer slots (`reserve_slots`, `share_slots`). When a task is lost that has a request,
+the whole job ends, and whoever made the requests makes them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException, PythonException
+
+from replicator.pipeline.spark.cluster import is_local
+from replicator.pipeline.spark.python_job import run_in_tasks
+from replicator.pipeline.spark.spark_folder import newest_folder
+from replicator.pipeline.workers.driver_endpoint import (
+    DriverEndpoint,
+    cluster_endpoint,
+    local_endpoint,
+)
+from replicator.pipeline.workers.frames import (
+    ConnectionClosedError,
+    Frame,
+    FrameError,
+    WorkFailedError,
+    receive_answer,
+    send,
+)
+from replicator.pipeline.workers.worker import Work, stay
+
+PORT_SETTING = "spark.replicator.port"
+"""The setting of Spark that names the port at which the driver waits for tasks; 0: any free one."""
+
+LIVING = "tasks that apply batches"
+"""How such a job is described to Spark."""
+
+GATHER_SECONDS = 5.0
+"""How long a job that has begun is waited for to be complete, where some of its tasks are there."""
+
+END_SECONDS = 1.0
+"""How long tasks may take to end that were let go; then Spark ends them."""
+
+_LOOPBACK = "127.0.0.1"
+
+
+_SPARK_FAILED = (PySparkException, Py4JJavaError)
+"""What Spark raises for a job that has failed; all else means that the JVM is gone."""
+
+
+class WorkerPoolError(PySparkException):
+    """The job ended, or could not begin, before its tasks had answered."""
+
+
+class WorkerPool:
+    """One such job, from its beginning to its end; it leaves ``lent`` slots to others. Raises
+    WorkerPoolError where the driver can't listen for its tasks, Py4JError without a JVM."""
+
+    def __init__(self, spark: SparkContext, work: Work, lent: int = 0) -> None:
+        self.lent = lent
+        self._context = spark
+        self._local = is_local(self._context.master or "")
+        self._offered = self._context.defaultParallelism
+        self._slots = max(1, self._offered - lent)
+        self._name = f"living-{uuid.uuid4().hex}"
+        self._one_at_a_time = threading.Lock()
+        self._changed = threading.Condition()
+        self._tasks: dict[int, socket.socket] = {}
+        self._former: list[socket.socket] = []
+        self._over = False
+        self._error: Exception | None = None
+        self._entrance = self._opened()
+        self._ending, self._ended = socket.socketpair()
+        self._complete_by = time.monotonic() + GATHER_SECONDS
+        run = partial(self._run, work)
+        self._spark = threading.Thread(target=run, daemon=True, name=self._name)
+        self._spark.start()
+
+    def serves(self) -> bool:
+        """Whether it goes on, and has tasks for all that Spark has to offer now."""
+        return not self._over and (self._local or self._context.defaultParallelism <= self._offered)
+
+    def await_tasks(self) -> None:
+        """Wait until the tasks have come. Raises what `ask` raises."""
+        with self._one_at_a_time, self._telling():
+            self._present(self._slots)
+
+    def ask(
+        self,
+        requests: Callable[[int], Sequence[Frame | None]],
+        most: int,
+        *,
+        sent: Callable[[], None],
+    ) -> list[bytes]:
+        """What the tasks answer to requests, in no order.
+
+        ``requests`` is told how many tasks there are, ``most`` or fewer, and gives a request, or
+        None, for each; ``sent`` is called when all have theirs. Blocks until all have answered;
+        with no task there, until one comes or Spark gives the job up. Raises PythonException where
+        the work failed, WorkerPoolError where a task was lost, what Spark raises where the job
+        failed, and Py4JError, OSError or EOFError without a JVM.
+        """
+        with self._one_at_a_time, self._telling():
+            tasks = self._present(min(most, self._slots))[:most]
+            asked = []
+            for task, request in zip(tasks, requests(len(tasks)), strict=True):
+                if request is not None:
+                    send(task, request)
+                    asked.append(task)
+            sent()
+            return self._answers(asked)
+
+    def end(self) -> None:
+        """Let the tasks go, when they have answered, and wait until they have ended."""
+        with self._one_at_a_time:
+            self._end(cancel=False)
+
+    def _opened(self) -> DriverEndpoint:
+        if self._local:
+            folder = newest_folder()
+            try:
+                return local_endpoint(folder, self._enter)
+            except OSError as error:
+                raise WorkerPoolError(f"tasks can't be waited for in {folder}: {error}") from error
+        conf = self._context._jsc.sc().conf()
+        host = conf.get("spark.driver.host", _LOOPBACK)
+        bind = conf.get("spark.driver.bindAddress", host)
+        port = int(conf.get(PORT_SETTING, "0"))
+        try:
+            return cluster_endpoint(host, bind, port, self._enter)
+        except OSError as error:
+            raise WorkerPoolError(
+                f"executors can't be waited for at {bind}, port {port or 'any'}: {error}"
+                f" (spark.driver.bindAddress, {PORT_SETTING})"
+            ) from error
+
+    def _run(self, work: Work) -> None:
+        """Have Spark run the tasks; a thread, whose jobs are the group of this name."""
+        try:
+            self._context.setJobGroup(self._name, LIVING)
+            run_in_tasks(self._context, self._slots, partial(stay, work), self._entrance.point)
+        except (PySparkException, Py4JError, OSError, EOFError) as error:
+            self._error = error
+        finally:
+            self._entrance.close()
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
+            self._ending.close()
+
+    def _enter(self, slot: int, task: socket.socket) -> None:
+        with self._changed:
+            if self._over:
+                # It came late: let go like the others, it ends without an error.
+                task.close()
+                return
+            former = self._tasks.get(slot)
+            self._tasks[slot] = task
+            if former is not None:
+                # Spark has given it up and runs it anew. It may be waited at just now.
+                self._former.append(former)
+                with contextlib.suppress(OSError):
+                    former.shutdown(socket.SHUT_RDWR)
+            self._changed.notify_all()
+
+    def _present(self, wanted: int) -> list[socket.socket]:
+        """The tasks that are there, by slot: ``wanted`` or, after a while, fewer."""
+        with self._changed:
+            while True:
+                for slot, task in list(self._tasks.items()):
+                    if _is_gone(task):
+                        self._tasks.pop(slot).close()
+                if self._over:
+                    raise ConnectionClosedError("the Spark job has ended")
+                left = self._complete_by - time.monotonic()
+                if len(self._tasks) >= wanted or (self._tasks and left <= 0):
+                    return [self._tasks[slot] for slot in sorted(self._tasks)]
+                self._changed.wait(left if self._tasks else None)
+
+    def _answers(self, asked: Sequence[socket.socket]) -> list[bytes]:
+        answers: list[bytes] = []
+        failed: WorkFailedError | None = None
+        with selectors.DefaultSelector() as waiting:
+            for task in (*asked, self._ended):
+                waiting.register(task, selectors.EVENT_READ)
+            waited_for = len(asked)
+            while waited_for:
+                for key, _ in waiting.select():
+                    if key.fileobj is self._ended:
+                        raise ConnectionClosedError("the Spark job has ended")
+                    assert isinstance(key.fileobj, socket.socket)
+                    try:
+                        answers.append(receive_answer(key.fileobj))
+                    except WorkFailedError as error:
+                        failed = failed or error
+                    waiting.unregister(key.fileobj)
+                    waited_for -= 1
+        if failed is not None:
+            raise PythonException(str(failed))
+        return answers
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """End the job where it can't go on, and tell why: what Spark or the JVM says is nearer to
+        the cause than that a connection broke."""
+        try:
+            yield
+        except FrameError as error:
+            self._end(cancel=True)
+            raise WorkerPoolError(f"what goes to or from tasks is no good: {error}") from error
+        except ConnectionClosedError as error:
+            by_itself = self._over
+            self._end(cancel=True)
+            told = self._error
+            if told is not None and (by_itself or not isinstance(told, _SPARK_FAILED)):
+                raise told from error
+            raise WorkerPoolError(
+                f"a task of the Spark job was lost, with its executor or its Python: {error}"
+            ) from error
+        except BaseException:
+            self._end(cancel=True)
+            raise
+
+    def _end(self, *, cancel: bool) -> None:
+        with self._changed:
+            self._over = True
+            for connection in (*self._tasks.values(), *self._former, self._ended):
+                connection.close()
+            self._tasks.clear()
+        if not cancel:
+            self._spark.join(END_SECONDS)
+        if self._spark.is_alive():
+            # Raises Py4JError where the JVM is gone, which is what whoever waits must know.
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+            self._spark.join()
+
+
+def _is_gone(task: socket.socket) -> bool:
+    """Whether an idle task has closed its connection: nothing else can be there to read."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(task, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+_living: WeakKeyDictionary[SparkContext, WorkerPool] = WeakKeyDictionary()
+_lent: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+_beginning = threading.Lock()
+
+
+def worker_pool(spark: SparkContext, work: Work) -> WorkerPool:
+    """The worker pool of a Spark application, begun if there is none that goes on.
+
+    Raises WorkerPoolError, Py4JError without a JVM.
+    """
+    with _beginning:
+        job, lent = _living.get(spark), _lent.get(spark, 0)
+        if job is None or job.lent != lent or not job.serves():
+            _end_living(spark)
+            job = _living[spark] = WorkerPool(spark, work, lent)
+        return job
+
+
+def release_slots(spark: SparkContext) -> None:
+    """End the worker pool, if there is one: whoever submits another job needs its slots.
+
+    Waits for what its tasks are at. Raises Py4JError without a JVM.
+    """
+    with _beginning:
+        _end_living(spark)
+
+
+def free_slots(spark: SparkContext) -> int:
+    """How many slots the worker pool can leave to others: half of them; none where there is one.
+
+    Raises Py4JError without a JVM.
+    """
+    return int(spark.defaultParallelism) // 2
+
+
+def reserve_slots(spark: SparkContext, slots: int) -> None:
+    """From now on a worker pool that is begun leaves so many slots to others; 0: it takes all."""
+    _lent[spark] = slots
+
+
+def share_slots(spark: SparkContext) -> None:
+    """As `release_slots`, unless the worker pool leaves the slots that are lent now."""
+    with _beginning:
+        job = _living.get(spark)
+        if job is None or not job.lent or job.lent != _lent.get(spark, 0):
+            _end_living(spark)
+
+
+def _end_living(spark: SparkContext) -> None:
+    job = _living.pop(spark, None)
+    if job is not None:
+        job.end()

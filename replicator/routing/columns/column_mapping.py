@@ -1,0 +1,151 @@
+"""Column mapping: the numbers in the names of schema and table, folded into a key.
+
+Source of the layout: TiDB Data Migration 1.0, "Column mapping", and its package ``column-mapping``.
+Of the 64 bits of a BIGINT the first is 0 (the sign), then come 4 of the instance, 7 of the schema,
+8 of the table; the last 44 are those of the value. What is left out leaves no gap: the next one
+takes its place, so without an instance the schema's number is in the bits 56 to 62.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from replicator.routing.routes import RouteError
+from replicator.routing.wildcards import NamePattern, PatternError
+
+INSTANCE_BITS, SCHEMA_BITS, TABLE_BITS, VALUE_BITS = 4, 7, 8, 44
+
+VALUE_LIMIT = 1 << VALUE_BITS
+"""Values are mapped from 0 up to, and without, this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedColumn:
+    """A column of a member whose values get bits of the member's own: ``value | upper``."""
+
+    name: str
+    upper: int
+
+    def mapped(self, value: int) -> int:
+        """What a value becomes on the target. Raises ValueError for one that has no room."""
+        if not 0 <= value < VALUE_LIMIT:
+            raise ValueError(f"{value} is not between 0 and {VALUE_LIMIT - 1}")
+        return value | self.upper
+
+    def original(self, value: int) -> int | None:
+        """The value of the shard that becomes this one; None where it is none of this member's."""
+        own = value & ~(VALUE_LIMIT - 1) == self.upper
+        return value & (VALUE_LIMIT - 1) if own else None
+
+
+@dataclass(frozen=True, slots=True)
+class MappingRule:
+    """One entry of ``column-mappings``; patterns as in `NamePattern`.
+
+    Without ``table_pattern`` it is about whole schemas. An ``instance`` of None, and an empty
+    prefix, take no bits. A name is its prefix, ``separator`` and a number, or the prefix alone.
+    """
+
+    name: str
+    schema_pattern: str
+    table_pattern: str
+    column: str
+    instance: int | None
+    schema_prefix: str
+    table_prefix: str
+    separator: str
+
+
+class _CompiledMapping(NamedTuple):
+    rule: MappingRule
+    schema: NamePattern
+    table: NamePattern | None
+
+
+class ColumnMappings:
+    """The mapping rules of one source. ``case_sensitive``: patterns and prefixes count case.
+
+    Raises `RouteError` for a rule with a broken pattern.
+    """
+
+    def __init__(self, rules: Iterable[MappingRule], *, case_sensitive: bool) -> None:
+        self._case_sensitive = case_sensitive
+        self._rules = [_compiled(rule, case_sensitive) for rule in rules]
+
+    def of(self, schema: str, table: str) -> MappedColumn | None:
+        """The column of a table that is mapped; None where there is none.
+
+        Rules with a table pattern precede those for whole schemas. Raises `RouteError` if two rules
+        of a level match, or the names of the table have no number that fits.
+        """
+        matching = [entry for entry in self._rules if entry.schema.matches(schema)]
+        named = [e.rule for e in matching if e.table is not None and e.table.matches(table)]
+        found = named or [e.rule for e in matching if e.table is None]
+        if not found:
+            return None
+        if len(found) > 1:
+            names = " and ".join(repr(rule.name) for rule in found)
+            raise RouteError(
+                f"the table {schema}.{table} matches the column mappings {names}, and one of its"
+                " columns can be mapped by one only: make their schema-pattern or table-pattern"
+                " narrower in the task file."
+            )
+        (rule,) = found
+        return MappedColumn(rule.column, self._upper(rule, schema, table))
+
+    def _upper(self, rule: MappingRule, schema: str, table: str) -> int:
+        upper, shift = 0, INSTANCE_BITS + SCHEMA_BITS + TABLE_BITS + VALUE_BITS
+        if rule.instance is not None:
+            shift -= INSTANCE_BITS
+            upper |= _fitting(rule, "the instance", rule.instance, INSTANCE_BITS) << shift
+        for what, name, prefix, bits in (
+            (f"the schema of {schema}.{table}", schema, rule.schema_prefix, SCHEMA_BITS),
+            (f"the table of {schema}.{table}", table, rule.table_prefix, TABLE_BITS),
+        ):
+            if prefix:
+                shift -= bits
+                number = self._number(rule, what, name, prefix)
+                upper |= _fitting(rule, what, number, bits) << shift
+        return upper
+
+    def _number(self, rule: MappingRule, what: str, name: str, prefix: str) -> int:
+        text, before = name, prefix + rule.separator
+        if not self._case_sensitive:
+            text, prefix, before = text.lower(), prefix.lower(), before.lower()
+        if text == prefix:
+            return 0
+        number = text.removeprefix(before)
+        if not text.startswith(before) or re.fullmatch("[0-9]+", number) is None:
+            raise RouteError(
+                f"the column mapping {rule.name!r} can't number {what}: {name!r} is neither"
+                f" {prefix!r} nor {before!r} with a number behind it, and without one its keys"
+                " would be those of another table. Correct the arguments in the task file, or"
+                " leave the table out (schema-pattern, table-pattern)."
+            )
+        return int(number)
+
+
+def _fitting(rule: MappingRule, what: str, number: int, bits: int) -> int:
+    if number >= 1 << bits:
+        raise RouteError(
+            f"the column mapping {rule.name!r} can't number {what}: {number} does not fit into the"
+            f" {bits} bits that there are for it (0 to {(1 << bits) - 1}). More shards are told"
+            " apart by an extracted column in the target's key (extract-table in `routes`)."
+        )
+    return number
+
+
+def _compiled(rule: MappingRule, case_sensitive: bool) -> _CompiledMapping:
+    try:
+        return _CompiledMapping(
+            rule,
+            NamePattern(rule.schema_pattern, case_sensitive=case_sensitive),
+            NamePattern(rule.table_pattern, case_sensitive=case_sensitive)
+            if rule.table_pattern
+            else None,
+        )
+    except PatternError as error:
+        raise RouteError(f"the column mapping {rule.name!r}: {error}") from error

@@ -1,0 +1,125 @@
+"""The rules of one source about what its rows look like on the target, and which arrive there.
+
+As plain data, so that what was written by them can be told from what would be written now.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from replicator.routing.columns.column_mapping import ColumnMappings, MappingRule
+from replicator.routing.columns.extracted_columns import Extraction, NamePart
+from replicator.routing.columns.member_columns import ColumnRules
+from replicator.routing.event_filter import EventFilter, FilterAction, FilterRule
+from replicator.routing.expression.expression_filter import ExpressionFilters, ExpressionRule
+from replicator.routing.routes import RouteError, RouteRule, Routes
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules as they are written. ``extractions`` by the names of their routes."""
+
+    source: str
+    case_sensitive: bool
+    routes: tuple[RouteRule, ...]
+    extractions: tuple[tuple[str, tuple[Extraction, ...]], ...]
+    mappings: tuple[MappingRule, ...]
+    filters: tuple[FilterRule, ...]
+    expressions: tuple[ExpressionRule, ...]
+
+    def columns(self) -> ColumnRules:
+        """What is made of columns. Raises RouteError."""
+        return ColumnRules(
+            self.source,
+            Routes(self.routes, case_sensitive=self.case_sensitive),
+            dict(self.extractions),
+            ColumnMappings(self.mappings, case_sensitive=self.case_sensitive),
+        )
+
+    def event_filter(self) -> EventFilter:
+        """Which events are left out. Raises PatternError."""
+        return EventFilter(self.filters, case_sensitive=self.case_sensitive)
+
+    def expression_filters(self) -> ExpressionFilters:
+        """Which changes of rows are left out. Raises ExpressionError."""
+        return ExpressionFilters(self.expressions, case_sensitive=self.case_sensitive)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRules:
+    """What a rule set says of one table, for people and to be compared; empty: nothing.
+
+    ``columns``: what is made of its columns, ``rows``: which of its rows the target holds,
+    ``events``: which of its changes are left out.
+    """
+
+    columns: str
+    rows: str
+    events: str
+
+
+class MemberRuleTexts:
+    """What a rule set says of each table. Raises what the rule set raises."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._columns = rules.columns()
+        self._events = rules.event_filter()
+        self._expressions = rules.expression_filters()
+
+    def of(self, schema: str, table: str) -> MemberRules:
+        """What is said of a replicated table."""
+        kinds = sorted(self._events.rows_left_out(schema, table))
+        return MemberRules(
+            self._columns_of(schema, table),
+            "; ".join(self._expressions.texts_of(schema, table)),
+            "; ".join(f"{kind} events are left out" for kind in kinds),
+        )
+
+    def _columns_of(self, schema: str, table: str) -> str:
+        try:
+            found = self._columns.of(schema, table)
+        except RouteError as error:
+            return f"nothing can be made of the name: {error}"
+        texts = [f"{column.name} = {column.value!r}" for column in found.extracted]
+        if found.mapped is not None:
+            texts.insert(0, f"{found.mapped.name} | {found.mapped.upper}")
+        return ", ".join(texts)
+
+
+def dump_rules(rules: RuleSet) -> str:
+    """A rule set as text."""
+    return json.dumps(asdict(rules))
+
+
+def load_rules(text: str) -> RuleSet:
+    """The rule set of a text."""
+    found = json.loads(text)
+    return RuleSet(
+        found["source"],
+        found["case_sensitive"],
+        tuple(RouteRule(**rule) for rule in found["routes"]),
+        tuple(
+            (name, tuple(Extraction(NamePart(e["part"]), e["expression"], e["column"]) for e in of))
+            for name, of in found["extractions"]
+        ),
+        tuple(MappingRule(**rule) for rule in found["mappings"]),
+        tuple(_filter_rule(rule) for rule in found["filters"]),
+        tuple(ExpressionRule(**rule) for rule in found["expressions"]),
+    )
+
+
+def _filter_rule(rule: dict[str, object]) -> FilterRule:
+    return FilterRule(
+        str(rule["name"]),
+        str(rule["schemas"]),
+        str(rule["tables"]),
+        tuple(map(str, _items(rule["events"]))),
+        tuple(map(str, _items(rule["statements"]))),
+        FilterAction(str(rule["action"])),
+    )
+
+
+def _items(value: object) -> list[object]:
+    assert isinstance(value, list), value
+    return value

@@ -1,0 +1,1 @@
+"""Expression filters: parsing, checking and evaluating expressions as the servers do."""

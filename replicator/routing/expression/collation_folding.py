@@ -1,0 +1,87 @@
+"""Comparing texts as collations do, as far as that is known here exactly.
+
+A text is folded to what the collation takes it for, in plain ASCII where that is possible. A
+character that is like none of ASCII becomes one that no literal has: so a text is equal to a
+literal of plain ASCII exactly where the folded texts are. Two texts that both hold such characters
+can't be compared this way, nor told in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from replicator.routing.expression import collation_tables as tables
+
+UNLIKE_ASCII = "\ufffe"
+"""Stands for every character that no text of plain ASCII is equal to; itself no character."""
+
+PLAIN, SWEDISH, GENERAL, UNICODE, UNICODE_520, UNICODE_900, UNICODE_1400 = (
+    "plain",
+    "swedish_ci",
+    "general_ci",
+    "unicode_ci",
+    "unicode_520_ci",
+    "0900_ai_ci",
+    "uca1400_ai_ci",
+)
+
+_LAYERS: Mapping[str, tuple[tuple[tuple[str | None, str], ...], ...]] = {
+    # No character beyond ASCII is like one of it.
+    PLAIN: (),
+    SWEDISH: (tables.SWEDISH,),
+    GENERAL: (tables.GENERAL,),
+    UNICODE: (tables.UNICODE_400,),
+    UNICODE_520: (tables.UNICODE_400, tables.UNICODE_520),
+    UNICODE_900: (tables.UNICODE_400, tables.UNICODE_520, tables.UNICODE_900),
+    UNICODE_1400: (
+        tables.UNICODE_400,
+        tables.UNICODE_520,
+        tables.UNICODE_900,
+        tables.UNICODE_1400,
+    ),
+}
+FOLDED = frozenset(_LAYERS)
+"""The kinds of collations that are known here, as their names end."""
+
+_PRINTABLE = range(0x20, 0x7F)
+
+
+def fold(text: str, kind: str) -> str:
+    """What a collation of this kind (`FOLDED`) takes a text for."""
+    table = characters_of(kind)
+    return "".join([table.get(character, UNLIKE_ASCII) for character in text])
+
+
+@lru_cache
+def characters_of(kind: str) -> Mapping[str, str]:
+    """By character, what a collation of this kind takes it for; nothing of those unlike ASCII."""
+    found: dict[str, str] = {chr(code): chr(code).lower() for code in _PRINTABLE}
+    for layer in _LAYERS[kind]:
+        for like, codes in layer:
+            for code in _codes(codes):
+                if like is None:
+                    found.pop(chr(code), None)
+                else:
+                    found[chr(code)] = like
+    return found
+
+
+def _codes(text: str) -> Iterable[int]:
+    for part in text.split():
+        first, _, last = part.partition("-")
+        yield from range(int(first, 16), int(last or first, 16) + 1)
+
+
+LOWER = str.maketrans(
+    {chr(code): chr(code).lower() for code in range(128)}
+    | {"\u0130": "i", "\u212a": "k", "\u212b": "\u00e5"}
+)
+"""LOWER, as far as a comparison with plain ASCII can tell. Source: LOWER of each character on the
+servers that `replicator.routing.expression.collation_tables` names."""
+
+UPPER = str.maketrans(
+    {chr(code): chr(code).upper() for code in range(128)}
+    | {"\u0131": "I", "\u017f": "S", "\u0345": "\u0399"}
+)
+"""UPPER, in the same way."""

@@ -1,0 +1,221 @@
+"""Expression filters: which changes of rows are left out because an expression is true.
+
+Source of the rules: the TiDB Data Migration page "Filter DMLs Using SQL Expressions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from replicator.routing.expression.check import ExpressionCheck, Find, FindCollation
+from replicator.routing.expression.evaluation import Row, evaluator
+from replicator.routing.expression.text import ExpressionText
+from replicator.routing.expression.types import Call, Checked, ExpressionError, FilterColumn
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionRule:
+    """A rule as it is written; an empty expression is none."""
+
+    name: str
+    schema: str
+    table: str
+    insert: str = ""
+    update_old: str = ""
+    update_new: str = ""
+    delete: str = ""
+
+
+class Fate(IntEnum):
+    """What a change of a row is to the target; its number is that of a change of this kind."""
+
+    NOTHING = 0
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """The rules of one table, checked: plain data for executors.
+
+    ``update`` are pairs for the row before and after; None where there is no expression.
+    """
+
+    insert: tuple[Call, ...] = ()
+    update: tuple[tuple[Call | None, Call | None], ...] = ()
+    delete: tuple[Call, ...] = ()
+
+    @property
+    def leaves_updates_out(self) -> bool:
+        """Whether a row may be on the target in another state than before an update of it."""
+        return bool(self.update)
+
+    @property
+    def follows_inserts(self) -> bool:
+        """Whether a row that an insert rule leaves out is never on the target.
+
+        Not where an update can be left out by which the row becomes one.
+        """
+        return all(before in self.insert for before, _ in self.update)
+
+    def inserted(self, row: Row) -> Fate:
+        """What becomes of a new row. Raises EvaluationError."""
+        return Fate.NOTHING if self._left_out(row) else Fate.INSERT
+
+    def deleted(self, row: Row) -> Fate:
+        """What becomes of a row that is gone. Raises EvaluationError."""
+        if _any_true(self.delete, row) or (self.follows_inserts and self._left_out(row)):
+            return Fate.NOTHING
+        return Fate.DELETE
+
+    def updated(self, before: Row, after: Row) -> Fate:
+        """What becomes of a changed row. Raises EvaluationError.
+
+        One that was not inserted, by a rule, and would be now is an insert; one that was, and would
+        not be now, is a delete.
+        """
+        for old, new in self.update:
+            if _true(old, before) and _true(new, after):
+                return Fate.NOTHING
+        if self._left_out(after):
+            return Fate.NOTHING if self._left_out(before) else Fate.DELETE
+        if self.follows_inserts and self._left_out(before):
+            return Fate.INSERT
+        return Fate.UPDATE
+
+    def _left_out(self, row: Row) -> bool:
+        return _any_true(self.insert, row)
+
+
+def _any_true(calls: Iterable[Call], row: Row) -> bool:
+    return any(evaluator(call)(row) for call in calls)
+
+
+def _true(call: Call | None, row: Row) -> bool:
+    return call is None or bool(evaluator(call)(row))
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRules:
+    """The rules of one table with the columns that they need.
+
+    ``columns`` in the order of the values that ``rules`` take; ``copied`` is the condition of a
+    SELECT for the rows that a full copy takes, empty for all. ``names`` are those of the rules.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[FilterColumn, ...]
+    rules: RowRules
+    copied: str
+
+
+class ExpressionFilters:
+    """The rules of one source. Raises ExpressionError for an expression that can't be read."""
+
+    def __init__(self, rules: Iterable[ExpressionRule], *, case_sensitive: bool) -> None:
+        self._case_sensitive = case_sensitive
+        self._rules = tuple(_ReadRule(rule) for rule in rules)
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def without_table(self, tables: Iterable[tuple[str, str]]) -> tuple[ExpressionRule, ...]:
+        """The rules that are for none of these tables, given by schema and name."""
+        known = tuple(tables)
+        return tuple(
+            read.rule for read in self._rules if not any(self._is_for(read, *t) for t in known)
+        )
+
+    def concern(self, schema: str, table: str) -> bool:
+        """Whether there is a rule for a table."""
+        return bool(self._of(schema, table))
+
+    def texts_of(self, schema: str, table: str) -> tuple[str, ...]:
+        """The expressions of a table's rules as they are written, with their keys."""
+        return tuple(
+            f"{key}: {text.text}"
+            for read in self._of(schema, table)
+            for key, text in read.texts.items()
+        )
+
+    def resolved(
+        self, schema: str, table: str, find: Find, collation_of: FindCollation
+    ) -> ResolvedRules | None:
+        """The rules of a table with these columns; None where it has none.
+
+        Raises ExpressionError for what can't be evaluated exactly, with its place in the text.
+        """
+        found = self._of(schema, table)
+        if not found:
+            return None
+        columns: dict[str, FilterColumn] = {}
+
+        def checked(read: _ReadRule, key: str) -> Checked | None:
+            text = read.texts.get(key)
+            if text is None:
+                return None
+            try:
+                return ExpressionCheck(text, find, collation_of, columns).condition()
+            except ExpressionError as error:
+                raise read.error(key, error) from error
+
+        inserts = [c for read in found if (c := checked(read, "insert-value-expr"))]
+        updates = [
+            (checked(read, "update-old-value-expr"), checked(read, "update-new-value-expr"))
+            for read in found
+            if read.rule.update_old or read.rule.update_new
+        ]
+        deletes = [c for read in found if (c := checked(read, "delete-value-expr"))]
+        return ResolvedRules(
+            tuple(read.rule.name for read in found),
+            tuple(columns.values()),
+            RowRules(
+                tuple(one.call for one in inserts),
+                tuple((_call(old), _call(new)) for old, new in updates),
+                tuple(one.call for one in deletes),
+            ),
+            " AND ".join(f"({one.sql} IS NOT TRUE)" for one in inserts),
+        )
+
+    def _of(self, schema: str, table: str) -> Sequence[_ReadRule]:
+        return [read for read in self._rules if self._is_for(read, schema, table)]
+
+    def _is_for(self, read: _ReadRule, schema: str, table: str) -> bool:
+        return self._same(read.rule.schema, schema) and self._same(read.rule.table, table)
+
+    def _same(self, one: str, other: str) -> bool:
+        return one == other if self._case_sensitive else one.lower() == other.lower()
+
+
+NO_EXPRESSIONS = ExpressionFilters((), case_sensitive=False)
+"""Every row passes."""
+
+
+def _call(checked: Checked | None) -> Call | None:
+    return checked.call if checked else None
+
+
+class _ReadRule:
+    """A rule with the trees of its expressions, by their keys in the task file."""
+
+    def __init__(self, rule: ExpressionRule) -> None:
+        self.rule = rule
+        self.texts: dict[str, ExpressionText] = {}
+        for key, text in (
+            ("insert-value-expr", rule.insert),
+            ("update-old-value-expr", rule.update_old),
+            ("update-new-value-expr", rule.update_new),
+            ("delete-value-expr", rule.delete),
+        ):
+            try:
+                if text:
+                    self.texts[key] = ExpressionText(text)
+            except ExpressionError as error:
+                raise self.error(key, error) from error
+
+    def error(self, key: str, error: ExpressionError) -> ExpressionError:
+        """The error of one of the rule's expressions, with the rule's name."""
+        return ExpressionError(f"expression filter `{self.rule.name}`, {key}: {error}")

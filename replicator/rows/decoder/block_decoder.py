@@ -1,0 +1,267 @@
+"""Row events to lines, keys and hashes in arrays: no Python object per row or value.
+
+The work is done in steps over all rows of the events: find the values
+(`replicator.rows.decoder.image_walk`), let those be written that the compiled loop does not know
+(`replicator.rows.values.value_readers`), then write lines and keys
+(`replicator.rows.decoder.field_text`). What one of the steps does not take is left to
+`replicator.rows.decoder.reference_decoder`, which reads value by value and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.column_types import ColumnType
+from replicator.binlog.events.compression import expand_rows
+from replicator.kernels.compiled import Bytes, Integers, Truths
+from replicator.rows.decoder import field_text
+from replicator.rows.decoder.event_spans import EventSpans
+from replicator.rows.decoder.image_walk import NULL, Walk, layout_of, walk_rows
+from replicator.rows.decoder.lines import Lines
+from replicator.rows.decoder.own_buckets import OwnBuckets
+from replicator.rows.decoder.reference_decoder import ROWS_KINDS
+from replicator.rows.decoder.row_block import RowBlock
+from replicator.rows.decoder.row_event_headers import (
+    COMPRESSED,
+    EXTRA,
+    RowEventHeaders,
+    alike,
+    read_heads,
+)
+from replicator.rows.decoder.row_format import (
+    Pieces,
+    constant_format,
+    extent,
+    field_format,
+    is_text,
+)
+from replicator.rows.decoder.row_images import NotedColumn
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.fields import Read
+from replicator.rows.values.float_text import float_text
+from replicator.rows.values.value_readers import MappedValueError, column_reader
+
+_UNREADABLE = (BinlogError, MappedValueError, ValueError, IndexError, struct.error)
+
+
+def _kind_numbers() -> Integers:
+    numbers = np.zeros(256, np.int64)
+    for code, kind in ROWS_KINDS.items():
+        extra = EXTRA if kind.extra else 0
+        numbers[code] = int(kind.change) | extra | (COMPRESSED if kind.compressed else 0)
+    return numbers
+
+
+_KINDS = _kind_numbers()
+
+
+class BlockDecoder:
+    """Decodes the row events of one table structure."""
+
+    def __init__(
+        self,
+        columns: tuple[ColumnFormat, ...],
+        written: tuple[int, ...],
+        key: tuple[int, ...],
+        hashed: tuple[int, ...],
+        generated: frozenset[int],
+        constants: tuple[bytes, ...] = (),
+        noted: tuple[int, ...] = (),
+        hash_cut: int = 0,
+    ) -> None:
+        """The arguments are those of `replicator.rows.decoder.reference_decoder.compile_decoder`.
+
+        Raises BinlogError for a column that cannot be read.
+        """
+        self._columns = columns
+        self._readers: list[Read] = [column_reader(column) for column in columns]
+        self._extents = [extent(column) for column in columns]
+        self._needed = {*range(len(columns))} - (generated - {*written, *key, *hashed, *noted})
+        self._key, self._hashed, self._noted = key, hashed, noted
+        self._hash_cut = hash_cut
+        pieces = Pieces()
+        formats = [field_format(column, n, pieces) for n, column in enumerate(columns)]
+        formats += [constant_format(constant, pieces) for constant in constants]
+        self._line, self._key_line, self._hash_line = (
+            np.array([formats[n] for n in chosen], np.int64).reshape(len(chosen), field_text.WIDTH)
+            for chosen in (written, key, hashed)
+        )
+        self._pieces, self._piece_ends = pieces.arrays()
+        self._longest = max(field_text.LONGEST, pieces.longest) + 1
+        used = {*written, *key, *hashed}
+        given = [n for n in range(len(columns)) if n in used and formats[n][0] == field_text.GIVEN]
+        # Any bytes are a number, so those of other tasks' rows need not be looked at.
+        self._then = [n for n in given if n not in hashed and _is_float(columns[n])]
+        self._first = [n for n in given if n not in self._then]
+        self._in_python = bool(noted) or not all(_is_float(columns[n]) for n in given)
+
+    def decode(self, events: EventSpans, own: OwnBuckets | None = None) -> RowBlock | None:
+        """The rows of the events; only those of ``own`` buckets have lines, where these are given.
+
+        None where something about them is not as it usually is.
+        """
+        heads = self._heads(events) if len(events) else None
+        if heads is not None and (self._in_python or heads.compressed.any()):
+            # What is not compiled takes all bytes at once: none but these.
+            events = events.gathered()
+            heads = self._heads(events)
+        if heads is None:
+            return None
+        layouts = self._layouts(events.data, heads)
+        if layouts is None:
+            return None
+        data, ends = events.data, events.ends
+        try:
+            if heads.compressed.any():
+                data, heads, ends = _expanded(data, heads, ends)
+            walk = walk_rows(data, heads.rows, ends, heads.change, layouts, len(self._columns))
+            return None if walk is None else self._block(data, walk, own)
+        except _UNREADABLE:
+            return None
+
+    def _heads(self, events: EventSpans) -> RowEventHeaders | None:
+        return read_heads(events.data, events.begins, events.ends, _KINDS, len(self._columns))
+
+    def _layouts(self, data: Bytes, heads: RowEventHeaders) -> tuple[Integers, Integers] | None:
+        """The layouts of the images, where all events have the same columns."""
+        width = (len(self._columns) + 7) // 8
+        updates = np.ascontiguousarray(heads.latter[heads.latter != heads.former])
+        if not alike(data, heads.former, width):
+            return None
+        if len(updates) and not alike(data, updates, width):
+            return None
+        first = int(heads.former[0])
+        former = self._layout(data[first : first + width].tobytes())
+        first = int(updates[0]) if len(updates) else first
+        latter = self._layout(data[first : first + width].tobytes())
+        return None if former is None or latter is None else (former, latter)
+
+    def _layout(self, bitmap: bytes) -> Integers | None:
+        bits = int.from_bytes(bitmap, "little")
+        present = [n for n in range(len(self._columns)) if bits >> n & 1]
+        if self._needed - {*present}:
+            return None
+        return layout_of([(*self._extents[n], n) for n in present])
+
+    def _block(self, data: Bytes, walk: Walk, own: OwnBuckets | None) -> RowBlock | None:
+        raw = data.tobytes() if self._in_python else b""
+        # Before the places of some values become those of their text.
+        noted = tuple(self._note(raw, walk, column) for column in self._noted)
+        every = np.ones(len(walk.sizes), np.bool_)
+        given = self._write_given(raw, data, walk, self._first, every, np.empty(0, np.uint8))
+        hashed = self._write(data, given, walk, self._hash_line, every)
+        if hashed is None:
+            return None
+        hashes = np.zeros(len(every), np.uint32)
+        if self._hashed:
+            hashes = hashed.checksums(self._hash_cut)
+        wanted = every if own is None or own.all else own.holds(hashes)
+        given = self._write_given(raw, data, walk, self._then, wanted, given)
+        lines = self._write(data, given, walk, self._line, wanted)
+        if lines is None:
+            return None
+        keys = lines
+        if self._key:
+            same = self._hashed == self._key
+            written = hashed if same else self._write(data, given, walk, self._key_line, wanted)
+            if written is None:
+                return None
+            keys = written
+        return RowBlock(walk.event, walk.before, walk.after, lines, keys, hashes, noted)
+
+    def _note(self, raw: bytes, walk: Walk, column: int) -> NotedColumn:
+        prefix, sizes = self._extents[column].length_bytes, walk.sizes[:, column]
+        return NotedColumn(
+            raw, walk.starts[:, column] - prefix, np.where(sizes == NULL, NULL, sizes + prefix)
+        )
+
+    def _write(
+        self, data: Bytes, given: Bytes, walk: Walk, formats: Integers, wanted: Truths
+    ) -> Lines | None:
+        images = len(walk.sizes)
+        room = images
+        for how, column, first, *_ in formats.tolist():
+            # The field and the pieces around it; each byte of a text may need an escape.
+            room += 3 * images * self._longest
+            if is_text(how):
+                room += 2 * int(np.maximum(walk.sizes[:, column], 0).sum())
+            if how == field_text.PADDED:
+                room += 2 * images * first
+        out = np.empty(room, np.uint8)
+        starts = np.empty(images + 1, np.int64)
+        fits = field_text.write_lines(
+            data,
+            given,
+            walk.starts,
+            walk.sizes,
+            wanted,
+            formats,
+            self._pieces,
+            self._piece_ends,
+            out,
+            starts,
+        )
+        return Lines(out[: starts[-1]], starts) if fits else None
+
+    def _write_given(
+        self,
+        raw: bytes,
+        data: Bytes,
+        walk: Walk,
+        columns: Sequence[int],
+        wanted: Truths,
+        given: Bytes,
+    ) -> Bytes:
+        """Write values of columns that the compiled loop does not know, and note where they are.
+
+        They stand behind those that are ``given`` already.
+        """
+        parts, at = [given], len(given)
+        for n in columns:
+            images = np.flatnonzero((walk.sizes[:, n] != NULL) & wanted)
+            starts = walk.starts[images, n]
+            text, places, sizes = self._fields(raw, data, n, starts)
+            walk.starts[images, n] = places + at
+            walk.sizes[images, n] = sizes
+            parts.append(text)
+            at += len(text)
+        return np.concatenate(parts)
+
+    def _fields(
+        self, raw: bytes, data: Bytes, n: int, starts: Integers
+    ) -> tuple[Bytes, Integers, Integers]:
+        column = self._columns[n]
+        if _is_float(column):
+            size, kind = (4, "<f4") if column.type_code == ColumnType.FLOAT else (8, "<f8")
+            stored = data[starts[:, None] + np.arange(size)]
+            return float_text(stored.view(kind).ravel().astype(np.float64))
+        read, prefix = self._readers[n], self._extents[n].length_bytes
+        fields = [read(raw, start)[0] for start in (starts - prefix).tolist()]
+        sizes = np.array([len(part) for part in fields], np.int64)
+        return np.frombuffer(b"".join(fields), np.uint8), np.cumsum(sizes) - sizes, sizes
+
+
+def _is_float(column: ColumnFormat) -> bool:
+    """Whether values are floating-point numbers and nothing else: those have a compiled loop."""
+    number = column.type_code in (ColumnType.FLOAT, ColumnType.DOUBLE)
+    return number and not (column.before or column.behind)
+
+
+def _expanded(
+    data: Bytes, heads: RowEventHeaders, ends: Integers
+) -> tuple[Bytes, RowEventHeaders, Integers]:
+    """The events with the rows of compressed ones behind them, expanded."""
+    raw = data.tobytes()
+    parts, at = [raw], len(raw)
+    rows, ends = heads.rows.copy(), ends.copy()
+    for event in np.flatnonzero(heads.compressed).tolist():
+        part = expand_rows(raw[rows[event] : ends[event]])
+        rows[event], ends[event] = at, at + len(part)
+        parts.append(part)
+        at += len(part)
+    return np.frombuffer(b"".join(parts), np.uint8), replace(heads, rows=rows), ends

@@ -1,0 +1,1 @@
+"""Values of single types, from their bytes in a row image to text."""

@@ -1,0 +1,257 @@
+"""Compiles a column's format to the reader of its values in a row image.
+
+Source of the formats: MySQL internals manual, "ROWS_EVENT" and "Binary Protocol Value"; for
+MariaDB's own types: what a real server writes. Every reader gives the field as it stands in a
+LOAD DATA line, so escaped where it can hold other bytes than plain ASCII text.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+
+from replicator.binlog.errors import BinlogError
+from replicator.binlog.events.column_types import BLOB_TYPES, ColumnType
+from replicator.binlog.events.compression import expand_value
+from replicator.rows.values.charsets import transcoder
+from replicator.rows.values.column_format import ColumnFormat
+from replicator.rows.values.decimals import decimal_reader
+from replicator.rows.values.fields import Read, escape
+from replicator.rows.values.mysql_json import json_text
+from replicator.rows.values.network_addresses import inet4_text, inet6_text, uuid_text
+from replicator.rows.values.temporal import temporal_reader
+
+Convert = Callable[[bytes], bytes]
+
+_INTEGER_BYTES = {
+    ColumnType.TINY: 1,
+    ColumnType.SHORT: 2,
+    ColumnType.INT24: 3,
+    ColumnType.LONG: 4,
+    ColumnType.LONGLONG: 8,
+}
+_INTEGER_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
+_TEMPORAL = {
+    ColumnType.TIMESTAMP,
+    ColumnType.DATE,
+    ColumnType.TIME,
+    ColumnType.DATETIME,
+    ColumnType.YEAR,
+    ColumnType.NEWDATE,
+    ColumnType.TIMESTAMP_2,
+    ColumnType.DATETIME_2,
+    ColumnType.TIME_2,
+}
+_LENGTH_PREFIXED = BLOB_TYPES | {
+    ColumnType.GEOMETRY,
+    ColumnType.VECTOR,
+    ColumnType.JSON,
+    ColumnType.BLOB_COMPRESSED,
+}
+_SIZED_BY_LENGTH = {
+    ColumnType.STRING,
+    ColumnType.VARCHAR,
+    ColumnType.VAR_STRING,
+    ColumnType.VARCHAR_COMPRESSED,
+}
+
+
+class MappedValueError(Exception):
+    """A value of a mapped column leaves no room for the bits that it is to get.
+
+    ``told``: the same with the value.
+    """
+
+    def __init__(self, column: ColumnFormat, value: int) -> None:
+        limits = (
+            f"and mapped values go from 0 to {column.limit - 1}: the bits above are those of the"
+            " shard's number"
+        )
+        super().__init__(f"column {column.name} has a value that is out of range, {limits}")
+        self.told = f"column {column.name} has the value {value}, {limits}"
+
+
+def column_reader(column: ColumnFormat) -> Read:
+    """The reader of the column's values.
+
+    Raises BinlogError for a type that cannot be read; the reader raises BinlogError, ValueError,
+    IndexError or struct.error for bytes that are no value of the type, and MappedValueError.
+    """
+    read = _reader(column)
+    if column.limit:
+        return _mapped(read, column)
+    before, behind = column.before, column.behind
+    if not (before or behind):
+        return read
+
+    def read_between(data: bytes, at: int) -> tuple[bytes, int]:
+        field, end = read(data, at)
+        return before + field + behind, end
+
+    return read_between
+
+
+def _mapped(read: Read, column: ColumnFormat) -> Read:
+    upper, limit = column.upper, column.limit
+
+    def read_mapped(data: bytes, at: int) -> tuple[bytes, int]:
+        field, end = read(data, at)
+        value = int(field)
+        if not 0 <= value < limit:
+            raise MappedValueError(column, value)
+        return b"%d" % (value | upper), end
+
+    return read_mapped
+
+
+def _reader(column: ColumnFormat) -> Read:
+    kind = column.type_code
+    if kind in _INTEGER_BYTES:
+        return _integer(_INTEGER_BYTES[ColumnType(kind)], column.unsigned)
+    if kind in _TEMPORAL:
+        return temporal_reader(kind, column.metadata)
+    if kind in _LENGTH_PREFIXED:
+        return _string(column.metadata, _conversion(column))
+    if kind in _SIZED_BY_LENGTH:
+        return _string(1 if column.metadata < 256 else 2, _conversion(column))
+    match kind:
+        case ColumnType.FLOAT:
+            return _real("<f")
+        case ColumnType.DOUBLE:
+            return _real("<d")
+        case ColumnType.DECIMAL:
+            return decimal_reader(column.metadata >> 8, column.metadata & 255)
+        case ColumnType.BIT:
+            return _bit(column.metadata)
+        case ColumnType.ENUM:
+            return _enum(column.metadata, column.labels, column.unlabelled)
+        case ColumnType.SET:
+            return _set(column.metadata, column.labels, column.separator)
+    raise BinlogError(f"column {column.name}: values of type code {kind} cannot be read")
+
+
+def _integer(size: int, unsigned: bool) -> Read:
+    if size == 3:
+
+        def read_3(data: bytes, at: int) -> tuple[bytes, int]:
+            end = at + 3
+            return b"%d" % int.from_bytes(data[at:end], "little", signed=not unsigned), end
+
+        return read_3
+    code = _INTEGER_CODES[size]
+    unpack = struct.Struct("<" + (code.upper() if unsigned else code)).unpack_from
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        return b"%d" % unpack(data, at)[0], at + size
+
+    return read
+
+
+def _real(code: str) -> Read:
+    """FLOAT too is written as the double that it is: shorter digits would not compare equal."""
+    layout = struct.Struct(code)
+    unpack = layout.unpack_from
+    size = layout.size
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        return b"%a" % unpack(data, at)[0], at + size
+
+    return read
+
+
+def _bit(metadata: int) -> Read:
+    size = (metadata >> 8) + (1 if metadata & 255 else 0)
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        end = at + size
+        return escape(data[at:end]), end
+
+    return read
+
+
+def _enum(size: int, labels: tuple[bytes, ...], unlabelled: bytes) -> Read:
+    # Index 0 stands for an invalid value.
+    fields = tuple(map(escape, (unlabelled, *labels)))
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        end = at + size
+        index = data[at] if size == 1 else int.from_bytes(data[at:end], "little")
+        if index >= len(fields):
+            raise BinlogError(f"label {index} of {len(labels)}")
+        return fields[index], end
+
+    return read
+
+
+def _set(size: int, labels: tuple[bytes, ...], separator: bytes) -> Read:
+    @lru_cache(4096)
+    def field(members: int) -> bytes:
+        if members >> len(labels):
+            raise BinlogError(f"labels {members:#b} of {len(labels)}")
+        return escape(separator.join(x for i, x in enumerate(labels) if members >> i & 1))
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        end = at + size
+        return field(int.from_bytes(data[at:end], "little")), end
+
+    return read
+
+
+def _string(prefix: int, convert: Convert | None) -> Read:
+    """A value behind ``prefix`` bytes of length."""
+    if prefix == 1 and convert is None:
+
+        def read_short(data: bytes, at: int) -> tuple[bytes, int]:
+            start = at + 1
+            end = start + data[at]
+            value = data[start:end]
+            if 92 in value or 9 in value or 10 in value or 0 in value:
+                return escape(value), end
+            return value, end
+
+        return read_short
+    if convert is None:
+
+        def read_long(data: bytes, at: int) -> tuple[bytes, int]:
+            start = at + prefix
+            end = start + int.from_bytes(data[at:start], "little")
+            return escape(data[start:end]), end
+
+        return read_long
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        start = at + prefix
+        end = start + int.from_bytes(data[at:start], "little")
+        if end > len(data):
+            raise BinlogError(f"{end - start} bytes announced, {len(data) - start} left")
+        return escape(convert(data[start:end])), end
+
+    return read
+
+
+def _conversion(column: ColumnFormat) -> Convert | None:
+    """What is to be done with the bytes of a string; None: nothing."""
+    steps: list[Convert] = []
+    if column.type_code in (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED):
+        steps.append(expand_value)
+    if column.type_code == ColumnType.JSON:
+        steps.append(json_text)
+    elif column.text in _TEXTS:
+        steps.append(_TEXTS[column.text])
+    elif column.length is not None:
+        steps.append(_padded(column.length))
+    if column.transcode is not None:
+        steps.append(transcoder(*column.transcode))
+    if len(steps) < 2:
+        return steps[0] if steps else None
+    first, second = steps
+    return lambda value: second(first(value))
+
+
+def _padded(length: int) -> Convert:
+    """BINARY(n) is sent without its trailing zero bytes."""
+    return lambda value: value.ljust(length, b"\0")
+
+
+_TEXTS: dict[str, Convert] = {"uuid": uuid_text, "inet6": inet6_text, "inet4": inet4_text}

@@ -1,0 +1,133 @@
+"""What a column that is added gives the rows that are there already: its default, or its formula.
+
+Pure, from the text of SHOW CREATE TABLE; two texts compare where one server wrote both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from replicator.ddl.parser.alter_actions import split_at_commas
+from replicator.ddl.parser.tokens import Token, TokenKind, tokenise
+from replicator.mysql.names import folded
+from replicator.schema.structure.structure import Table
+
+_BEGINS = frozenset({"DEFAULT", "GENERATED", "AS"})
+_ARITHMETIC = frozenset("+-*/")
+_ADDED = frozenset({"0", "1"})
+"""Numbers that servers also write for NOT, TRUE and FALSE."""
+_ENDS = frozenset({"ON", "COMMENT", "CHECK", "INVISIBLE", "UNIQUE", "PRIMARY", "REFERENCES"})
+
+
+def other_values(shard: Table, target: Table, columns: Iterable[str]) -> str | None:
+    """How a column's values for older rows differ between a shard and its target; None if not.
+
+    Looks at those of ``columns`` that both have. ``shard`` is as the target's server writes it.
+    """
+    for name in columns:
+        own, there = shard.column(name), target.column(name)
+        if own is None or there is None:
+            continue
+        values = _values(shard, own.name), _values(target, there.name)
+        if values[0] != values[1]:
+            mine, theirs = (text or "no default" for text in values)
+            return f"{own.name} has {mine} in the shard and {theirs} in the target"
+    return None
+
+
+def value_clause(table: Table, column: str) -> str:
+    """The default or the formula of a column as its table's statement has it, empty where there is
+    neither."""
+    clause = _clause(table, column)
+    return table.create_sql[clause[0].start : clause[-1].end] if clause else ""
+
+
+def value_columns(table: Table, column: str, *, unmasked: int | None = None) -> tuple[str, ...]:
+    """The columns that the default or the formula of a column is made of, as the table has them.
+
+    With ``unmasked`` without those of which only these bits are used (`` `a` & 255``).
+    """
+    names = {folded(found.name): found.name for found in table.columns}
+    clause = _clause(table, column)
+    mask = ["&", str(unmasked)]
+    used = (
+        folded(token.name)
+        for place, token in enumerate(clause)
+        if token.kind is TokenKind.QUOTED
+        and [following.text for following in clause[place + 1 : place + 3]] != mask
+    )
+    return tuple(dict.fromkeys(names[name] for name in used if name in names))
+
+
+def _values(table: Table, column: str) -> str:
+    return " ".join(map(_text, _clause(table, column)))
+
+
+def _clause(table: Table, column: str) -> Sequence[Token]:
+    depth = 0
+    found: list[Token] = []
+    for token in definition_of(table.create_sql, column):
+        depth += (token.text == "(") - (token.text == ")")
+        if found and depth == 0 and token.keyword in _ENDS:
+            break
+        if found or (depth == 0 and token.keyword in _BEGINS):
+            found.append(token)
+    return found
+
+
+def definition_of(create_sql: str, column: str) -> Sequence[Token]:
+    """What stands behind a column's name in the text of SHOW CREATE TABLE."""
+    return _definitions(create_sql).get(folded(column), ())
+
+
+@lru_cache(maxsize=16)
+def _definitions(create_sql: str) -> Mapping[str, Sequence[Token]]:
+    """What stands behind each column's name, by that name.
+
+    Kept, since it is asked for column by column, of which there may be thousands.
+    """
+    tokens = tokenise(create_sql)
+    start = next((n for n, token in enumerate(tokens) if token.text == "("), len(tokens))
+    depth, end = 0, start
+    for end in range(start, len(tokens)):
+        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
+        if depth == 0:
+            break
+    return {
+        folded(item[0].name): item[1:]
+        for item in split_at_commas(tokens[start + 1 : end])
+        if item[0].kind is TokenKind.QUOTED
+    }
+
+
+def _text(token: Token) -> str:
+    if token.kind is TokenKind.STRING:
+        # A number stands in quotes, or not, by the column's type.
+        return token.text[1:-1]
+    return token.keyword or token.text
+
+
+def other_formula(shard: Table, target: Table, column: str) -> str | None:
+    """How a column that both compute is certainly not computed alike; None where it may be.
+
+    Servers write one formula in several ways: with more brackets, a text with its charset, other
+    names of functions, NOT as a comparison with 0. So what is compared is the columns, the numbers
+    and texts in it, and the signs of arithmetic.
+    """
+    ours, theirs = (_atoms(_clause(table, column), table) for table in (shard, target))
+    if ours == theirs:
+        return None
+    mine, its = value_clause(shard, column), value_clause(target, column)
+    return f"{column} is {mine} in the shard and {its} in the target"
+
+
+def _atoms(clause: Sequence[Token], table: Table) -> list[str]:
+    names = {folded(column.name) for column in table.columns}
+    used = {folded(token.name) for token in clause if token.kind is TokenKind.QUOTED}
+    written = (
+        token.text
+        for token in clause
+        if token.kind in (TokenKind.STRING, TokenKind.NUMBER) or token.text in _ARITHMETIC
+    )
+    return [*sorted(used & names), *sorted(text for text in written if text not in _ADDED)]

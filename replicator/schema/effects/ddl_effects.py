@@ -1,0 +1,407 @@
+"""The effects of a source's DDL statement on the members and targets of a task.
+
+Pure: computes effects, in the order in which they happen, from the recognised statement, the routes
+and the members. A group decides for itself what to do about an effect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from replicator.ddl.parser.statement import (
+    ParsedStatement,
+    StatementKind,
+    TableReference,
+    TableRole,
+)
+from replicator.ddl.rewrite.engines import merged_tables, merges_tables, storage_edits
+from replicator.ddl.rewrite.normalise import normalise
+from replicator.ddl.rewrite.retarget import retarget, retarget_schema
+from replicator.ddl.rewrite.storage import foreign_engine, foreign_rows
+from replicator.mysql.names import TableName, quote
+from replicator.schema.structure.sequences import turns_sequence
+
+Route = Callable[[TableName], TableName | None]
+"""The target of a table of the source; None where it is not replicated."""
+
+
+class DdlError(Exception):
+    """A statement that cannot be replicated; the text says why."""
+
+
+class EffectKind(StrEnum):
+    """What happens to one table or database."""
+
+    ALTER = "alter"
+    """Columns, keys or options change; ``sql`` does the same to the target."""
+    CREATE = "create"
+    DROP = "drop"
+    TRUNCATE = "truncate"
+    RENAME = "rename"
+    """The member gets the name ``renamed_to``; its target stays the same."""
+    MOVE_IN = "move in"
+    """A member is renamed and now belongs to another target, which gains it."""
+    MOVE_OUT = "move out"
+    """A renamed member's old target loses it; the new name may not be replicated at all."""
+    CREATE_SCHEMA = "create schema"
+    ALTER_SCHEMA = "alter schema"
+    DROP_SCHEMA = "drop schema"
+
+
+_REMOVING = {EffectKind.DROP, EffectKind.TRUNCATE, EffectKind.DROP_SCHEMA}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect on one target. ``table`` is the member's name at the source.
+
+    ``target`` has an empty table name for effects on databases, and ``table`` likewise. ``sql``
+    is the statement for the target, empty where there is nothing to execute. ``renamed_to`` is
+    the new name for RENAME and MOVE_OUT (None where that is not replicated), and the old one for
+    MOVE_IN. ``instead``: what the operator wants
+    executed on the target in place of ``sql``, nothing where it is empty. ``clears`` is to be
+    executed before ``sql``, unless it would take rows of others along: it drops what OR REPLACE
+    replaces, or what a RENAME puts another table in the place of. ``filtered``: a rule of the task
+    file leaves the statement out, so that it is no change of the target's at all; ``answered``: the
+    operator has said that this is right. ``own``: the targets in a database that ``sql`` or
+    ``clears`` drops; nothing else in it is the task's.
+    """
+
+    kind: EffectKind
+    table: TableName
+    target: TableName
+    sql: str
+    statement: ParsedStatement
+    renamed_to: TableName | None = None
+    instead: tuple[str, ...] | None = None
+    clears: str = ""
+    filtered: bool = False
+    answered: bool = False
+    made: ParsedStatement | None = None
+    own: tuple[TableName, ...] = ()
+
+    @property
+    def discards_rows(self) -> bool:
+        """Whether its ``sql`` is executed, and takes rows of all the target's members away.
+
+        With ``clears`` it is that which does.
+        """
+        if not self.sql or (self.instead is not None and self.sql not in self.instead):
+            return False
+        if self.kind is EffectKind.ALTER:
+            return self.statement.discards_rows
+        return self.kind in _REMOVING or bool(self.clears)
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the operator wants nothing executed."""
+        return self.instead == ()
+
+    @property
+    def origin(self) -> TableName:
+        """What the table of a RENAME or MOVE_IN was called before the whole statement."""
+        assert self.renamed_to is not None
+        if self.kind is EffectKind.MOVE_IN:
+            return self.renamed_to
+        old, new = self.table, self.renamed_to
+        pair = ((old.schema, old.table), (new.schema, new.table))
+        return TableName(*self.statement.origin(*pair))
+
+    @property
+    def origins(self) -> tuple[TableName, ...]:
+        """The other tables that its table takes its structure from: by MOVE_IN, by LIKE."""
+        if self.kind is EffectKind.MOVE_IN:
+            return (self.origin,)
+        like = self.statement.named(TableRole.LIKE) if self.kind is EffectKind.CREATE else ()
+        return tuple(map(_name, like))
+
+
+_PASSED_OVER = {StatementKind.IGNORED, StatementKind.SEQUENCE}
+
+_ONLY_RENAMES = re.compile(r"alter table <table> rename( to| as| =)? <new name>")
+"""An ALTER TABLE with no other action, as `normalise` writes it."""
+
+_DROPS_TABLES = {StatementKind.DROP_TABLE, StatementKind.SEQUENCE}
+
+_CHANGES = {StatementKind.ALTER_TABLE, StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
+
+
+def effects_of(
+    statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> tuple[Effect, ...]:
+    """The effects of a statement, empty when it concerns no replicated table.
+
+    ``members`` are the tables of the source that are replicated now. Raises DdlError for a
+    statement that changes data or structure and cannot be replicated.
+    """
+    if statement.error and statement.replaces_table:
+        # The old table is gone, and no new one was made.
+        subject = statement.named(TableRole.SUBJECT)
+        statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=subject)
+    found = _effects_of(statement, route, members)
+    if found and statement.error and statement.kind is not StatementKind.DROP_TABLE:
+        raise DdlError(
+            f"the statement ended with error {statement.error} at the source and was logged all the"
+            " same: what it has done there up to then is not known"
+        )
+    return found
+
+
+def one_by_one(effects: tuple[Effect, ...]) -> Iterator[tuple[Effect, ...]]:
+    """The same effects, those of a DROP TABLE so that each target has one at a time.
+
+    The tables of one statement may be shards of one target, and whether that goes with the last of
+    them is decided table by table, as if there had been a statement for each.
+    """
+    rounds: list[list[Effect]] = []
+    if all(e.kind is EffectKind.DROP and e.statement.kind in _DROPS_TABLES for e in effects):
+        taken: dict[TableName, int] = {}
+        for effect in effects:
+            number = taken[effect.target] = taken.get(effect.target, -1) + 1
+            if number == len(rounds):
+                rounds.append([])
+            rounds[number].append(effect)
+    yield from map(tuple, rounds) if rounds else (effects,)
+
+
+def _effects_of(
+    statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> tuple[Effect, ...]:
+    kind = statement.kind
+    if kind is StatementKind.SEQUENCE and statement.detail == "CREATE" and statement.guard:
+        # It can have the name of a table that was there only by replacing that.
+        replaced = tuple(table for table in statement.tables if _name(table) in set(members))
+        statement = replace(statement, kind=StatementKind.DROP_TABLE, tables=replaced)
+        return tuple(_table_effects(statement, route))
+    if kind is StatementKind.DML:
+        written = statement.named(TableRole.SUBJECT)
+        if written and not any(route(_name(reference)) for reference in written):
+            return ()
+        raise DdlError(
+            f"{statement.detail} was logged as a statement: the session that ran it did not use"
+            " binlog_format=ROW, so its rows are not in the binlog"
+        )
+    if kind in (StatementKind.UNKNOWN, StatementKind.XA):
+        raise DdlError(f"a statement that is not understood ({statement.detail})")
+    if statement.temporary or kind in _PASSED_OVER:
+        return ()
+    if kind in (StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE):
+        return tuple(_schema_effect(statement, route, members))
+    if kind is StatementKind.DROP_DATABASE:
+        return tuple(_drop_schema(statement, route, members))
+    if statement.only_if_there:
+        statement = _of_those_there(statement, route, set(members))
+    if kind is StatementKind.RENAME_TABLE or statement.renames:
+        return tuple(_renames(statement, route))
+    return tuple(_table_effects(statement, route))
+
+
+def _of_those_there(
+    statement: ParsedStatement, route: Route, there: set[TableName]
+) -> ParsedStatement:
+    """An ALTER or RENAME with IF EXISTS without the tables that are to be replicated and are not
+    there: on the target, it would find others."""
+    tables: list[TableReference] = []
+    if statement.kind is StatementKind.ALTER_TABLE:
+        (subject,) = statement.named(TableRole.SUBJECT)
+        if _name(subject) in there or route(_name(subject)) is None:
+            tables += statement.tables
+    else:
+        for old, new in statement.renames:
+            if _name(old) in there or route(_name(old)) is None:
+                there.discard(_name(old))
+                there.add(_name(new))
+                tables += (old, new)
+    return replace(statement, tables=tuple(tables))
+
+
+def _table_effects(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
+    kinds = {
+        StatementKind.CREATE_TABLE: EffectKind.CREATE,
+        StatementKind.DROP_TABLE: EffectKind.DROP,
+        StatementKind.TRUNCATE_TABLE: EffectKind.TRUNCATE,
+        **dict.fromkeys(_CHANGES, EffectKind.ALTER),
+    }
+    kind = kinds.get(statement.kind)
+    if under := [name for name in merged_tables(statement) if route(name) is not None]:
+        raise DdlError(
+            f"a MERGE table is made over {under[0]}: what is written through it would not be logged"
+            " as that table's, and be missing"
+        )
+    for reference in statement.named(TableRole.SUBJECT):
+        name = _name(reference)
+        target = route(name)
+        if target is None or kind is None:
+            continue
+        if statement.named(TableRole.EXCHANGED):
+            raise DdlError(f"{name} exchanges a partition with another table: rows move unlogged")
+        if turns_sequence(statement):
+            raise DdlError(f"{name} becomes a sequence, or a table that was one")
+        if merges_tables(statement):
+            raise DdlError(
+                f"{name} is a MERGE table, whose rows are those of other tables: leave it out"
+                " (block-allow-list)"
+            )
+        if statement.as_select:
+            raise DdlError(
+                f"{name} is made by a query, which was logged as a statement: the session that ran"
+                " it did not use binlog_format=ROW, so its rows are not in the binlog, and on the"
+                " target the query would read other tables"
+            )
+        if engine := foreign_engine(statement):
+            raise DdlError(
+                f"{name} gets another place for its rows: its {foreign_rows(engine)}. `binlog"
+                " replace` by the same with ENGINE=InnoDB where its rows are in this binlog; else"
+                " leave the table out (block-allow-list)"
+            )
+        if statement.imports_rows:
+            raise DdlError(f"{name} imports a tablespace: its rows are not in the binlog")
+        sql = _target_sql(statement, kind, target, route)
+        replaced = kind is EffectKind.CREATE and statement.discards_rows
+        clears = _target_sql(statement, EffectKind.DROP, target, route) if replaced else ""
+        yield Effect(kind, name, target, sql, statement, clears=clears)
+
+
+def _target_sql(
+    statement: ParsedStatement, kind: EffectKind, target: TableName, route: Route
+) -> str:
+    if kind is EffectKind.DROP:
+        return f"DROP TABLE IF EXISTS {target.quoted}"
+    if kind is EffectKind.TRUNCATE:
+        return f"TRUNCATE TABLE {target.quoted}"
+    return retarget(
+        statement,
+        lambda schema, table: _routed(route, schema, table),
+        storage_edits(statement),
+        guarded=kind is EffectKind.CREATE,
+    )
+
+
+def _routed(route: Route, schema: str, table: str) -> tuple[str, str]:
+    target = route(TableName(schema, table))
+    return (target.schema, target.table) if target else (schema, table)
+
+
+def _renames(statement: ParsedStatement, route: Route) -> Iterator[Effect]:
+    alter = statement.kind is StatementKind.ALTER_TABLE
+    if alter and not _ONLY_RENAMES.fullmatch(normalise(statement)):
+        raise DdlError(
+            "ALTER TABLE renames the table and changes it in one statement: use two statements"
+        )
+    named = [(_name(old), _name(new)) for old, new in statement.renames]
+    # Servers let an ALTER rename a table to itself, do nothing, and log it.
+    pairs = [(name, renamed) for name, renamed in named if name != renamed]
+    for name, renamed in pairs:
+        if route(name) is None and route(renamed) is not None:
+            raise DdlError(
+                f"{name}, which is not replicated, is renamed to {renamed}, which is:"
+                " the rows that it holds already are not known here"
+            )
+    if any(route(name) != route(renamed) for name, renamed in pairs):
+        yield from _moves(statement, pairs, route)
+        return
+    for name, renamed in pairs:
+        target = route(name)
+        if target is not None:
+            yield Effect(EffectKind.RENAME, name, target, "", statement, renamed)
+
+
+def _moves(
+    statement: ParsedStatement, pairs: Iterable[tuple[TableName, TableName]], route: Route
+) -> Iterator[Effect]:
+    """Tables that get other targets, all at one moment.
+
+    Each comes from the name that it had before the statement, whatever names are used on the way.
+    The whole statement is the ``sql`` of the first that moves in. Where a table comes to the target
+    of one that is replicated no longer, that one's rows are dropped before it (``clears``).
+    """
+    origins: dict[TableName, TableName] = {}
+    steps = []
+    for name, renamed in pairs:
+        origins[renamed] = origins.pop(name, name)
+        left, gained = route(name), route(renamed)
+        if left is not None and gained is not None and left != gained:
+            steps.append(f"{left.quoted} TO {gained.quoted}")
+    moved = [(old, new, route(old), route(new)) for new, old in origins.items() if new != old]
+    if any(left == gained is not None for _, _, left, gained in moved):
+        raise DdlError(
+            "one RENAME moves a table to another target and gives one that stays in its target"
+            " another name: use a statement for each"
+        )
+    for old, new, left, gained in moved:
+        if left is not None:
+            to = None if gained is None else new
+            yield Effect(EffectKind.MOVE_OUT, old, left, "", statement, to)
+    sql = f"RENAME TABLE {', '.join(steps)}"
+    given_up = {left for _, _, left, gained in moved if gained is None}
+    taken = [
+        gained.quoted for _, _, _, gained in moved if gained is not None and gained in given_up
+    ]
+    clears = f"DROP TABLE IF EXISTS {', '.join(taken)}" if taken else ""
+    for old, new, left, gained in moved:
+        if left is not None and gained is not None:
+            yield Effect(EffectKind.MOVE_IN, new, gained, sql, statement, old, clears=clears)
+            sql = clears = ""
+
+
+def _schema_effect(
+    statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
+    assert statement.schema is not None
+    name = TableName(statement.schema.name, "")
+    target = route(name)
+    replaced = statement.discards_rows
+    if replaced:
+        yield from _dropped_members(statement, route, members)
+    if target is None:
+        return
+    create = statement.kind is StatementKind.CREATE_DATABASE
+    kind = EffectKind.CREATE_SCHEMA if create else EffectKind.ALTER_SCHEMA
+    sql = retarget_schema(statement, lambda _: target.schema, guarded=create)
+    clears = _drop_database(target.schema) if replaced else ""
+    own = _targets_in(target.schema, statement, route, members) if replaced else ()
+    yield Effect(kind, name, TableName(target.schema, ""), sql, statement, clears=clears, own=own)
+
+
+def _drop_schema(
+    statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
+    assert statement.schema is not None
+    yield from _dropped_members(statement, route, members)
+    name = TableName(statement.schema.name, "")
+    schema_target = route(name)
+    if schema_target is not None:
+        sql = _drop_database(schema_target.schema)
+        target = TableName(schema_target.schema, "")
+        own = _targets_in(target.schema, statement, route, members)
+        yield Effect(EffectKind.DROP_SCHEMA, name, target, sql, statement, own=own)
+
+
+def _targets_in(
+    database: str, statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> tuple[TableName, ...]:
+    """The targets, in a database of the target, of the members that go with theirs."""
+    found = {effect.target for effect in _dropped_members(statement, route, members)}
+    return tuple(sorted(target for target in found if target.schema == database))
+
+
+def _dropped_members(
+    statement: ParsedStatement, route: Route, members: Iterable[TableName]
+) -> Iterator[Effect]:
+    """The members that go with their database."""
+    assert statement.schema is not None
+    for member in sorted(members):
+        target = route(member)
+        if member.schema == statement.schema.name and target is not None:
+            yield Effect(EffectKind.DROP, member, target, "", statement)
+
+
+def _drop_database(schema: str) -> str:
+    return f"DROP DATABASE IF EXISTS {quote(schema)}"
+
+
+def _name(reference: TableReference) -> TableName:
+    return TableName(reference.schema, reference.table)

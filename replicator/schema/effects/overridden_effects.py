@@ -1,0 +1,123 @@
+"""The effects of a statement that the operator has overridden.
+
+Pure. An override changes only what is executed on the target: what the statement did to the shard's
+structure stays, and so does the text by which the shards' statements are compared. Only a statement
+whose effects are unknown is replaced altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from replicator.ddl.parser.statement import ParsedStatement
+from replicator.mysql.names import TableName
+from replicator.schema.effects.ddl_effects import DdlError, Effect, EffectKind, Route, effects_of
+
+
+class OverrideAction(StrEnum):
+    """What the operator wants done about a statement of a binlog."""
+
+    SKIP = "skip"
+    """Nothing is executed on the target."""
+    REPLACE = "replace"
+    """Other statements are executed."""
+    INJECT = "inject"
+    """Other statements are executed before it."""
+
+
+_EXECUTED = {
+    EffectKind.ALTER,
+    EffectKind.CREATE,
+    EffectKind.CREATE_SCHEMA,
+    EffectKind.ALTER_SCHEMA,
+}
+"""What an override may execute on a target: nothing that removes rows."""
+
+
+def overridden_effects(
+    action: OverrideAction,
+    statement: ParsedStatement,
+    given: Sequence[ParsedStatement],
+    route: Route,
+    members: Iterable[TableName],
+) -> tuple[tuple[Effect, ...], ...]:
+    """The effects, step by step: each step is processed like a statement of the source.
+
+    ``given`` are the operator's statements, in terms of the source's tables. Raises DdlError where
+    the override does not help or its statements cannot be replicated either.
+    """
+    known = tuple(members)
+
+    def effects(one: ParsedStatement) -> tuple[Effect, ...]:
+        return effects_of(one, route, known)
+
+    try:
+        own = effects(statement)
+    except DdlError as error:
+        if action is OverrideAction.SKIP:
+            return ()
+        if action is OverrideAction.INJECT:
+            raise DdlError(f"{error}; statements before it do not help: replace it") from error
+        return tuple(map(effects, given))
+    if action is OverrideAction.SKIP:
+        return (tuple(replace(effect, instead=()) for effect in own),)
+    if action is OverrideAction.INJECT:
+        return (tuple(replace(e, instead=(*_sql(given, e, effects), e.sql)) for e in own),)
+    if own and all(effect.kind is EffectKind.ALTER for effect in own):
+        return (tuple(replace(e, instead=tuple(_sql(given, e, effects))) for e in own),)
+    return tuple(map(effects, given))
+
+
+def overridden_exchange(
+    action: OverrideAction,
+    replayed: Sequence[ParsedStatement],
+    given: Sequence[ParsedStatement],
+    route: Route,
+    members: Iterable[TableName],
+) -> list[tuple[Effect, ...]]:
+    """The effects of an exchange, for each statement that is replayed in its place.
+
+    What is given comes with the first, and with REPLACE instead of all. Nothing where one of those
+    could not be carried over itself. Raises DdlError.
+    """
+    known = tuple(members)
+    try:
+        own = [effects_of(one, route, known) for one in replayed]
+    except DdlError:
+        return []
+    if any(effect.table not in known for effects in own for effect in effects):
+        return []
+    found: list[tuple[Effect, ...]] = []
+    for one, effects in zip(replayed, own, strict=True):
+        if found and action is OverrideAction.INJECT:
+            found.append(effects)
+        else:
+            first = OverrideAction.SKIP if found else action
+            found += overridden_effects(first, one, given, route, known)
+    return found
+
+
+def _sql(
+    given: Sequence[ParsedStatement],
+    original: Effect,
+    effects: Callable[[ParsedStatement], tuple[Effect, ...]],
+) -> Iterator[str]:
+    """The given statements as they are executed on the target of a statement."""
+    if not original.sql:
+        raise DdlError("the statement is not executed on the target, nor is anything before it")
+    for statement in given:
+        found = effects(statement)
+        if statement.discards_rows:
+            raise DdlError(
+                "the operator's statement takes rows away, also those of other shards"
+                f" ({statement.sql[:200]!r})"
+            )
+        fitting = [e for e in found if e.kind in _EXECUTED and e.target == original.target]
+        if not found or len(fitting) != len(found):
+            raise DdlError(
+                "the operator's statement does not change the table"
+                f" {original.table} ({statement.sql[:200]!r})"
+            )
+        yield from (effect.sql for effect in fitting)

@@ -1,0 +1,145 @@
+"""What the statements of a stretch of binlog mean for structures that were read at its end. Pure.
+
+A structure read from a server is that of rows only where nothing has changed it in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicator.ddl.parser.alter_actions import alter_actions
+from replicator.ddl.parser.statement import ParsedStatement, StatementKind, TableRole
+from replicator.ddl.parser.tokens import Token
+from replicator.mysql.names import TableName
+from replicator.schema.effects.carried_change import MemberChange
+from replicator.schema.effects.touched_parts import touched_parts
+
+
+class Past(StrEnum):
+    """What a statement says about its table before it."""
+
+    MISSING = "missing"
+    """It did not exist."""
+    OTHER = "other"
+    """It may have had another structure, or not have existed."""
+    OTHER_NAME = "other name"
+    """It existed, and has another name since."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """One table's part in a statement. ``table`` is None for one that may concern any table."""
+
+    table: TableName | None
+    past: Past
+    at: int
+    sql: str
+    schema: str = ""
+    """Set where all tables of a schema are concerned."""
+    new_name: TableName | None = None
+    """What it is called since, where the statement tells."""
+    added: frozenset[str] | None = None
+    """The columns that it adds (`column_part`), where it does no more to columns than that."""
+
+    def concerns(self, name: TableName) -> bool:
+        """Whether the statement may change this table."""
+        if self.table is not None:
+            return self.table == name
+        return self.schema in ("", name.schema)
+
+
+def past_changes(statement: ParsedStatement, at: int) -> tuple[PastChange, ...]:
+    """What a statement, whose event group begins at ``at``, changes of columns; often nothing."""
+    kind, sql = statement.kind, statement.sql[:500]
+    if statement.temporary:
+        return ()
+    if kind is StatementKind.DROP_DATABASE:
+        assert statement.schema is not None
+        return (PastChange(None, Past.OTHER, at, sql, schema=statement.schema.name),)
+    if kind is StatementKind.UNKNOWN:
+        return (PastChange(None, Past.OTHER, at, sql),)
+    if kind is StatementKind.CREATE_DATABASE and statement.guard is not None:
+        assert statement.schema is not None
+        return (PastChange(None, _of_database(statement), at, sql, schema=statement.schema.name),)
+    found: list[PastChange] = []
+    left = {TableName(old.schema, old.table) for old, _ in statement.renames}
+    for old, new in statement.renames:
+        gained = TableName(new.schema, new.table)
+        former = TableName(old.schema, old.table)
+        found.append(PastChange(former, Past.OTHER_NAME, at, sql, new_name=gained))
+        if gained not in left:
+            # One that another table leaves was there all the time.
+            found.append(PastChange(gained, Past.MISSING, at, sql))
+    own = None if found else _past(statement)
+    if own is not None:
+        found += [
+            PastChange(
+                TableName(table.schema, table.table), own, at, sql, added=_only_added(statement)
+            )
+            for table in statement.named(TableRole.SUBJECT)
+        ]
+    return tuple(found)
+
+
+def _of_database(statement: ParsedStatement) -> Past:
+    """What the tables of a database were before it was made: missing, unless it was replaced."""
+    assert statement.guard is not None
+    return Past.MISSING if statement.guard.replaces is None else Past.OTHER
+
+
+def _only_added(statement: ParsedStatement) -> frozenset[str] | None:
+    if statement.kind is not StatementKind.ALTER_TABLE:
+        return None
+    for action in alter_actions(statement):
+        # With IF NOT EXISTS the column may have been there.
+        certain = action[0].keyword == "ADD" and all(t.keyword != "EXISTS" for t in action)
+        if not (certain or _harmless(action)):
+            return None
+    return frozenset(touched_parts(statement, MemberChange(None, None)).added)
+
+
+def _past(statement: ParsedStatement) -> Past | None:
+    match statement.kind:
+        case StatementKind.CREATE_TABLE if statement.only_if_missing:
+            # It was missing, or has been as it is at the end.
+            return None
+        case StatementKind.CREATE_TABLE if not statement.replaces_table:
+            return Past.MISSING
+        case StatementKind.CREATE_TABLE | StatementKind.DROP_TABLE:
+            return Past.OTHER
+        case StatementKind.ALTER_TABLE if may_change_columns(statement):
+            return Past.OTHER
+    return None
+
+
+_HARMLESS = frozenset(
+    {
+        *("ENGINE", "COMMENT", "ALGORITHM", "LOCK", "AUTO_INCREMENT", "FORCE", "ENABLE"),
+        *("DISABLE", "ROW_FORMAT", "TRUNCATE", "COALESCE", "REORGANIZE", "ANALYZE", "OPTIMIZE"),
+        *("REBUILD", "REPAIR", "CHECK", "STATS_PERSISTENT", "STATS_AUTO_RECALC"),
+    }
+)
+_HARMLESS_BEHIND = {
+    "ADD": frozenset(
+        {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "FOREIGN", "PARTITION"}
+    ),
+    "DROP": frozenset({"INDEX", "KEY", "PRIMARY", "FOREIGN", "PARTITION"}),
+    "RENAME": frozenset({"INDEX", "KEY"}),
+}
+
+
+def may_change_columns(statement: ParsedStatement) -> bool:
+    """Whether an ALTER TABLE may change what its rows are read by.
+
+    Not so for actions on indexes, partitions, the engine and comments.
+    """
+    return any(not _harmless(action) for action in alter_actions(statement))
+
+
+def _harmless(action: Sequence[Token]) -> bool:
+    words = [token.keyword for token in action[:2]]
+    if words[0] in _HARMLESS:
+        return True
+    return len(words) == 2 and words[1] in _HARMLESS_BEHIND.get(words[0], frozenset())

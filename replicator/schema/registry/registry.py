@@ -1,0 +1,300 @@
+"""The structure of each member at each place of its binlog; numbers for targets and members."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from replicator.mysql.names import Member, TableName
+from replicator.schema.registry.copy_state import CopyState
+from replicator.schema.registry.provenance import GONE, UNSEEN, Held, Provenance
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+from replicator.schema.structure.target_names import TargetNames
+
+_FIRST_HAND = frozenset({Provenance.READ, Provenance.TOLD})
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """What a checkpoint keeps of a member: its version and structure at the saved position.
+
+    ``since`` is the key of the event group that gave it this structure (0: known from the start).
+    ``held`` is the structure, and where it comes from. ``copying``: whether its rows are copied.
+    """
+
+    member: Member
+    target: TableName
+    version: int
+    since: int
+    held: Held
+    copying: CopyState = CopyState.COPIED
+
+
+@dataclass(frozen=True, slots=True)
+class _Inherited:
+    """What another member has at a place."""
+
+    member: int
+    at: int
+
+
+class SchemaRegistry:
+    """The members, their targets, and their structures at each place of the binlog.
+
+    Places are keys of positions (`replicator.binlog.positions.position.BinlogPosition.key`).
+
+    Targets and members are numbered from 0, since row events carry numbers rather than names; no
+    number is reused while the process runs. The readers' threads add members that they find;
+    everything else happens on the event loop. ``folds_targets``: the target's server takes names of
+    tables without their case.
+    """
+
+    def __init__(self, *, folds_targets: bool = False) -> None:
+        self._names = TargetNames(folds=folds_targets)
+        self._targets: list[TableName] = []
+        self._target_numbers: dict[TableName, int] = {}
+        self._members: list[Member] = []
+        self._member_numbers: dict[Member, int] = {}
+        self._target_of: dict[int, int] = {}
+        self._present: set[int] = set()
+        self._present_of: dict[int, set[int]] = {}
+        self._sorted: dict[int, tuple[int, ...]] = {}
+        self._structures: dict[int, dict[int, Held | _Inherited]] = {}
+        self._told: dict[Member, dict[int, Held]] = {}
+        self._copied: dict[int, int] = {}
+        self._copying: dict[int, dict[int, CopyState | _Inherited]] = {}
+        self._lock = threading.Lock()
+
+    def target(self, name: TableName) -> int:
+        """The number of a target; a new one for a new name."""
+        with self._lock:
+            return self._target(name)
+
+    def _target(self, name: TableName) -> int:
+        number = self._target_numbers.get(name)
+        if number is None:
+            number = self._target_numbers[name] = len(self._targets)
+            self._targets.append(name)
+        return number
+
+    def clash(self, name: TableName) -> str | None:
+        """Another spelling of a target that its server takes for the same; as `TargetNames`."""
+        return self._names.clash(name)
+
+    def target_name(self, number: int) -> TableName:
+        """The name of the target with this number."""
+        return self._targets[number]
+
+    def targets(self) -> tuple[tuple[int, TableName], ...]:
+        """All targets with their numbers."""
+        return tuple(enumerate(self._targets))
+
+    @property
+    def targets_in_use(self) -> frozenset[TableName]:
+        """The tables that have members."""
+        return frozenset(
+            name for number, name in self.targets() if name.table and self.members_of(number)
+        )
+
+    def join(self, member: Member, target: TableName) -> int:
+        """Add a member, or add it again; returns its number."""
+        with self._lock:
+            number = self._member_numbers.get(member)
+            if number is None:
+                number = self._member_numbers[member] = len(self._members)
+                self._members.append(member)
+                self._structures[number] = dict(self._told.get(member, {}))
+            self._withdraw(number)
+            routed = self._target_of[number] = self._target(target)
+            self._present.add(number)
+            self._present_of.setdefault(routed, set()).add(number)
+            self._sorted.pop(routed, None)
+            return number
+
+    def leave(self, member: int) -> None:
+        """Remove a member whose table is gone; its number and past structures stay."""
+        with self._lock:
+            self._withdraw(member)
+
+    def _withdraw(self, member: int) -> None:
+        if member in self._present:
+            self._present.remove(member)
+            self._present_of[self._target_of[member]].remove(member)
+            self._sorted.pop(self._target_of[member], None)
+
+    def members_of(self, target: int) -> tuple[int, ...]:
+        """The members that are routed to a target now, of all sources."""
+        with self._lock:
+            # Asked for with each batch, and there may be thousands.
+            found = self._sorted.get(target)
+            if found is None:
+                found = self._sorted[target] = tuple(sorted(self._present_of.get(target, ())))
+            return found
+
+    def sources(self) -> frozenset[str]:
+        """The sources that have members now."""
+        return frozenset(self._members[m].source for m in tuple(self._present))
+
+    def members_in(self, source: str) -> tuple[int, ...]:
+        """The members that a source has now."""
+        return tuple(sorted(m for m in tuple(self._present) if self._members[m].source == source))
+
+    def member(self, number: int) -> Member:
+        """The member with this number."""
+        return self._members[number]
+
+    def number(self, member: Member) -> int | None:
+        """The number of a member, None for one that never joined."""
+        return self._member_numbers.get(member)
+
+    def target_of(self, member: int) -> int:
+        """The number of the target that a member is routed to."""
+        return self._target_of[member]
+
+    def copied(self, member: int, until: int) -> None:
+        """Note that the full copy has written a member's rows as they were at this place."""
+        self._copied[member] = until
+
+    def copied_places(self, source: str, target: int) -> dict[int, int]:
+        """The places before which the rows of a sharding group's members were copied.
+
+        Also of members that have left since: their rows may be read again.
+        """
+        return {
+            member: place
+            for member, place in self._copied.items()
+            if self._members[member].source == source and self._target_of[member] == target
+        }
+
+    def defer(self, member: int, state: CopyState) -> None:
+        """Note that rows of a member, as it was at the start, are still to be copied."""
+        self._copying[member] = {0: state}
+
+    def copying(self, member: int, at: int) -> CopyState:
+        """Whether a member's rows are copied, by what it is at a place of its source's binlog.
+
+        A table takes along what is to be copied of it when it gets another name.
+        """
+        noted = self._copying.get(member, {})
+        since = max((since for since in noted if since <= at), default=None)
+        found = CopyState.COPIED if since is None else noted[since]
+        return self.copying(found.member, found.at) if isinstance(found, _Inherited) else found
+
+    def deferred_in(self, source: str) -> set[TableName]:
+        """The targets of members that a source had at the start and that are still to be copied."""
+        return {
+            self._targets[self._target_of[member]]
+            for member, noted in self._copying.items()
+            if self._members[member].source == source
+            and noted.get(0, CopyState.COPIED) is not CopyState.COPIED
+        }
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether what is read of a member may have to be left out until it is copied."""
+        return any(
+            state is CopyState.LEFT_OUT
+            for noted in self._copying.values()
+            for state in noted.values()
+        )
+
+    def learn(self, member: int, since: int, held: Held) -> None:
+        """Note the structure that a member has after the event group at ``since``.
+
+        What was read or told for that very place is not replaced by what is concluded.
+        """
+        if held == GONE and member in self._copying:
+            self._copying[member][since] = CopyState.COPIED
+        if held.provenance in _FIRST_HAND or not self._is_first_hand(member, since):
+            self._structures.setdefault(member, {})[since] = held
+
+    def tell(self, member: Member, since: int, structure: Table) -> None:
+        """Note the structure that the operator gives a table from a place on.
+
+        It may become a member only later.
+        """
+        held = Held(structure, Provenance.TOLD)
+        self._told.setdefault(member, {})[since] = held
+        number = self.number(member)
+        if number is not None:
+            self.learn(number, since, held)
+
+    def is_told(self, member: Member) -> bool:
+        """Whether the operator has told a structure of a table, for any place."""
+        return member in self._told
+
+    def inherit(self, member: int, since: int, origin: int) -> None:
+        """Note that a member has, from ``since`` on, the structure that ``origin`` had before.
+
+        What that is may be learned later: statements are read before they are executed. So does
+        what is to be copied of it.
+        """
+        if member in self._copying or origin in self._copying:
+            self._copying.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+        if not self._is_first_hand(member, since):
+            self._structures.setdefault(member, {})[since] = _Inherited(origin, since - 1)
+
+    def _is_first_hand(self, member: int, since: int) -> bool:
+        noted = self._structures.get(member, {}).get(since)
+        return isinstance(noted, Held) and noted.provenance in _FIRST_HAND
+
+    def held(self, member: int, at: int) -> Held:
+        """A member's structure at a place of its source's binlog, and where it comes from.
+
+        It is the newest one noted up to ``at``, so reading the binlog again from an earlier place
+        finds the same structures again.
+        """
+        since = self.since(member, at)
+        found = UNSEEN if since is None else self._structures[member][since]
+        return self.held(found.member, found.at) if isinstance(found, _Inherited) else found
+
+    def record(self, member: int, version: int, at: int) -> MemberRecord:
+        """What a checkpoint at ``at`` keeps of the member, whose version there is ``version``."""
+        since = self.since(member, at)
+        return MemberRecord(
+            member=self._members[member],
+            target=self._targets[self._target_of[member]],
+            version=version,
+            since=since or 0,
+            held=self.held(member, at),
+            copying=self.copying(member, at),
+        )
+
+    def places(self, member: int) -> tuple[int, ...]:
+        """The places at which a member's structure was noted, in their order."""
+        return tuple(sorted(self._structures.get(member, {})))
+
+    def since(self, member: int, at: int) -> int | None:
+        """The place since which a member has its structure at ``at``; None if unknown."""
+        known = self._structures.get(member, {})
+        return max((since for since in known if since <= at), default=None)
+
+
+def dump_structure(table: Table | None) -> str:
+    """A structure as JSON text, for the meta tables."""
+    # Not by `asdict`, which copies all values: there are thousands of members.
+    values = None if table is None else _values(table)
+    return json.dumps(values, default=_values, ensure_ascii=False)
+
+
+def _values(part: Table | Column | UniqueKey) -> dict[str, object]:
+    return {name: getattr(part, name) for name in part.__dataclass_fields__}
+
+
+def load_structure(text: str) -> Table | None:
+    """The structure that `dump_structure` wrote. Raises KeyError or ValueError on other text."""
+    data = json.loads(text)
+    if data is None:
+        return None
+    columns: Iterable[dict[str, object]] = data.pop("columns")
+    keys: Iterable[dict[str, object]] = data.pop("keys")
+    return Table(
+        columns=tuple(Column(**column) for column in columns),  # type: ignore[arg-type]
+        keys=tuple(
+            UniqueKey(**{**key, "columns": tuple(key["columns"])})  # type: ignore[arg-type]
+            for key in keys
+        ),
+        **data,
+    )

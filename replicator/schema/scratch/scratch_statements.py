@@ -1,0 +1,70 @@
+"""The statements that are run on a scratch table, and structures under other names. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from replicator.ddl.parser.classify import classify
+from replicator.ddl.parser.statement import ParsedStatement, Span, TableRole
+from replicator.ddl.rewrite.retarget import foreign_comments, retarget, splice
+from replicator.ddl.rewrite.storage import REPLACEMENT, engines, foreign_engine, place_edits
+from replicator.mysql.names import TableName, quote
+from replicator.schema.structure.structure import Table
+
+_PARENT = "parent of a scratch table"
+"""A table that is never there."""
+
+_CREATE_NAME = re.compile(r"^(CREATE (?:TEMPORARY )?TABLE) (?:`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`")
+_COUNTER = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
+
+
+def as_run(statement: ParsedStatement, scratch: TableName, *, creates: bool) -> str:
+    """A statement as it is run on a scratch table.
+
+    That stands for all tables that it names but the parents of foreign keys. These may be missing,
+    as the session does not check them, but where they are there they need the columns that are
+    referenced. Not every server knows the OR REPLACE of one that ``creates``. Its rows would be on
+    this server whatever the statement says.
+    """
+    own = {(t.schema, t.table) for t in statement.tables if t.role is not TableRole.REFERENCED}
+    return retarget(
+        statement,
+        lambda schema, table: (
+            scratch.schema,
+            scratch.table if (schema, table) in own else _PARENT,
+        ),
+        _kept_here(statement),
+        guarded=creates,
+    )
+
+
+def renamed(create_sql: str, name: TableName) -> str:
+    """A CREATE statement with another name, which is without a schema where that is empty."""
+    text = name.quoted if name.schema else quote(name.table)
+    # Not by a template: a name may hold what means something there.
+    return _CREATE_NAME.sub(lambda match: f"{match[1]} {text}", create_sql, count=1)
+
+
+def kept_here(create_sql: str) -> str:
+    """A text of SHOW CREATE TABLE without what would have the rows elsewhere than on its server."""
+    statement = classify(create_sql, default_schema="")
+    return splice(create_sql, [*_kept_here(statement), *foreign_comments(statement)])
+
+
+def _kept_here(statement: ParsedStatement) -> list[tuple[Span, str]]:
+    edits = place_edits(statement)
+    if foreign_engine(statement):
+        edits += [(Span(token.start, token.end), REPLACEMENT) for token in engines(statement)]
+    return edits
+
+
+def uncounted(create_sql: str) -> str:
+    """A CREATE statement without the number that its next row gets."""
+    return _COUNTER.sub(r"\1", create_sql, count=1)
+
+
+def named(table: Table, name: TableName) -> Table:
+    """The same structure under another name."""
+    create = renamed(table.create_sql, TableName("", name.table))
+    return replace(table, schema=name.schema, name=name.table, create_sql=create)

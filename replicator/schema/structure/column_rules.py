@@ -1,0 +1,117 @@
+"""Whether a shard and its target can do what the task file makes of columns: mapped, extracted.
+
+Pure. An extracted column is one of the target alone, with one text for all rows of a shard; a
+mapped column is an integer of the shard whose upper bits are set, and so a BIGINT of the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from replicator.mysql.names import TableName, folded, quote
+from replicator.schema.structure.column_text import numbers_of
+from replicator.schema.structure.structure import Column, Table
+
+EXTRACTED_TYPE = "VARCHAR(64)"
+"""Takes the name of any schema or table, and the id of any source."""
+
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMisfit:
+    """Why a rule about a column can't be followed, and what to do."""
+
+    text: str
+    way_out: str
+
+
+def extracted_misfit(member: Table, target: Table, name: str, value: str) -> RuleMisfit | None:
+    """Why a shard's rows can't have ``value`` in the column ``name`` of the target."""
+    column, qualified = quote(name), TableName(target.schema, target.name).quoted
+    if member.column(name) is not None:
+        return RuleMisfit(
+            f"the shard has a column {column} itself, and the task file fills the target's from the"
+            " shard's name",
+            "Give the column that is extracted another name (`target-column` of the route, and in"
+            " the target), or rename the shard's",
+        )
+    its = target.column(name)
+    if its is None:
+        return RuleMisfit(
+            f"the target has no column {column}, which the task file fills from the shard's name",
+            f"ALTER TABLE {qualified} ADD COLUMN {column} {EXTRACTED_TYPE} NOT NULL;",
+        )
+    modify = f"ALTER TABLE {qualified} MODIFY COLUMN {column} {EXTRACTED_TYPE} NOT NULL;"
+    if its.generated:
+        return RuleMisfit(f"the target computes {column}, which the task file fills", modify)
+    if its.base_type not in _TEXTS:
+        return RuleMisfit(
+            f"{column} is {its.type} in the target, and what is extracted from names is a text",
+            modify,
+        )
+    length = numbers_of(its)
+    if (length and len(value) > length[0]) or (its.base_type == "char" and value.endswith(" ")):
+        return RuleMisfit(f"{column} is {its.type} in the target, too short for {value!r}", modify)
+    return None
+
+
+def mapped_misfit(member: Table, target: Table, name: str) -> RuleMisfit | None:
+    """Why a shard's values of the column ``name`` can't be mapped into the target's."""
+    column, qualified = quote(name), TableName(target.schema, target.name).quoted
+    own, its = member.column(name), target.column(name)
+    if own is None:
+        return RuleMisfit(
+            f"the shard has no column {column}, which the task file maps",
+            "Correct `target-column` of the column mapping, or leave the table out of it",
+        )
+    if own.base_type not in _INTEGERS or own.generated:
+        kind = "computed" if own.generated else own.type
+        return RuleMisfit(
+            f"{column} is {kind} in the shard, and only integers that it stores can be mapped",
+            "Leave the table out of the column mapping, and tell its rows from others' by an"
+            " extracted column in the target's key",
+        )
+    if its is not None and (its.base_type != "bigint" or its.generated):
+        kind = "computed" if its.generated else its.type
+        null = "" if its.nullable else " NOT NULL"
+        return RuleMisfit(
+            f"{column} is {kind} in the target, and mapped values take a BIGINT",
+            f"ALTER TABLE {qualified} MODIFY COLUMN {column} BIGINT{null};",
+        )
+    return None
+
+
+def wide_enough(create_sql: str, name: str) -> str:
+    """A table's SHOW CREATE TABLE with the column ``name`` as wide as mapped values: a BIGINT."""
+    integers = "|".join(sorted(_INTEGERS - {"bigint"}))
+    narrow = re.compile(
+        rf"^(\s*{re.escape(quote(name))} )(?:{integers})\b(?:\(\d+\))?(?: unsigned)?(?: zerofill)?",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    return narrow.sub(r"\1bigint", create_sql, count=1)
+
+
+def as_mapped(column: Column, target: Column) -> Column:
+    """A mapped column of a shard as its values are when they come to the target."""
+    return replace(column, type=target.type)
+
+
+def as_shards_have_it(
+    target: Table, extracted: Set[str], mapped: str | None, member: Table | None = None
+) -> Table:
+    """A target without its extracted columns, to be compared with its shards.
+
+    A mapped column has the type that it has in ``member``.
+    """
+    names = set(map(folded, extracted))
+    own = member.column(mapped) if member is not None and mapped is not None else None
+    columns = tuple(
+        replace(c, type=own.type) if own is not None and folded(c.name) == folded(own.name) else c
+        for c in target.columns
+        if folded(c.name) not in names
+    )
+    return replace(target, columns=columns)

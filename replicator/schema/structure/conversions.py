@@ -1,0 +1,399 @@
+"""Which column types may take the values of which other ones: all that is not here is refused.
+
+A server changes many values without a word on their way into another type: a DOUBLE for an INT is
+rounded, a DATETIME for a DATE loses its time, a text for an ENUM finds the label that its collation
+takes for equal. So a pair is here only where every value either arrives as it is or is refused by
+the server with an error or a warning, which is proved on real servers
+(``tests/integration/test_conversions.py``). "As it is" means what a client reads from the shard,
+but for what the target's type shows of its own: zeros behind a DECIMAL's point or in a fraction of
+a second, the digits of ZEROFILL, midnight behind a DATE that became a DATETIME, of a FLOAT in a
+DOUBLE all digits that it has, and the sign of a zero, which MariaDB does not keep.
+
+Widths are those of the MySQL manual, "Data Type Storage Requirements" and "Numeric Data Types".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from replicator.schema.structure.column_text import fraction_digits, labels_of, numbers_of
+from replicator.schema.structure.structure import Column
+
+
+class Fit(Enum):
+    """What becomes of the values of one type in another one."""
+
+    ALL = "every value arrives"
+    SOME = "a value arrives, or the server refuses it"
+    NONE = "a value may change without a word"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Whether values may be converted, and, unless all of them fit, why they do not."""
+
+    fit: Fit
+    why: str = ""
+
+
+_ALL = Conversion(Fit.ALL)
+_INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
+_TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
+_BLOB_BYTES = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
+TEXT_LENGTHS = {"uuid": 36, "inet6": 39, "inet4": 15}
+"""Characters of the text that types of MariaDB are shown as."""
+_GEOMETRIES = frozenset(
+    {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+    | {"geometrycollection", "geomcollection"}
+)
+_FAMILIES = {
+    **dict.fromkeys(_INTEGER_BYTES, "integer"),
+    **dict.fromkeys(("char", "varchar", *_TEXT_BYTES), "text"),
+    **dict.fromkeys(("binary", "varbinary", *_BLOB_BYTES), "bytes"),
+    **dict.fromkeys(TEXT_LENGTHS, "special"),
+    **dict.fromkeys((*_GEOMETRIES, "geometry"), "geometry"),
+}
+_CHARSET_BYTES = {
+    **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
+    **dict.fromkeys(("utf8", "utf8mb3", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("ucs2", "gbk", "gb2312", "big5", "sjis", "cp932", "euckr"), 2),
+}
+"""Bytes of the longest character; 1 for charsets that are not listed."""
+_ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
+_BASIC_UNICODE = frozenset({"utf8", "utf8mb3", "ucs2"})
+_WITHOUT_ACCENTS = ("_general_ci", "_unicode_ci", "_unicode_520_ci", "_ai_ci")
+"""Ends of the names of collations to which an accent makes no difference."""
+_ASCII_LIKE = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"})
+"""Charsets in which digits and letters are the bytes of ASCII: not all that are so."""
+
+
+def conversion(column: Column, target: Column) -> Conversion:
+    """What becomes of the values of ``column`` in ``target``, but for NULL."""
+    ours, theirs = _family(column), _family(target)
+    rule = _RULES.get((ours, theirs))
+    if rule is not None:
+        return rule(column, target)
+    if ours == theirs and _plain(column) == _plain(target):
+        return _ALL
+    return Conversion(
+        Fit.NONE, f"{target.type} is another type than {column.type}, and may change its values"
+    )
+
+
+def null_misfit(column: Column, target: Column) -> Conversion:
+    """What becomes of the NULLs of ``column`` in ``target``.
+
+    A TIMESTAMP or an AUTO_INCREMENT column that is NOT NULL takes the time or the next number for
+    NULL, without a word; others refuse it.
+    """
+    if not column.nullable or target.nullable:
+        return _ALL
+    if target.base_type == "timestamp" or target.auto_increment:
+        return Conversion(Fit.NONE, f"{target.type} NOT NULL gives NULL a value of its own")
+    return Conversion(Fit.SOME, "the target is NOT NULL, the shard's column may be NULL")
+
+
+def affixes(column: Column, target: Column) -> tuple[bytes, bytes]:
+    """What goes before and behind the text of a value, so that it is as the target would show it.
+
+    Equal values of several shards are then equal bytes, by which rows are told apart, although
+    the types of the shards differ. For types that `conversion` takes.
+    """
+    ours, theirs = column.base_type, target.base_type
+    if theirs == "decimal":
+        scale = _precision(column)[1] if ours == "decimal" else 0
+        return b"", _zeros(scale, _precision(target)[1])
+    if theirs == "bit":
+        missing = (_length(target) + 7) // 8 - (_length(column) + 7) // 8
+        return rb"\0" * missing, b""
+    if theirs in ("time", "datetime", "timestamp"):
+        midnight = b" 00:00:00" if ours == "date" else b""
+        return b"", midnight + _zeros(fraction_digits(column), fraction_digits(target))
+    return b"", b""
+
+
+def charset_conversion(column: Column, target: Column) -> Conversion:
+    """What becomes of the column's text in the target's charset.
+
+    A character that it lacks is refused, by the codec or by the server, but for UCS2: that takes
+    the halves of a character beyond its range for two.
+    """
+    mine, its = column.charset.lower(), target.charset.lower()
+    if mine == its or not mine or not its:
+        return _ALL
+    basic = its in _BASIC_UNICODE and mine not in _ALL_OF_UNICODE
+    if not (mine == "ascii" or its in _ALL_OF_UNICODE or basic):
+        lacking = f"the charset {its} of the target lacks characters of {mine}"
+        return Conversion(Fit.NONE if its == "ucs2" else Fit.SOME, lacking)
+    room, needed = (_TEXT_BYTES.get(c.base_type, 0) for c in (target, column))
+    if room and room < needed * _growth(mine, its):
+        return Conversion(Fit.SOME, f"a long text of {mine} may have no room as {its}")
+    return _ALL
+
+
+def _growth(charset: str, other: str) -> int:
+    """How many bytes of another charset one byte may become, at most."""
+    if charset == "ascii" or {charset, other} <= {"utf8", "utf8mb3", "utf8mb4"}:
+        return 1
+    return _CHARSET_BYTES.get(other, 1)
+
+
+def _zeros(given: int, wanted: int) -> bytes:
+    if wanted <= given:
+        return b""
+    return (b"" if given else b".") + b"0" * (wanted - given)
+
+
+def _family(column: Column) -> str:
+    base = column.base_type
+    return _FAMILIES.get(base, base)
+
+
+def _plain(column: Column) -> str:
+    """The type without what changes no value: comments, widths of display, ZEROFILL."""
+    kind = re.sub(r"/\*.*?\*/", "", column.type.lower()).replace("zerofill", "").strip()
+    kind = re.sub(r"^year\(\d+\)", "year", kind)
+    return re.sub(r"\s+", " ", kind)
+
+
+def _length(column: Column) -> int:
+    return (numbers_of(column) or (1,))[0]
+
+
+def _precision(column: Column) -> tuple[int, int]:
+    digits, scale = (*(numbers_of(column) or (10,)), 0)[:2]
+    return digits, scale
+
+
+def _narrower(column: Column, target: Column) -> Conversion:
+    return Conversion(Fit.SOME, f"{target.type} is narrower than {column.type}")
+
+
+def _negative(column: Column, target: Column) -> Conversion | None:
+    if target.unsigned and not column.unsigned:
+        return Conversion(
+            Fit.SOME, f"{target.type} does not hold the negative values of {column.type}"
+        )
+    return None
+
+
+def _range(column: Column) -> tuple[int, int]:
+    bits = 8 * _INTEGER_BYTES[column.base_type]
+    return (0, 2**bits - 1) if column.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _integers(column: Column, target: Column) -> Conversion:
+    low, high = _range(column)
+    target_low, target_high = _range(target)
+    if target_low <= low and high <= target_high:
+        return _ALL
+    same_width = _INTEGER_BYTES[column.base_type] <= _INTEGER_BYTES[target.base_type]
+    what = "differs in being unsigned" if same_width else "is narrower"
+    return Conversion(Fit.SOME, f"{target.type} {what} and does not hold every {column.type}")
+
+
+def _integer_to_decimal(column: Column, target: Column) -> Conversion:
+    digits, scale = _precision(target)
+    if max(map(abs, _range(column))) >= 10 ** (digits - scale):
+        return _narrower(column, target)
+    return _negative(column, target) or _ALL
+
+
+def _integer_to_double(column: Column, target: Column) -> Conversion:
+    # A double has 53 bits for the digits (IEEE 754); with (M,D) it is rounded.
+    if column.base_type == "bigint" or numbers_of(target):
+        return Conversion(Fit.NONE, f"{target.type} rounds values of {column.type}")
+    return _negative(column, target) or _ALL
+
+
+def _integer_to_text(column: Column, target: Column) -> Conversion:
+    if "zerofill" in column.type.lower():
+        return Conversion(Fit.NONE, f"{column.type} is shown with zeros that are no part of it")
+    return _short_text(column, target, max(len(str(end)) for end in _range(column)))
+
+
+def _short_text(column: Column, target: Column, longest: int) -> Conversion:
+    """For texts of ASCII, of at most so many characters, without spaces at the end."""
+    if target.charset.lower() not in _ASCII_LIKE:
+        return Conversion(Fit.NONE, f"{column.type} can't be written in {target.charset}")
+    if longest > _TEXT_BYTES.get(target.base_type, _length(target)):
+        return _narrower(column, target)
+    return _ALL
+
+
+def _decimals(column: Column, target: Column) -> Conversion:
+    digits, scale = _precision(column)
+    its_digits, its_scale = _precision(target)
+    # What has more digits behind the point is rounded with a note, also in strict mode.
+    if scale > its_scale or digits - scale > its_digits - its_scale:
+        return _narrower(column, target)
+    return _negative(column, target) or _ALL
+
+
+def _floats(column: Column, target: Column) -> Conversion:
+    """FLOAT to FLOAT or DOUBLE, DOUBLE to DOUBLE."""
+    # The server rounds to D digits behind the point.
+    if numbers_of(target) and _plain(column) != _plain(target):
+        return Conversion(Fit.NONE, f"{target.type} rounds values of {column.type}")
+    return _negative(column, target) or _ALL
+
+
+def _bits(column: Column, target: Column) -> Conversion:
+    if _length(column) > _length(target):
+        return _narrower(column, target)
+    return _ALL
+
+
+def _temporals(column: Column, target: Column) -> Conversion:
+    if fraction_digits(column) > fraction_digits(target):
+        return Conversion(Fit.NONE, f"{target.type} cuts the fractions of seconds of {column.type}")
+    return _ALL
+
+
+def _texts(column: Column, target: Column) -> Conversion:
+    shorter = Conversion(Fit.SOME, f"{target.type} is shorter than {column.type}")
+    if target.base_type == "char":
+        return _chars(column, target, column.base_type == "char", _length(column))
+    room = _TEXT_BYTES.get(target.base_type)
+    if column.base_type in _TEXT_BYTES:
+        if room is None:
+            return shorter
+        return shorter if room < _TEXT_BYTES[column.base_type] else _ALL
+    if room is not None:
+        needed = _length(column) * _CHARSET_BYTES.get(target.charset.lower(), 1)
+        return shorter if needed > room else _ALL
+    return shorter if _length(column) > _length(target) else _ALL
+
+
+def _chars(column: Column, target: Column, unpadded: bool, longest: int) -> Conversion:
+    """Into a CHAR, which drops spaces at the end, and tabs and line ends that it has no room for.
+
+    ``unpadded``: the column's values have no spaces at their ends.
+    """
+    if not unpadded:
+        return Conversion(Fit.NONE, f"{target.type} drops the spaces at the end of a {column.type}")
+    if longest > _length(target):
+        return Conversion(Fit.NONE, f"{target.type} is shorter than {column.type}")
+    return _ALL
+
+
+def _bytes(column: Column, target: Column) -> Conversion:
+    if target.base_type == "binary":
+        if column.base_type == "binary" and _length(column) == _length(target):
+            return _ALL
+        return Conversion(Fit.NONE, f"{target.type} fills shorter values up with zero bytes")
+    size = _BLOB_BYTES.get(column.base_type) or _length(column)
+    if size > (_BLOB_BYTES.get(target.base_type) or _length(target)):
+        return Conversion(Fit.SOME, f"{target.type} is shorter than {column.type}")
+    return _ALL
+
+
+def _vector_to_bytes(column: Column, target: Column) -> Conversion:
+    # A client gets them as they are kept, four bytes for each number (MySQL's and MariaDB's
+    # manuals, "The VECTOR Type" and "VECTOR").
+    return _bytes(replace(column, type=f"binary({4 * _length(column)})"), target)
+
+
+def _enums(column: Column, target: Column) -> Conversion:
+    return _missing_labels(column, target) or _equal_labels(target) or _ALL
+
+
+def _sets(column: Column, target: Column) -> Conversion:
+    """A SET is shown in the order of its labels, which must be the same one."""
+    known = labels_of(column)
+    if "" in known:
+        return Conversion(Fit.NONE, f"{column.type} has the label '', which looks like no label")
+    if tuple(label for label in labels_of(target) if label in known) != known:
+        return _missing_labels(column, target) or Conversion(
+            Fit.NONE, "the target's set has its labels in another order"
+        )
+    return _equal_labels(target) or _ALL
+
+
+def _equal_labels(target: Column) -> Conversion | None:
+    """Labels that the collation takes for one, as a server lets them be outside strict mode.
+
+    A text finds the first of them.
+    """
+    labels = labels_of(target)
+    if len({_as_collated(label, target.collation.lower()) for label in labels}) == len(labels):
+        return None
+    return Conversion(
+        Fit.NONE, f"some labels of {target.type} are one to the collation {target.collation}"
+    )
+
+
+def _as_collated(label: str, collation: str) -> str:
+    if not collation.endswith("_ci"):
+        return label
+    if collation.endswith(_WITHOUT_ACCENTS):
+        parts = unicodedata.normalize("NFKD", label)
+        label = "".join(part for part in parts if not unicodedata.combining(part))
+    return label.lower()
+
+
+def _missing_labels(column: Column, target: Column) -> Conversion | None:
+    # The server looks a label up by the collation, so that one may pass for another.
+    missing = [label for label in labels_of(column) if label not in labels_of(target)]
+    if missing:
+        text = f"the target's {target.base_type} lacks the labels {', '.join(missing)}"
+        return Conversion(Fit.NONE, text)
+    return None
+
+
+def _enum_to_text(column: Column, target: Column) -> Conversion:
+    longest = max(map(len, labels_of(column)), default=0)
+    if target.base_type == "char":
+        return _chars(column, target, True, longest)
+    room = _length(target)
+    if target.base_type in _TEXT_BYTES:
+        room = _TEXT_BYTES[target.base_type] // _CHARSET_BYTES.get(target.charset.lower(), 1)
+    return _ALL if longest <= room else _narrower(column, target)
+
+
+def _special_to_text(column: Column, target: Column) -> Conversion:
+    return _short_text(column, target, TEXT_LENGTHS[column.base_type])
+
+
+def _json_to_text(column: Column, target: Column) -> Conversion:
+    if target.base_type in _TEXT_BYTES:
+        return _ALL if target.base_type == "longtext" else _narrower(column, target)
+    return Conversion(Fit.NONE, f"{target.type} is another type than {column.type}")
+
+
+def _geometries(column: Column, target: Column) -> Conversion:
+    names = {"geomcollection": "geometrycollection"}
+    mine, its = (names.get(c.base_type, c.base_type) for c in (column, target))
+    if its in (mine, "geometry"):
+        return _ALL
+    return Conversion(Fit.NONE, f"{target.type} is another type than {column.type}")
+
+
+_RULES: dict[tuple[str, str], Callable[[Column, Column], Conversion]] = {
+    ("integer", "integer"): _integers,
+    ("integer", "decimal"): _integer_to_decimal,
+    ("integer", "double"): _integer_to_double,
+    ("integer", "text"): _integer_to_text,
+    ("decimal", "decimal"): _decimals,
+    ("float", "float"): _floats,
+    ("float", "double"): _floats,
+    ("double", "double"): _floats,
+    ("bit", "bit"): _bits,
+    ("date", "datetime"): _temporals,
+    ("time", "time"): _temporals,
+    ("datetime", "datetime"): _temporals,
+    ("timestamp", "timestamp"): _temporals,
+    ("text", "text"): _texts,
+    ("bytes", "bytes"): _bytes,
+    ("vector", "bytes"): _vector_to_bytes,
+    ("enum", "enum"): _enums,
+    ("set", "set"): _sets,
+    ("enum", "text"): _enum_to_text,
+    ("special", "text"): _special_to_text,
+    ("json", "text"): _json_to_text,
+    ("geometry", "geometry"): _geometries,
+}

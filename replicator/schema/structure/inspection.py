@@ -1,0 +1,240 @@
+"""Reading the structure of tables from a server's information_schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.connection.session_settings import GENERATED_KEYS, SHOW_GENERATED_KEYS
+from replicator.mysql.names import TableName
+from replicator.mysql.server.name_case import folds_names
+from replicator.schema.structure.hidden_columns import without_period
+from replicator.schema.structure.structure import Column, Table, UniqueKey
+
+SYSTEM_SCHEMAS = ("mysql", "information_schema", "performance_schema", "sys", "metrics_schema")
+
+_COLUMNS = """
+SELECT ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE,
+EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+_KEYS = """
+SELECT INDEX_NAME, COLUMN_NAME, NULLABLE, SUB_PART
+FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
+"""
+_LISTED = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+_LISTED_OTHERWISE = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
+WHERE @@lower_case_table_names = 2
+AND LOWER(TABLE_SCHEMA) = LOWER(%s) AND LOWER(TABLE_NAME) = LOWER(%s)
+"""
+_DATABASE = """
+SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s
+OR (@@lower_case_table_names = 2 AND LOWER(SCHEMA_NAME) = LOWER(%s))
+"""
+TABLES_AT_ONCE = 50
+"""So many tables are asked for in one query: each by its name, which servers look up, while they go
+through all tables for a list of names."""
+
+_TABLES = """
+SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')
+AND TABLE_SCHEMA NOT IN (%s, %s, %s, %s, %s) ORDER BY 1, 2
+"""
+
+
+async def list_tables(connection: Connection) -> list[TableName]:
+    """All base tables of a server but those of its system schemas, as the task knows them.
+
+    That is by their `folded` names where the server takes them without their case.
+    """
+    found = [TableName(*row) for row in await connection.fetch(_TABLES, SYSTEM_SCHEMAS)]
+    return [name.folded for name in found] if await folds_names(connection) else found
+
+
+async def read_table(connection: Connection, name: TableName) -> Table | None:
+    """The structure of a table; None when it does not exist."""
+    await show_generated_keys(connection)
+    found = await listed(connection, name)
+    if found is None or found.view:
+        return None
+    place = (found.name.schema, found.name.table)
+    return await _completed(connection, name, place, await connection.fetch(_COLUMNS, place))
+
+
+async def _completed(
+    connection: Connection,
+    name: TableName,
+    place: tuple[str, str],
+    columns: Sequence[Sequence[Any]],
+) -> Table:
+    """The structure of a table whose columns are read; ``place`` is its name as it is listed."""
+    keys = await connection.fetch(_KEYS, place)
+    create = await connection.fetch(f"SHOW CREATE TABLE {name.quoted}")
+    return without_period(
+        Table(
+            schema=name.schema,
+            name=name.table,
+            columns=columns_of(row[1:] for row in sorted(columns, key=itemgetter(0))),
+            keys=keys_of(keys),
+            create_sql=str(create[0][1]),
+        )
+    )
+
+
+async def _read_tables(
+    connection: Connection, names: Sequence[TableName]
+) -> dict[TableName, Table]:
+    """The structures of those tables that exist."""
+    found: dict[TableName, Table] = {}
+    while True:
+        await show_generated_keys(connection)
+        for first in range(0, len(names), TABLES_AT_ONCE):
+            some = names[first : first + TABLES_AT_ONCE]
+            places = [(name.schema, name.table) for name in some]
+            there = {
+                number: Listed(TableName(schema, table), kind == "VIEW")
+                for number, schema, table, kind in await _fetch_each(connection, _LISTED, places)
+            }
+            for number in set(range(len(some))) - there.keys():
+                if (other := await listed(connection, some[number])) is not None:
+                    there[number] = other
+            tables = {
+                some[number]: (at.name.schema, at.name.table)
+                for number, at in sorted(there.items())
+                if not at.view
+            }
+            columns: dict[int, list[Sequence[Any]]] = {}
+            for number, *column in await _fetch_each(connection, _COLUMNS, [*tables.values()]):
+                columns.setdefault(number, []).append(column)
+            for number, (name, place) in enumerate(tables.items()):
+                found[name] = await _completed(connection, name, place, columns.get(number, []))
+        if not await _hides_generated_keys(connection):
+            return found
+        # It is a new session since: what was read in this one is not known.
+
+
+async def _fetch_each(
+    connection: Connection, query: str, places: Sequence[tuple[str, str]]
+) -> list[tuple[Any, ...]]:
+    """The rows of a query for each of these places, behind the number of the place."""
+    if not places:
+        return []
+    numbered = query.strip().replace("SELECT", "SELECT %s,", 1)
+    args = [arg for number, place in enumerate(places) for arg in (number, *place)]
+    return await connection.fetch(" UNION ALL ".join([numbered] * len(places)), args)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A table or view as a server lists it."""
+
+    name: TableName
+    view: bool
+
+
+async def listed(connection: Connection, name: TableName) -> Listed | None:
+    """How a server lists what it takes a name for; None where there is nothing of that name.
+
+    TiDB keeps a name as it was given, and compares it without case; but not in the columns of its
+    information_schema, which are to be asked for by the name that is listed.
+    """
+    for query in (_LISTED, _LISTED_OTHERWISE):
+        for schema, table, kind in await connection.fetch(query, (name.schema, name.table)):
+            return Listed(TableName(schema, table), kind == "VIEW")
+    return None
+
+
+async def database_collation(connection: Connection, schema: str) -> str | None:
+    """The default collation of a database; None where there is none of that name."""
+    rows = await connection.fetch(_DATABASE, (schema, schema))
+    return str(rows[0][0]) if rows else None
+
+
+async def show_generated_keys(connection: Connection) -> None:
+    """Let a session see the primary keys that its MySQL gave tables itself."""
+    if await _hides_generated_keys(connection):
+        await connection.execute(SHOW_GENERATED_KEYS)
+
+
+async def _hides_generated_keys(connection: Connection) -> bool:
+    return [value for _, value in await connection.fetch(GENERATED_KEYS)] == ["OFF"]
+
+
+async def read_target(connection: Connection, name: TableName) -> Table | None:
+    """The structure of a table as rows are written to it; None when it does not exist.
+
+    TiDB holds the text of latin1 columns in UTF-8, and takes other bytes without a word ("Character
+    Set and Collation" of its manual): there such a column counts as utf8mb4.
+    """
+    table = await read_table(connection, name)
+    return None if table is None else (await _as_written(connection, {name: table}))[name]
+
+
+async def read_targets(
+    connection: Connection, names: Sequence[TableName]
+) -> dict[TableName, Table]:
+    """What `read_target` gives for each of many tables, by fewer queries; those that exist."""
+    return await _as_written(connection, await _read_tables(connection, names))
+
+
+async def _as_written(
+    connection: Connection, tables: dict[TableName, Table]
+) -> dict[TableName, Table]:
+    if not any(column.charset == "latin1" for table in tables.values() for column in table.columns):
+        return tables
+    rows = await connection.fetch("SELECT LENGTH(CONVERT(_utf8mb4 x'C3A9' USING latin1))")
+    if rows[0][0] == 1:
+        return tables
+    return {
+        name: replace(
+            table,
+            columns=tuple(
+                replace(column, charset="utf8mb4") if column.charset == "latin1" else column
+                for column in table.columns
+            ),
+        )
+        for name, table in tables.items()
+    }
+
+
+def columns_of(rows: Iterable[Sequence[Any]]) -> tuple[Column, ...]:
+    """Columns from rows of name, type, charset, collation, YES / NO, extra."""
+    return tuple(
+        Column(
+            name=name,
+            type=column_type,
+            charset=charset or "",
+            collation=collation or "",
+            nullable=nullable == "YES",
+            generated="GENERATED" in extra.upper().replace("DEFAULT_GENERATED", ""),
+            auto_increment="auto_increment" in extra.lower(),
+        )
+        for name, column_type, charset, collation, nullable, extra in rows
+    )
+
+
+def keys_of(rows: Iterable[Sequence[Any]]) -> tuple[UniqueKey, ...]:
+    """Unique keys from rows of index name, column name, nullable, prefix length, in key order.
+
+    A key part without a column name is an expression (MySQL 8).
+    """
+    parts: dict[str, list[Sequence[Any]]] = {}
+    for row in rows:
+        parts.setdefault(row[0], []).append(row)
+    return tuple(
+        UniqueKey(
+            name=name,
+            columns=tuple(column for _, column, _, _ in columns if column),
+            nullable=any(nullable == "YES" for _, _, nullable, _ in columns),
+            prefix=any(prefix is not None or not column for _, column, _, prefix in columns),
+        )
+        for name, columns in parts.items()
+    )

@@ -1,0 +1,132 @@
+"""The structure of a table, as far as reading and writing its rows needs it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from replicator.ddl.rewrite.storage import TRANSACTIONAL
+from replicator.mysql.names import folded
+
+
+@lru_cache(maxsize=4096)
+def _first_word(text: str) -> str:
+    # Asked for a dozen times for each column of each shard, of which thousands can be alike.
+    match = re.match(r"[a-z0-9_]+", text.lower())
+    return match.group() if match else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column, as information_schema.COLUMNS describes it.
+
+    ``type`` is COLUMN_TYPE in full (``int(10) unsigned``, ``enum('a','b')``); ``charset`` and
+    ``collation`` are empty for columns that are not text. ``generated`` covers virtual and
+    stored generated columns: their values are computed, never written. ``learned``: it is as the
+    target made it for a statement, so where the target lacks its collation, it has another here;
+    that makes no two columns different. ``withheld``: one of a target that a shard's values do not
+    go into, though it has a column of that name.
+    """
+
+    name: str
+    type: str
+    charset: str = ""
+    collation: str = ""
+    nullable: bool = True
+    generated: bool = False
+    auto_increment: bool = False
+    learned: bool = field(default=False, compare=False)
+    withheld: bool = False
+
+    @property
+    def base_type(self) -> str:
+        """The type's first word in lower case: ``int``, ``varchar``, ``enum`` …"""
+        return _first_word(self.type)
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether a numeric type is unsigned (ZEROFILL implies it)."""
+        words = re.sub(r"\(.*\)", " ", self.type.lower()).split()
+        return "unsigned" in words or "zerofill" in words
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A primary or unique key; ``nullable`` when a column of it may be NULL.
+
+    ``prefix`` when it covers only the first characters of a column or an expression: such a key
+    is a constraint to respect but does not identify a row by its column values.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    nullable: bool = False
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns in their order, unique keys with the primary key first, and the CREATE statement."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    keys: tuple[UniqueKey, ...]
+    create_sql: str
+
+    @property
+    def row_key(self) -> UniqueKey | None:
+        """The key that identifies a row: the primary key, else the first usable unique key."""
+        usable = [k for k in self.keys if not k.nullable and not k.prefix]
+        return usable[0] if usable else None
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the structure, independent of the AUTO_INCREMENT counter and the name."""
+        return fingerprint_of(self.create_sql)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether its storage engine can roll back, and show a state that has passed."""
+        match = re.search(r"^\) ENGINE=(\w+)", self.create_sql, re.MULTILINE)
+        return match is None or match[1].upper() in TRANSACTIONAL
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, compared without case as the servers do; None if missing."""
+        wanted = folded(name)
+        return next((c for c in self.columns if folded(c.name) == wanted), None)
+
+
+def fingerprint_of(create_sql: str) -> str:
+    """`Table.fingerprint`, from the text of SHOW CREATE TABLE."""
+    text = re.sub(r"^CREATE TABLE (`(?:[^`]|``)*`\.)?`(?:[^`]|``)*`", "CREATE TABLE", create_sql)
+    text = re.sub(r"\bAUTO_INCREMENT=\d+\s?", "", text)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def differences(one: Table, other: Table) -> list[str]:
+    """What keeps the rows of two tables from having the same structure, a sentence each.
+
+    Columns are compared by place, name and type; keys and options do not matter to rows.
+    """
+    found = []
+    for place in range(max(len(one.columns), len(other.columns))):
+        left = one.columns[place] if place < len(one.columns) else None
+        right = other.columns[place] if place < len(other.columns) else None
+        if left is None or right is None or _shape(left) != _shape(right):
+            found.append(f"column {place + 1} is {_shown(left)} there and {_shown(right)} here")
+    return found
+
+
+def _shape(column: Column) -> tuple[object, ...]:
+    # MySQL 8 leaves out the display width that older servers show: int(11) is int.
+    kind = re.sub(r"int\(\d+\)", "int", column.type.lower())
+    return folded(column.name), kind, column.nullable, column.generated
+
+
+def _shown(column: Column | None) -> str:
+    if column is None:
+        return "missing"
+    return f"{column.name} {column.type}{'' if column.nullable else ' NOT NULL'}"

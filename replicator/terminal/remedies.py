@@ -1,0 +1,115 @@
+"""Remedies of something, as a list; commands stand on lines of their own, to be copied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+_INDENT = "    "
+
+# A command of ours with an argument at least: without one it is a mention.
+_OWN = r"`(?P<own>replicator [a-z-]+ [^`]+)`"
+_SQL_BEGINS = (
+    r"GRANT (?=[^;]* TO )|REVOKE (?=[^;]* FROM )|RENAME TABLE "
+    r"|CREATE (?:TABLE|DATABASE|USER|UNIQUE INDEX|INDEX) "
+    r"|ALTER (?:TABLE|DATABASE|USER) |DROP (?:TABLE|DATABASE|INDEX|TRIGGER) |TRUNCATE TABLE "
+    r"|SET (?:GLOBAL|SESSION|PERSIST) |INSERT INTO |DELETE FROM "
+    r"|UPDATE \S+ SET |SELECT (?=[^;]* FROM )|SHOW (?:CREATE|GLOBAL|BINARY|MASTER|GRANTS)"
+)
+_SQL = (
+    rf"(?<![\w`])(?P<sql>(?:{_SQL_BEGINS})"
+    r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"[^\"]*\"|[^;'`\"])+;)"
+)
+_COMMANDS = re.compile(f"{_OWN}|{_SQL}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class WayPart:
+    """A piece of a remedy: prose, or a command to paste."""
+
+    text: str
+    command: bool
+
+
+def parts_of(way: str) -> Iterator[WayPart]:
+    """A remedy as prose and commands, in its order.
+
+    Commands are our own, in backquotes and with arguments, and statements that end in a semicolon.
+    """
+    place = 0
+    for found in _COMMANDS.finditer(way):
+        yield from _prose(way[place : found.start()])
+        yield WayPart(" ".join((found["own"] or found["sql"]).splitlines()), True)
+        place = found.end()
+    yield from _prose(way[place:])
+
+
+def _prose(text: str) -> Iterator[WayPart]:
+    told = text.strip(" ,;:" if text.startswith((":", ",", ";")) else " ")
+    # What only joined two commands says nothing without them.
+    if told.strip(" .,;:") and told.strip(" ,;") not in ("and", "then"):
+        yield WayPart(told, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """Each way behind a bullet, its commands in lines of their own that are never broken.
+
+    They have to be printed with ``crop=False``. ``elsewhere``: the command that shows them, where
+    what is shown is cut at the width of the terminal; one that is wider is left out then.
+    ``margin``: blanks before each line.
+    """
+
+    ways: tuple[str, ...]
+    elsewhere: str = ""
+    margin: int = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        margin = " " * self.margin
+        yield Text(f"{margin}remedies:", style="bold")
+        left_out = False
+        for way in self.ways:
+            bullet = f"{margin}  •"
+            for part in _told_first(parts_of(way)):
+                if not part.command:
+                    yield _beside(bullet, part.text)
+                    bullet = f"{margin}   "
+                elif self.elsewhere and cell_len(f"{bullet} {part.text}") > options.max_width:
+                    yield Text(f"{margin}    …")
+                    left_out = True
+                else:
+                    yield command_line(part.text, f"{margin}    ")
+        if left_out:
+            yield Text(f"commands that are wider than this: {self.elsewhere}", style="dim")
+
+
+def _told_first(parts: Iterable[WayPart]) -> list[WayPart]:
+    """The parts with some words in front: what the command does, or that it is to be run."""
+    found = list(parts)
+    if not found or not found[0].command:
+        return found
+    if [part.command for part in found] == [True, False]:
+        return [WayPart(f"{found[1].text.rstrip('.')}:", False), found[0]]
+    return [WayPart("run:", False), *found]
+
+
+def command_line(command: str, lead: str = _INDENT) -> Text:
+    """A command in a line of its own, which is not broken if it is printed with ``crop=False``."""
+    return Text.assemble(lead, (command, "cyan"), no_wrap=True, overflow="ignore")
+
+
+def _beside(bullet: str, text: str) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(Text(bullet), Text(text))
+    return grid
+
+
+def remedies_list(ways: Iterable[str], elsewhere: str = "", margin: int = 0) -> RenderableType:
+    """The list of some remedies; see `Remedies`."""
+    return Remedies(tuple(ways), elsewhere, margin)
