@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import anyio
 import pytest
 
 from actors.faults import FatalError, Parts
@@ -317,3 +318,16 @@ def drop_key(merging: Merging, server: DatabaseServer, table: str) -> None:
         f" WHERE CONSTRAINT_SCHEMA = '{merging.database}' AND TABLE_NAME = '{table}'"
     )[0][0]
     merging.on(server, f"ALTER TABLE {table} DROP FOREIGN KEY {name}")
+
+
+@pytest.mark.parametrize("target_server", ["tidb"], indirect=True)
+async def test_a_tidb_that_does_not_enforce_keys_is_refused(merging: Merging) -> None:
+    merging.create("p", PARENT)
+    create(merging, "c", "p", "ON DELETE CASCADE")
+    merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = OFF")
+    try:
+        fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+    finally:
+        merging.on(merging.target, "SET GLOBAL tidb_enable_foreign_key = ON")
+    assert "tidb_enable_foreign_key is OFF" in fault.message
+    assert any("SET GLOBAL tidb_enable_foreign_key = ON" in way for way in fault.remedies)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from replicator.checks.checked_task import SourceToCheck, TaskToCheck
 from replicator.checks.schema.agreement import Shard
+from replicator.checks.server_versions import parse_version
 from replicator.ddl.analysis.cascades import acts_on_rows
 from replicator.ddl.parser.tokens import tokenise
 from replicator.mysql.connection.asyncio_connection import Connection, DatabaseAddress
@@ -34,6 +35,9 @@ SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRA
 WHERE DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
 """
 _NO_ACTION = ("RESTRICT", "NO ACTION")
+
+_TIDB_ENFORCES = (6, 6, 0)
+"""The first TiDB that acts by foreign keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +309,34 @@ async def ties_of(
     ties = find_ties(every, targets, coordinated=task.pessimistic)
     if colliding := meeting_values(ties, targets, every, keeps_duplicates=task.keeps_duplicates):
         return Ties({}, colliding)
+    if ties.referenced and (obstacle := await _not_enforced(target)):
+        return Ties({}, dict.fromkeys(ties.referenced, obstacle))
     return ties
+
+
+async def _not_enforced(target: Connection) -> tuple[str, str] | None:
+    """What keeps a TiDB from acting by its foreign keys, and what to do; None where it acts.
+
+    Before version 6.6 TiDB takes foreign keys and ignores them (its page "FOREIGN KEY
+    Constraints").
+    """
+    ((text,),) = await target.fetch("SELECT VERSION()")
+    version = parse_version(str(text))
+    if version is None or version.flavour != "TiDB":
+        return None
+    if version.number < _TIDB_ENFORCES:
+        return (
+            f"the target is {version}, which does not enforce foreign keys",
+            "Upgrade the target to TiDB 8.5 or newer, or drop the foreign keys of the shards.",
+        )
+    settings = await target.fetch("SHOW GLOBAL VARIABLES LIKE 'tidb_enable_foreign_key'")
+    if [str(value).upper() for _, value in settings] == ["ON"]:
+        return None
+    return (
+        "the target does not enforce foreign keys: its tidb_enable_foreign_key is OFF",
+        "Run SET GLOBAL tidb_enable_foreign_key = ON on the target, create the foreign keys of its"
+        " tables anew, and start the task again.",
+    )
 
 
 async def logs_cascades(source: SourceToCheck) -> bool:
