@@ -1,7 +1,7 @@
 """The log of a process: JSON lines for machines, a readable rendering on a terminal.
 
 Every record has ``timestamp`` (UTC, ISO 8601), ``level``, ``event`` (a stable dotted name such as
-``source.started``; docs/logs.md lists them) and, where they apply, ``task``, ``source``,
+``source.connected``; `replicator.events` has them all) and, where they apply, ``task``, ``source``,
 ``target``, ``position`` and ``version``. Values of keys that hold secrets are blotted out.
 
 The log file of a process: that it can't be written is told once, and does not stop the task.

@@ -227,7 +227,7 @@ class ShardPlans:
         for look in range(LOOKS):
             trace = self._trace(member)
             if trace.gone_at is not None:
-                self._tell("copy.shard-gone", member, trace)
+                self._tell_change(member, trace)
                 copy = plan_copy(source, former, "", target, number, rules, condition)
                 return replace(copy, gone_at=trace.gone_at, known_to=self._known_to)
             if trace.trouble:
@@ -246,7 +246,7 @@ class ShardPlans:
             # Two readings, each by itself: a statement may have come between them.
             now = (trace.name, fingerprint, present.fingerprint if present else "")
             if present is not None and now == before:
-                self._tell("copy.shard-changed-meanwhile", member, trace)
+                self._tell_change(member, trace)
                 changes = changed_shard(former, present, trace, target)
                 self._check_filter(passing, present, changes)
                 copy = plan_copy(
@@ -317,11 +317,13 @@ class ShardPlans:
                 raise
             return None
 
-    def _tell(self, event: str, member: CopyMember, trace: Traced) -> None:
+    def _tell_change(self, member: CopyMember, trace: Traced) -> None:
+        gone = trace.gone_at is not None
+        event = "copy.shard-gone" if gone else "copy.shard-changed-meanwhile"
         if (member.name, event) not in self._told:
             self._told.add((member.name, event))
             log.info(
-                event,
+                "copy.shard-gone" if gone else "copy.shard-changed-meanwhile",
                 source=self._setup.source,
                 member=str(member.name),
                 target=str(member.target),

@@ -28,6 +28,15 @@ from replicator.routing.online_tables import OnlineUse
 from replicator.routing.router import Router
 from replicator.schema.effects.ddl_effects import DdlError
 
+_HAPPENED = {
+    GhostAct.BEGUN: "online-ddl.started",
+    GhostAct.MADE: "online-ddl.made",
+    GhostAct.CHANGED: "online-ddl.changed",
+    GhostAct.ENDED: "online-ddl.ended",
+    GhostAct.OVERTAKEN: "online-ddl.overtaken",
+    GhostAct.AWAITED: "online-ddl.awaited",
+}
+
 Recogniser = Callable[[Statement, str], ParsedStatement]
 """Recognises a text as if it were that of a statement of the source."""
 
@@ -111,9 +120,7 @@ class OnlineDdl:
             raise DdlError(str(error)) from error
         self._unsaved += [entry for entry in step.entries if self._history.add(entry)]
         for entry in step.entries:
-            self._log.info(
-                f"online-ddl.{entry.act.value}", table=str(entry.table), statement=entry.sql[:500]
-            )
+            self._log.info(_HAPPENED[entry.act], table=str(entry.table), statement=entry.sql[:500])
         if step.replayed is None:
             return None
         if step.replayed:

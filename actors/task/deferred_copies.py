@@ -6,9 +6,12 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 import anyio
+import structlog
 
 from actors.task.wiring.wiring import RunningTask
 from replicator.mysql.names import TableName
+
+log = structlog.get_logger()
 
 LOOK_SECONDS = 0.5
 """Between two looks at the saved positions."""
@@ -53,6 +56,7 @@ async def copy_due(
             if found:
                 applied.places[source] = found
             if saved or found:
+                log.info("copy.rechecked")
                 return
     await anyio.sleep_forever()
 

@@ -278,9 +278,9 @@ class Generation:
                     async with anyio.create_task_group() as ends:
                         ends.start_soon(self._until, stop.wait, ends.cancel_scope)
                         due = partial(moved.due, running)
-                        ends.start_soon(self._until, due, ends.cancel_scope, "moved.restarting")
+                        ends.start_soon(self._until, due, ends.cancel_scope)
                         due = partial(copy_due, running, look_at, targets, self._applied)
-                        ends.start_soon(self._until, due, ends.cancel_scope, "copy.rechecked")
+                        ends.start_soon(self._until, due, ends.cancel_scope)
                         if background is not None:
                             ends.start_soon(self._until, background.due, ends.cancel_scope)
                     # The others are followed until the chunks under way are finished.
@@ -289,12 +289,8 @@ class Generation:
             await self._flush(running.writer)
             tasks.cancel_scope.cancel()
 
-    async def _until(
-        self, wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope, event: str = ""
-    ) -> None:
+    async def _until(self, wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
         await wait()
-        if event:
-            self._log.info(event)
         scope.cancel()
 
     async def _choose_buckets(self, meta: MetaStore) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -69,6 +69,15 @@ RESTART_WAIT = (0.5, 30.0)
 
 RELEASE_SECONDS = 5.0
 """Seconds that giving the lease back may take at the end of the process."""
+
+_ENTERED: dict[TaskState, str] = {
+    "starting": "task.starting",
+    "running": "task.running",
+    "pausing": "task.pausing",
+    "paused": "task.paused",
+    "stopping": "task.stopping",
+    "stopped": "task.stopped",
+}
 
 
 class TaskSupervisor:
@@ -253,7 +262,15 @@ class TaskSupervisor:
         except LeaseLostError as error:
             return Failed(lease_lost(error))
         except LostCommitsError as error:
-            self._log.warning("target.lost-commits", **asdict(error.mismatch))
+            lost = error.mismatch
+            self._log.warning(
+                "target.lost-commits",
+                what=lost.what,
+                expected=lost.expected,
+                found=lost.found,
+                target=lost.target,
+                bucket=lost.bucket,
+            )
             return Retry(error, ran=started.is_set())
         except (TransientError, DatabaseUnavailableError) as error:
             saved, copied = saved_positions(self._generation), rows_copied(self._generation)
@@ -391,8 +408,11 @@ class TaskSupervisor:
         block = block_of(self._task.name, error)
         fault = block.fault
         assert fault is not None
-        tell = self._log.warning if error.passing else self._log.error
-        tell(error.event, error=fault.message, where=fault.where, remedies=fault.remedies)
+        record = {"error": fault.message, "where": fault.where, "remedies": fault.remedies}
+        if error.passing:
+            self._log.warning(error.event, **record)
+        else:
+            self._log.error(error.event, **record)
         # A part that is blocked has no faults: if it has, blocking it does not help.
         added = error.scope is not None and self._parts.add(error.scope, block)
         if added and error.passing and error.scope is not None:
@@ -429,4 +449,4 @@ class TaskSupervisor:
 
     def _enter(self, state: TaskState) -> None:
         self._phase = replace(self._phase, state=state, since=now())
-        self._log.info(f"task.{state}")
+        self._log.info(_ENTERED[state])

@@ -28,7 +28,16 @@ from replicator.pipeline.apply.batch import (
 from replicator.pipeline.apply.raw_events import RowPlace
 from replicator.schema.registry.registry import SchemaRegistry
 
-DUPLICATE_ROWS = f"rows.{WriteOutcome.DUPLICATE.value}"
+DUPLICATE_ROWS = "rows.duplicate"
+_FAULTS = {
+    WriteOutcome.DUPLICATE: "rows.duplicate",
+    WriteOutcome.REFUSED: "rows.refused",
+    WriteOutcome.UNDECODABLE: "rows.undecodable",
+    WriteOutcome.NO_ROOM: "rows.no-room",
+    WriteOutcome.UNFILTERED: "rows.unfiltered",
+    WriteOutcome.CASCADE_IN_SAFE_MODE: "rows.cascade-in-safe-mode",
+}
+"""The faults by the outcomes that neither pass nor are the task's own affair."""
 """The event of the fault that two rows have the same key."""
 
 _PASSING = (WriteOutcome.UNREACHABLE, WriteOutcome.LOCKED)
@@ -185,7 +194,7 @@ class JobRunner:
             ),
         }
         return FatalError(
-            f"rows.{failed.outcome.value}",
+            _FAULTS[failed.outcome],
             failed.message,
             where=self._where(failed, target),
             scope=of_target(target),

@@ -1,38 +1,98 @@
-"""docs/logs.md lists every event that is logged."""
+"""The table of events says what is logged, and docs/logs.md and docs/warnings.md what it says."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
 
-ROOT = Path(__file__).parents[2]
-LEVELS = {"debug", "info", "warning", "error", "exception"}
+import pytest
+
+from replicator.events.check_warnings import CHECK_WARNINGS
+from replicator.events.event_table import EVENTS
+from replicator.events.reference import log_page, warnings_page
+from replicator.logs import _TOLD_ONCE
+from tests.support.logged_events import ROOT, PutTogetherError, faults, logged, logged_in
+
+TABLE = {event.name: event for event in EVENTS}
+PLAIN = {event.name: event for event in EVENTS if not event.fault}
 
 
-def events(source: str) -> Iterator[str]:
-    """The constant first arguments of calls to a logger, and of faults."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        logged = (
-            isinstance(node.func, ast.Attribute)
-            and node.func.attr in LEVELS
-            and ast.unparse(node.func.value).endswith(("log", "get_logger()"))
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_every_event_that_is_logged_is_in_the_table_with_its_level_and_fields() -> None:
+    calls = logged()
+    assert {"source.connected", "task.paused", "command.failed", "online-ddl.overtaken"} <= {
+        call.event for call in calls
+    }
+    wrong = [
+        call
+        for call in calls
+        if call.event not in PLAIN
+        or call.level not in PLAIN[call.event].levels
+        or not call.fields <= PLAIN[call.event].fields.keys()
+    ]
+    assert not wrong, "say in replicator/events/ what they mean, their level and their fields"
+
+
+def test_every_event_of_the_table_is_logged_with_all_its_levels_and_fields() -> None:
+    calls = logged()
+    told: dict[str, tuple[set[str], set[str]]] = {
+        name: ({*event.levels}, set(event.fields)) for name, event in PLAIN.items()
+    }
+    assert told == {
+        name: (
+            {call.level for call in calls if call.event == name},
+            {field for call in calls if call.event == name for field in call.fields},
         )
-        fault = isinstance(node.func, ast.Name) and node.func.id == "FatalError"
-        first = node.args[0]
-        choices = [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]
-        if logged or fault:
-            for choice in choices:
-                if isinstance(choice, ast.Constant) and isinstance(choice.value, str):
-                    yield choice.value
+        for name in PLAIN
+    }
 
 
-def test_every_event_is_documented() -> None:
-    documented = (ROOT / "docs" / "logs.md").read_text()
-    files = [ROOT / "cli.py", *ROOT.glob("actors/**/*.py"), *ROOT.glob("replicator/**/*.py")]
-    found = {event for file in files for event in events(file.read_text())}
-    assert "source.connected" in found
-    missing = sorted(event for event in found if f"`{event}`" not in documented)
-    assert not missing, f"say in docs/logs.md what these mean: {', '.join(missing)}"
+def test_the_faults_of_the_table_are_those_of_the_program() -> None:
+    assert {"rows.duplicate", "rows.cascade-in-safe-mode", "source.other-order"} <= faults()
+    assert faults() == {event.name for event in EVENTS if event.fault}
+
+
+def test_names_stand_once_and_each_warning_has_its_reason() -> None:
+    assert [name for name, n in Counter(event.name for event in EVENTS).items() if n > 1] == []
+    assert {e.name for e in EVENTS if e.no_row_lost} == {
+        e.name for e in EVENTS if "warning" in e.levels
+    }
+    assert {name for name in _TOLD_ONCE if TABLE[name].level != "warning"} == set()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'log.info(f"task.{state}")',
+        'log.info("task." + state)',
+        "self._log.info(event)",
+        "self._log.warning(NAMES[state])",
+        'structlog.get_logger().info("task.%s", state)',
+        'log.log(level, "task.paused")',
+        "tell = self._log.warning if passing else self._log.error",
+        'partial(log.info, "task.paused")',
+    ],
+)
+def test_no_name_is_put_together(call: str) -> None:
+    with pytest.raises(PutTogetherError):
+        list(logged_in(call, "here"))
+
+
+def test_cells_do_not_end_their_rows() -> None:
+    texts = [text for e in EVENTS for text in (e.meaning, e.no_row_lost, *e.fields.values())]
+    texts += [text for w in CHECK_WARNINGS for text in (w.finding, w.no_row_lost)]
+    assert [text for text in texts if "|" in text or "\n" in text] == []
+
+
+def test_the_page_of_the_log_is_that_of_the_table() -> None:
+    assert page("logs.md") == log_page(), (
+        "run: python -m replicator.events.reference > docs/logs.md"
+    )
+
+
+def test_the_page_of_the_warnings_is_that_of_the_table() -> None:
+    assert page("warnings.md") == warnings_page(), (
+        "run: python -m replicator.events.reference warnings > docs/warnings.md"
+    )

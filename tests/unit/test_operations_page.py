@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from actors.writing.job_runner import _FAULTS
+from replicator.events.event_table import EVENTS
 from replicator.pipeline.apply.batch import WriteOutcome
 from replicator.status import (
     BinlogDistance,
@@ -31,16 +33,16 @@ from tests.support.remedies import NOT_EXECUTED, executed, named
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ACTORS = sorted((ROOT / "actors").rglob("*.py"))
-NO_FAULTS = (
+NO_FAULTS = {
     WriteOutcome.DONE,
     WriteOutcome.UNREACHABLE,
     WriteOutcome.LOCKED,
     WriteOutcome.OUT_OF_STEP,
-)
+}
 MAKES_ONE_OF_A_SOURCE = "self._source_fault"
 """What makes the faults of a source that another server has taken over, by their events."""
 WORDS = re.compile(r"of_target|of_source|None")
-OUTCOMES = [o.value for o in WriteOutcome if o not in NO_FAULTS]
+OUTCOMES = _FAULTS.values()
 
 
 def names(event: ast.expr) -> Iterator[str]:
@@ -50,8 +52,8 @@ def names(event: ast.expr) -> Iterator[str]:
     elif isinstance(event, ast.IfExp):
         yield from names(event.body)
         yield from names(event.orelse)
-    elif ast.unparse(event) == "f'rows.{failed.outcome.value}'":
-        yield from (f"rows.{outcome}" for outcome in OUTCOMES)
+    elif ast.unparse(event) == "_FAULTS[failed.outcome]":
+        yield from OUTCOMES
     else:
         pytest.fail(f"line {event.lineno}: the test can't tell the names of {ast.unparse(event)}")
 
@@ -100,6 +102,14 @@ def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_remedies() -> N
     documented = {event: set(blocks.split(" or ")) for event, blocks, _ in rows_of_table()}
     assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
     assert documented == faults(), "say what they block, what they mean and what to do"
+
+
+def test_the_table_of_faults_is_complete() -> None:
+    assert {event for event, _, _ in rows_of_table()} == {e.name for e in EVENTS if e.fault}
+
+
+def test_every_outcome_of_a_batch_that_is_a_fault_has_its_event() -> None:
+    assert set(_FAULTS) == set(WriteOutcome) - NO_FAULTS
 
 
 def test_every_way_out_is_executed_by_a_test() -> None:

@@ -1,4 +1,4 @@
-"""docs/warnings.md gives for each warning in the code the reason why no row is lost by it."""
+"""The table of checks that warn, on docs/warnings.md, names those of the code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from replicator.events.check_warnings import CHECK_WARNINGS
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
-LOGGING = [ROOT / "cli.py", *(p for top in ("actors", "replicator", "config")
-                              for p in (ROOT / top).rglob("*.py"))]  # fmt: skip
 CHECKS = sorted((ROOT / "replicator" / "checks").rglob("*.py"))
 
 
@@ -31,16 +30,6 @@ def calls(files: list[Path]) -> Iterator[tuple[ast.Call, Path]]:
                 yield node, file
 
 
-def logged() -> set[str]:
-    """The events that are logged as warnings."""
-    return {
-        name
-        for call, _ in calls(LOGGING)
-        if ast.unparse(call.func).endswith(("log.warning", "get_logger().warning"))
-        for name in names_in(call.args[0])
-    }
-
-
 def of_checks() -> set[str]:
     """The names of the checks that can end in a warning."""
     found: set[str] = set()
@@ -56,30 +45,8 @@ def of_checks() -> set[str]:
     return found
 
 
-def documented(heading: str) -> list[str]:
-    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| `([\w.-]+)` \| .+ \|$", section, re.MULTILINE)
-
-
-def test_every_warning_of_the_log_has_its_reason() -> None:
-    assert {"source.lost", "rows.missing"} <= logged()
-    assert documented("In the log") == sorted(set(documented("In the log")), key=place_in_logs)
-    assert set(documented("In the log")) == logged()
-
-
-def place_in_logs(event: str) -> int:
-    """The order is that of docs/logs.md."""
-    return (ROOT / "docs" / "logs.md").read_text(encoding="utf-8").index(f"`{event}`")
-
-
 def test_every_check_that_warns_has_its_reason() -> None:
     found = of_checks()
     assert {"server_id", "schema_of_shard_tables"} <= found
-    assert set(documented("Checks")) == found
-    assert len(documented("Checks")) == len(found)
-
-
-def test_what_the_log_calls_a_warning_is_one() -> None:
-    page = (ROOT / "docs" / "logs.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"^\| `([\w.-]+)` \| warning \|", page, re.MULTILINE))
-    assert told == logged()
+    assert [warning.check for warning in CHECK_WARNINGS if warning.check not in found] == []
+    assert sorted(warning.check for warning in CHECK_WARNINGS) == sorted(found)

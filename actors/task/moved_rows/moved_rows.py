@@ -144,14 +144,16 @@ class MovedRows:
             if not (self._always or behind):
                 continue
             if found.missing and now >= again:
-                return
+                break
             if not found.left and not self._always:
                 running.writer.jobs.note_no_more()
                 await running.writer.flush()
                 if await surveys.left():
-                    return
-                break
-        await anyio.sleep_forever()
+                    break
+                await anyio.sleep_forever()
+        else:
+            await anyio.sleep_forever()
+        log.info("moved.restarting")
 
     def _behind(self, applied: Mapping[str, int]) -> bool:
         """Whether no source is in safe mode any more."""

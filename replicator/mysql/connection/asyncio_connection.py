@@ -61,7 +61,7 @@ class _Cursor(aiomysql.Cursor):  # type: ignore[misc]
             with understood("SHOW WARNINGS"):
                 level, code, message = warning
             log.debug(
-                "server.warning", level=level, code=code, message=without_values(message, code)
+                "server.warning", severity=level, code=code, message=without_values(message, code)
             )
 
 

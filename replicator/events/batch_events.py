@@ -1,0 +1,191 @@
+"""Events of the log: batches, rows and targets."""
+
+from __future__ import annotations
+
+from replicator.events.log_event import LogEvent, fields_of
+
+BATCH_EVENTS = (
+    LogEvent(
+        "target.blocked",
+        "warning",
+        "The task holds the rows of a target from now on. All other targets go on",
+        fields=fields_of(
+            "target", fault="the event of the fault; empty where the operator paused the target"
+        ),
+        no_row_lost=(
+            "The task neither writes nor skips any of its rows: the saved positions stay before "
+            "its first held event, and the task reads everything again when the target goes on"
+        ),
+    ),
+    LogEvent(
+        "target.resumed",
+        "info",
+        "The target goes on from the saved positions",
+        fields=fields_of("target"),
+    ),
+    LogEvent(
+        "target.lost-commits",
+        "warning",
+        (
+            "The target has less than the task has left there: a watermark of a bucket, or the "
+            "number of the last save, is older. The task has written nothing on top of it, and "
+            "reads everything again from what the target has"
+        ),
+        fields=fields_of(
+            "target",
+            what="the watermark or the number",
+            expected="what the task has left",
+            found="what the target has",
+            bucket="the number of the bucket",
+        ),
+        no_row_lost=(
+            "The task notices it before it writes on top. It reads the rows that the target "
+            "lost again"
+        ),
+    ),
+    LogEvent(
+        "batch.retry",
+        "warning",
+        (
+            "The target was unavailable, or other transactions were in the way. The task tries "
+            "the batch again"
+        ),
+        fields=fields_of(
+            "reason",
+            times="since when, and when the next attempt is",
+            seconds="the wait before the next attempt",
+        ),
+        no_row_lost=(
+            "Rows and watermarks are one transaction: the next attempt leaves out what has arrived"
+        ),
+    ),
+    LogEvent(
+        "batch.no-executors",
+        "warning",
+        "A Spark cluster has no executor for the batch. The batch waits for one",
+        fields=fields_of("reason"),
+        no_row_lost="Rows and watermarks are one transaction, and the batch waits",
+    ),
+    LogEvent(
+        "batch.spark-failed",
+        "warning",
+        "A Spark job of a batch failed. The task tries it again",
+        fields=fields_of("error", attempt="the number of failures in a row"),
+        no_row_lost=(
+            "Rows and watermarks are one transaction: the next attempt leaves out what has arrived"
+        ),
+    ),
+    LogEvent(
+        "batch.extended",
+        "info",
+        (
+            "Rows collide in a batch that ends inside a transaction. The task reads the batch "
+            "again with the whole transaction (rows move between shards), which takes memory "
+            "for the transaction"
+        ),
+        fields=fields_of("reason"),
+    ),
+    LogEvent(
+        "buckets.kept",
+        "warning",
+        (
+            "`writer.buckets` has changed, but the last run did not end in order. The task uses "
+            "the former number until it has been stopped once"
+        ),
+        fields=fields_of(
+            "reason", buckets="the number in use", wanted="the number in the task file"
+        ),
+        no_row_lost="The watermarks hold for the former number, which the task uses",
+    ),
+    LogEvent(
+        "rows.missing",
+        "warning",
+        "An UPDATE or DELETE did not find rows in the target",
+        fields=fields_of("target", rows="the number of rows", meaning="what this means"),
+        no_row_lost=(
+            "The target is as the shard is now: the task has written a row that an UPDATE did "
+            "not find, and a row to delete is not there. Somebody else has written to the "
+            "target, or a position was too early"
+        ),
+    ),
+    LogEvent(
+        "rows.filtered",
+        "info",
+        (
+            "Expression filters left out changes of a shard since the last such record about "
+            "it, at least a minute ago"
+        ),
+        fields=fields_of(
+            "source",
+            "member",
+            "target",
+            rows="the number of changes",
+            rules="the names of the filters",
+        ),
+    ),
+    LogEvent(
+        "rows.column-left-out",
+        "warning",
+        (
+            "Without coordination, a shard still writes a column that the target has dropped "
+            "and added again for others. The task leaves out its values until the shard makes "
+            "that change, which empties them there, too"
+        ),
+        fields=fields_of("source", "member", "target", "reason", column="the column"),
+        no_row_lost=(
+            "The rows arrive. The column of the target is newer than that of the shard, whose "
+            "values go when the shard drops it, too. If the shard never does, these values are "
+            "missing"
+        ),
+    ),
+    LogEvent(
+        "moved.looked-up",
+        "info",
+        (
+            "The task has looked up noted keys that the target lacks in all its shards, and has "
+            "put back the rows that a shard has"
+        ),
+        fields=fields_of("target", keys="the number of keys", rows="the number of rows put back"),
+    ),
+    LogEvent(
+        "moved.later",
+        "info",
+        (
+            "The task can't look noted keys up now, for example because a schema change is not "
+            "executed yet. It tries again"
+        ),
+        fields=fields_of("target", "reason"),
+    ),
+    LogEvent(
+        "moved.restarting",
+        "info",
+        "The task starts again from its saved state, to look noted keys up",
+    ),
+    LogEvent(
+        "moved.shared",
+        "warning",
+        (
+            "Several shards have the same keys: rows move from one to another, or keys collide. "
+            "The target has the row that was changed last. The task logs this when the number "
+            "changes, and once a minute"
+        ),
+        fields=fields_of(
+            "target", keys="the number of keys", examples="some keys with their shards"
+        ),
+        no_row_lost=(
+            "One of the rows is on the target. The keys stay noted, and the row of the other "
+            "shard takes its place once the first is deleted"
+        ),
+    ),
+    LogEvent(
+        "moved.too-many",
+        "warning",
+        (
+            "The task has noted so many keys that looking them up takes long. It logs this "
+            "once, until there are fewer"
+        ),
+        fields=fields_of(keys="the number of keys", limit="the number from which the task warns"),
+        no_row_lost="All keys are noted, and the task looks all of them up; it only takes longer",
+    ),
+)
+"""Batches, rows and targets, in the order of the page."""

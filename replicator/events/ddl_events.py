@@ -1,0 +1,379 @@
+"""Events of the log: schema changes."""
+
+from __future__ import annotations
+
+from replicator.events.log_event import LogEvent, fields_of
+
+DDL_EVENTS = (
+    LogEvent(
+        "lock.item",
+        "info",
+        (
+            "A shard has brought a schema change, which the task records as item `version` of "
+            "its target"
+        ),
+        fields=fields_of(
+            "source",
+            "target",
+            "member",
+            "version",
+            "statement",
+            awaited="the shards that have not brought it yet",
+        ),
+    ),
+    LogEvent(
+        "lock.conflict",
+        "error",
+        (
+            "Two shards have brought different statements as the same item. This target waits "
+            "until the operator unlocks a lock"
+        ),
+        fields=fields_of(
+            "target",
+            "version",
+            ours="the shard whose statements count",
+            our_statements="its statements",
+            theirs="the other shard",
+            their_statements="its statements",
+        ),
+    ),
+    LogEvent(
+        "lock.decided",
+        "info",
+        (
+            "All shards have reached the item, or the operator has unlocked it. The task "
+            "executes or skips it next"
+        ),
+        fields=fields_of(
+            "target",
+            "version",
+            "statement",
+            owner="the source whose statement counts",
+            unlocked="whether the operator unlocked it",
+            skipped="whether the task skips it",
+        ),
+    ),
+    LogEvent(
+        "lock.resolved",
+        "info",
+        "The target has the item. Sources that held rows of it start again",
+        fields=fields_of("target", "version"),
+    ),
+    LogEvent(
+        "member.joined",
+        "info",
+        "A shard was created",
+        fields=fields_of("source", "target", "member", "version"),
+    ),
+    LogEvent(
+        "member.renamed",
+        "info",
+        "A shard got another name",
+        fields=fields_of("source", "target", member="the former name", to="the new name"),
+    ),
+    LogEvent(
+        "member.moved",
+        "info",
+        "A changed route sends a shard to another target, or to none",
+        fields=fields_of("source", move="the shard and its targets"),
+    ),
+    LogEvent(
+        "member.ahead",
+        "warning",
+        (
+            "A shard was created with a structure that its target does not have yet. The task "
+            "holds its rows until a DDL that other shards have made brings the structure"
+        ),
+        fields=fields_of("source", "target", "member", differences="how the structures differ"),
+        no_row_lost=(
+            "The task holds its rows until the open lock is resolved. If that does not bring "
+            "the structure, `ddl.create-differs` blocks the target"
+        ),
+    ),
+    LogEvent(
+        "member.unknown",
+        "warning",
+        (
+            "The task meets rows of a shard that existed before it first looked at the source, "
+            "and is gone. The shard counts as one of the target's shards, and its rows must "
+            "tell their structure themselves"
+        ),
+        fields=fields_of("source", "target", "member"),
+        no_row_lost=(
+            "The task reads its rows only if their events tell the structure; otherwise "
+            "`rows.structure-unknown` blocks the target"
+        ),
+    ),
+    LogEvent(
+        "ddl.started",
+        "info",
+        "The task begins a schema change on the target",
+        fields=fields_of("source", "target", "member", "version", "statement"),
+    ),
+    LogEvent(
+        "ddl.executed",
+        "info",
+        "The target has executed the schema change",
+        fields=fields_of("source", "target", "version"),
+    ),
+    LogEvent(
+        "ddl.was-executed",
+        "info",
+        (
+            "The target had executed the schema change before the last crash. The task does not "
+            "execute it again"
+        ),
+        fields=fields_of("source", "target", "version"),
+    ),
+    LogEvent(
+        "ddl.already-applied",
+        "info",
+        (
+            "Without coordination, a shard brings a statement that the target already has. The "
+            "task does not execute it again"
+        ),
+        fields=fields_of(
+            "source",
+            "target",
+            "member",
+            "statement",
+            first="the shard that brought it first; empty where it was not followed yet",
+        ),
+    ),
+    LogEvent(
+        "ddl.time-dependent",
+        "warning",
+        (
+            "A shard adds a column whose default depends on the moment (`now()`). Existing rows "
+            "get another value in the target than in their shards"
+        ),
+        fields=fields_of("target", "version", "statement", "reason"),
+        no_row_lost=(
+            "No row is lost, but values differ: in the new column, existing rows get the moment "
+            "of the statement on the target, where each shard has another one. Later rows "
+            "arrive exactly. To have the former values, too, set them from the shards, or use "
+            "`binlog replace` with a column without such a default"
+        ),
+    ),
+    LogEvent(
+        "ddl.single-changes",
+        "info",
+        (
+            "The target refuses a schema change as one statement, whatever its rows are. The "
+            "task executes its single changes one by one"
+        ),
+        fields=fields_of(
+            "target", statements="the single changes", reason="the error of the target"
+        ),
+    ),
+    LogEvent(
+        "ddl.values-changed",
+        "warning",
+        (
+            "A schema change has changed values of rows on the target. Strict mode makes errors "
+            "of most such changes; what remains is, for example, the time that a DATETIME loses "
+            "when it becomes a DATE"
+        ),
+        fields=fields_of(
+            "target", "statement", count="the number of warnings", warnings="the first of them"
+        ),
+        no_row_lost=(
+            "No row is lost: the server of the shard has changed its values by the same "
+            "statement. Where the two differ, the log has the warnings of the target"
+        ),
+    ),
+    LogEvent(
+        "ddl.filtered",
+        "info",
+        "A rule of `filters` leaves out a statement",
+        fields=fields_of("source", "table", "statement", rule="the rule"),
+    ),
+    LogEvent(
+        "ddl.not-executed",
+        "warning",
+        (
+            "The task does not execute a statement such as DROP, TRUNCATE or DROP PARTITION, "
+            "because other shards share the target"
+        ),
+        fields=fields_of(
+            "source", "target", "table", "statement", "reason", kind="the kind of statement"
+        ),
+        no_row_lost=(
+            "The statement would take rows of other shards: the task removes none. The rows of "
+            "the dropped or emptied shard stay; delete them if they are to go"
+        ),
+    ),
+    LogEvent(
+        "ddl.not-replicated",
+        "debug",
+        "A statement has no effect on the target",
+        fields=fields_of("source", "statement"),
+    ),
+    LogEvent(
+        "ddl.database-kept",
+        "warning",
+        (
+            "The database of a shard was dropped, and the database of the target stays, with "
+            "tables that are not the task's, or that its account can't see"
+        ),
+        fields=fields_of(
+            "reason",
+            target="the database",
+            dropped="the tables of the task that were dropped",
+            left="the tables that stay",
+        ),
+        no_row_lost=(
+            "What is not the task's stays in the database; the tables of the dropped shards are "
+            "gone. Drop the database by hand if it is to go"
+        ),
+    ),
+    LogEvent(
+        "ddl.override",
+        "warning",
+        "The task skips, replaces or precedes a statement, as the operator has asked",
+        fields=fields_of(
+            "source",
+            "position",
+            "statement",
+            action="`skip`, `replace` or `inject`",
+            given="the statements of the operator",
+        ),
+        no_row_lost=(
+            "The operator has decided what the task executes. Rows that then do not fit the "
+            "target block it"
+        ),
+    ),
+    LogEvent(
+        "ddl.override-given",
+        "info",
+        "The operator has given an override for the statement at `position`",
+        fields=fields_of(
+            "source",
+            "position",
+            action="`skip`, `replace` or `inject`",
+            given="the statements of the operator",
+        ),
+    ),
+    LogEvent(
+        "ddl.override-forgotten",
+        "warning",
+        (
+            "Another server has taken over the source, and it is not known where the statement "
+            "at `position` of the former binlog is in the new one. The task drops the override "
+            "for it"
+        ),
+        fields=fields_of(
+            "source",
+            position="the place on the former server",
+            action="`skip`, `replace` or `inject`",
+            given="the statements of the operator",
+        ),
+        no_row_lost=(
+            "The task has not read the statement yet. It carries out the statement as the shard "
+            "has it, or asks the operator"
+        ),
+    ),
+    LogEvent(
+        "online-ddl.started",
+        "info",
+        "gh-ost or pt-online-schema-change has created a ghost table like the real one",
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.made",
+        "info",
+        ("gh-ost or pt-online-schema-change has created a ghost table by a definition of its own"),
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.changed",
+        "info",
+        "A statement has changed a ghost table",
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.ended",
+        "info",
+        "A table is no longer a ghost",
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.overtaken",
+        "info",
+        (
+            "A statement has changed a table that has a ghost. If the ghost takes its place, "
+            "that is a fault (`ddl.not-supported`)"
+        ),
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.awaited",
+        "info",
+        (
+            "A statement drops a table whose ghost takes its place next in the binlog. The task "
+            "drops nothing"
+        ),
+        fields=fields_of("source", "table", "statement"),
+    ),
+    LogEvent(
+        "online-ddl.exchanged",
+        "info",
+        "A ghost has taken the place of its shard",
+        fields=fields_of(
+            "source", "statement", replayed="the statements that the ghost went through"
+        ),
+    ),
+    LogEvent(
+        "online-ddl.derived",
+        "info",
+        (
+            "A ghost table existed before the task began to read. The task derives the change "
+            "from its structure and that of its shard"
+        ),
+        fields=fields_of("source", "table", statement="the derived statement"),
+    ),
+    LogEvent(
+        "online-ddl.unclear",
+        "warning",
+        (
+            "A ghost table existed before the task began to read, and the task can't derive "
+            "what changed. If the ghost takes the place of its shard, that is a fault "
+            "(`ddl.not-supported`)"
+        ),
+        fields=fields_of("source", "table", "reason"),
+        no_row_lost=(
+            "The rows of a ghost are those of its shard, which the task follows. If the ghost "
+            "takes the place of the shard, the target is blocked before any later row"
+        ),
+    ),
+    LogEvent(
+        "online-ddl.left-out",
+        "info",
+        (
+            "The task takes a table for one that gh-ost or pt-online-schema-change made beside "
+            "a real one, and leaves out its rows"
+        ),
+        fields=fields_of("source", "table", real="the real table"),
+    ),
+    LogEvent(
+        "schema.declared",
+        "info",
+        "The operator has declared the structure of a table",
+        fields=fields_of("source", "table", since="the place from which it holds"),
+    ),
+    LogEvent(
+        "schema.older-rows",
+        "warning",
+        (
+            "The start lies before statements that may have changed these shards. The task "
+            "reads earlier rows only if their events tell the structure; otherwise it meets "
+            "`rows.structure-unknown`"
+        ),
+        fields=fields_of("source", members="the shards"),
+        no_row_lost=(
+            "The task reads rows before the change only if their events tell the structure; "
+            "otherwise `rows.structure-unknown` blocks the target"
+        ),
+    ),
+)
+"""Schema changes, in the order of the page."""

@@ -1,0 +1,115 @@
+"""The pages that are made from the table of events.
+
+``python -m replicator.events.reference > docs/logs.md`` writes the page of the log anew,
+``python -m replicator.events.reference warnings > docs/warnings.md`` that of the warnings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from replicator.events.check_warnings import CHECK_WARNINGS
+from replicator.events.event_table import EVENTS, SUBJECTS
+from replicator.events.fault_events import FAULT_EVENTS
+from replicator.events.log_event import COMMON_FIELDS, LogEvent
+
+_LOG_HEAD = """\
+# The log
+
+This page is made from the program (`python -m replicator.events.reference`); don't edit it.
+
+`replicator run` logs to the standard error output: readable lines on a terminal, JSON lines
+elsewhere, and nothing else. This includes what Spark's processes write (`spark.output`) and what a
+failed check finds (`check.failed`). `--log-file FILE` also appends JSON lines to a file, which may
+be rotated by renaming. `--log-level` is `debug`, `info` (default), `warning` or `error`.
+
+Every record has `timestamp` (UTC, ISO 8601), `level`, `event` and, as far as it belongs to one,
+`task`. The tables name its other fields. Passwords never appear. Event names are stable; records of
+libraries have their text as `event`.
+
+These fields mean the same wherever an event does not say otherwise:
+
+| field | meaning |
+|---|---|"""
+
+_FAULTS_HEAD = """\
+## Faults
+
+A fault blocks a target, a source, or the whole task (with `--on-error exit` it ends the process):
+[which one, and what to do](operations.md#faults). Its record has the fields `error`, `where` and
+`remedies`, and the level `error` (`target.locked`: `warning`). `replicator status` shows a fault
+with its remedies until `replicator resume`.
+
+| event | meaning |
+|---|---|"""
+
+_WARNINGS_HEAD = """\
+# What the program only warns of
+
+This page is made from the program (`python -m replicator.events.reference warnings`); don't edit
+it.
+
+What could lose, double or change a row blocks what it concerns ([faults](operations.md#faults)) or
+keeps the task from starting (a failed check). This page has everything that is only a warning, with
+the reason why no row is lost by it.
+
+## In the log
+
+Records with `level` `warning`; [the log](logs.md) says what each means. A fault with this level
+blocks its target like any other.
+
+| event | why no row is lost |
+|---|---|"""
+
+_CHECKS_HEAD = """\
+## Checks
+
+Before the start (`replicator check`, and `run` by itself); these may also pass or fail.
+
+| check | what is a warning | why no row is lost |
+|---|---|---|"""
+
+
+def log_page() -> str:
+    """The text of docs/logs.md."""
+    lines = [_LOG_HEAD, *(f"| `{name}` | {meaning} |" for name, meaning in COMMON_FIELDS.items())]
+    lines += ["", "## Events"]
+    for subject, events in SUBJECTS.items():
+        lines += ["", f"### {subject}", "", "| event | level | meaning | fields |"]
+        lines += ["|---|---|---|---|", *map(_row, events)]
+    lines += ["", _FAULTS_HEAD]
+    lines += [f"| `{event.name}` | {event.meaning} |" for event in FAULT_EVENTS]
+    return "\n".join(lines) + "\n"
+
+
+def warnings_page() -> str:
+    """The text of docs/warnings.md."""
+    warnings = [event for event in EVENTS if event.level == "warning"]
+    lines = [_WARNINGS_HEAD, *(f"| `{event.name}` | {event.no_row_lost} |" for event in warnings)]
+    lines += ["", _CHECKS_HEAD]
+    lines += [f"| `{w.check}` | {w.finding} | {w.no_row_lost} |" for w in CHECK_WARNINGS]
+    return "\n".join(lines) + "\n"
+
+
+def _row(event: LogEvent) -> str:
+    level = f"{event.level}, {event.other_level}" if event.other_level else event.level
+    return f"| `{event.name}` | {level} | {event.meaning} | {'; '.join(_fields(event))} |"
+
+
+def _fields(event: LogEvent) -> Iterator[str]:
+    """The fields: those with their common meaning by name only."""
+    common = [f"`{name}`" for name, meaning in event.fields.items() if _is_common(name, meaning)]
+    if common:
+        yield ", ".join(common)
+    for name, meaning in event.fields.items():
+        if not _is_common(name, meaning):
+            yield f"`{name}`: {meaning}"
+
+
+def _is_common(name: str, meaning: str) -> bool:
+    return COMMON_FIELDS.get(name) == meaning
+
+
+if __name__ == "__main__":
+    sys.stdout.write(warnings_page() if sys.argv[1:] == ["warnings"] else log_page())
