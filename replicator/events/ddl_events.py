@@ -31,9 +31,9 @@ DDL_EVENTS = (
         fields=fields_of(
             "target",
             "version",
-            ours="the shard whose statements count",
+            ours="a shard",
             our_statements="its statements",
-            theirs="the other shard",
+            theirs="another shard",
             their_statements="its statements",
         ),
     ),

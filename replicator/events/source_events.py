@@ -120,7 +120,7 @@ SOURCE_EVENTS = (
             "A route matches no table of a source. A process logs this once, like other "
             "warnings about the state at a start"
         ),
-        fields=fields_of("source", message="the route and the nearest tables"),
+        fields=fields_of("source", message="the route, and what it names"),
         no_row_lost=(
             "A route decides where tables go. One that matches no table changes nothing for the "
             "tables that exist"
@@ -152,9 +152,9 @@ SOURCE_EVENTS = (
             "source",
             "position",
             "reason",
-            files_left="the number of files before the needed one",
-            files_behind="the number of files from the needed one to the end",
-            bytes_behind="the distance to the end in bytes",
+            files_left="the number of older binlog files; with 0 the needed one is purged next",
+            files_behind="the number of binlog files begun after the needed one",
+            bytes_behind="the bytes from the position to the end of the binlog",
             locks="the open locks",
             held="the targets with held rows",
         ),
@@ -205,7 +205,7 @@ SOURCE_EVENTS = (
         "The task has found the prepared XA transaction that it searched for",
         fields=fields_of(
             "source",
-            places="where it was prepared, first; then the places of others that the search met",
+            places="the places of prepared XA transactions; the first is the one found",
         ),
     ),
     LogEvent(
