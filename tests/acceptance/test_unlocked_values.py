@@ -127,3 +127,21 @@ async def test_a_new_shard_adds_the_column_with_another_default(
     estate.ddl("A3", "ADD c INT DEFAULT 6")
     found = await fault(estate)
     assert found.event == "ddl.other-values"
+
+
+async def test_a_column_without_default_that_a_shard_brings_later(
+    mariadb_estate: ShardedEstate,
+) -> None:
+    """Strict SQL mode refuses rows without it; the shard's own ALTER gives them the type's default.
+
+    B1 changes a row that is on the target and inserts one while it lacks the column.
+    """
+    estate = mariadb_estate
+    add = "ADD c INT NOT NULL, ADD d VARCHAR(9) NOT NULL"
+    await unlocked(estate, add)
+    async with estate.merging():
+        estate.run("B1", "UPDATE {t} SET v = 0")
+        await estate.caught_up()
+        estate.ddl("B1", add)
+        estate.insert("B1", "3, 13, 23, 33, 'x'")
+        await estate.settled()

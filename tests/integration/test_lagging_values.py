@@ -69,3 +69,90 @@ async def changed_while_lagging(merging: Merging, statement: str) -> None:
                 f"UPDATE {table}_2 SET a = a + 1000 WHERE id % 3 = 1",
             )
         await merging.check(generation)
+
+
+NOT_NULL = {
+    "number": "INT",
+    "unsigned": "BIGINT UNSIGNED",
+    "exact": "DECIMAL(9, 2)",
+    "inexact": "DOUBLE",
+    "bits": "BIT(9)",
+    "text": "VARCHAR(9) CHARACTER SET utf8mb4",
+    "fixed": "CHAR(9) CHARACTER SET latin1",
+    "long": "LONGTEXT",
+    "bytes": "VARBINARY(9)",
+    "padded": "BINARY(3)",
+    "blob": "BLOB",
+    "label": "ENUM('p', 'q')",
+    "labels": "SET('p', 'q')",
+    "day": "DATE",
+    "moment": "DATETIME(3)",
+    "time": "TIME(3)",
+    "year": "YEAR",
+    "stamp": "TIMESTAMP",
+}
+
+
+async def not_null_while_lagging(merging: Merging, types: dict[str, str]) -> None:
+    """A shard has rows, more, changes and deletions before it brings the columns, too."""
+    for table, key in KEYS.items():
+        merging.create(table, f"(id INT NOT NULL, a INT, x INT, {key})", shards=2)
+    columns = ", ".join(f"ADD `{name}` {kind} NOT NULL" for name, kind in types.items())
+    add = "SET sql_mode='', explicit_defaults_for_timestamp=1", f"ALTER TABLE {{}} {columns}"
+    async with merging.running() as generation:
+        for table in KEYS:
+            merging.do(f"INSERT INTO {table}_2 VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+            merging.do(*(text.format(f"{table}_1") for text in add))
+        await merging.caught_up(generation)
+        for table in KEYS:
+            rows = ", ".join(f"({n}, {n}, {n})" for n in range(100, 300))
+            merging.do(
+                f"INSERT INTO {table}_2 VALUES (4, 4, 4), (5, 5, 5)",
+                f"UPDATE {table}_2 SET a = 9 WHERE id IN (1, 4)",
+                f"UPDATE {table}_2 SET id = 12 WHERE id = 2",
+                f"DELETE FROM {table}_2 WHERE id = 3",
+            )
+            await merging.caught_up(generation)
+            merging.do(f"INSERT INTO {table}_2 VALUES {rows}")
+        await merging.caught_up(generation)
+        for table in KEYS:
+            merging.do(*(text.format(f"{table}_2") for text in add))
+            merging.do(f"UPDATE {table}_2 SET a = 10 WHERE id = 5")
+        await merging.check(generation)
+
+
+@pytest.mark.also_tidb
+async def test_columns_without_default_that_a_shard_lacks(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    await not_null_while_lagging(merging_from(mariadb_source), NOT_NULL)
+
+
+async def test_columns_without_default_of_types_of_one_server(
+    merging_from: Callable[..., Merging], mariadb11_source: DatabaseServer
+) -> None:
+    types = {"u": "UUID", "four": "INET4", "six": "INET6"}
+    await not_null_while_lagging(merging_from(mariadb11_source), types)
+
+
+@pytest.mark.parametrize("target_server", ["mysql"], indirect=True)
+async def test_columns_without_default_that_a_mysql_shard_lacks(
+    merging_from: Callable[..., Merging], mysql_source: DatabaseServer
+) -> None:
+    await not_null_while_lagging(merging_from(mysql_source), {**NOT_NULL, "j": "JSON"})
+
+
+async def test_a_column_without_default_that_was_made_anew(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    """The shard's former values don't belong into the new column."""
+    merging = merging_from(mariadb_source)
+    merging.create("t", "(id INT PRIMARY KEY, a INT)", shards=2)
+    anew = "ALTER TABLE {} DROP a", "ALTER TABLE {} ADD a INT NOT NULL"
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_2 VALUES (1, 1)", *(text.format("t_1") for text in anew))
+        await merging.caught_up(generation)
+        merging.do("INSERT INTO t_2 VALUES (2, 2)", "UPDATE t_2 SET a = 9 WHERE id = 1")
+        await merging.caught_up(generation)
+        merging.do(*(text.format("t_2") for text in anew), "INSERT INTO t_2 VALUES (3, 3)")
+        await merging.check(generation)

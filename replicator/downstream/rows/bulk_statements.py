@@ -46,8 +46,9 @@ class TypedStatement:
     ) -> None:
         """Prepare it. ``verb``: INSERT or REPLACE. Raises as `write`, and NotTypedError."""
         self._session = session
-        names = ",".join(quote(column.name) for column in columns)
-        places = ",".join("?" * len(columns))
+        filled = [quote(name) for name, _ in target.filled]
+        names = ",".join([*(quote(column.name) for column in columns), *filled])
+        places = ",".join(["?"] * len(columns) + [literal for _, literal in target.filled])
         sql = f"{verb.decode()} INTO {target.quoted} ({names}) VALUES ({places})"
         with _told():
             self._number = session.prepare(sql.encode())

@@ -42,16 +42,23 @@ def field_value(field: bytes) -> bytes | None:
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), field)
 
 
-def row_values(lines: Sequence[bytes], columns: Sequence[TargetColumn]) -> bytes:
-    """Row lines as the parenthesised lists of a VALUES clause; empty ones without columns."""
+def row_values(
+    lines: Sequence[bytes], columns: Sequence[TargetColumn], constants: Sequence[bytes] = ()
+) -> bytes:
+    """Row lines as the parenthesised lists of a VALUES clause; empty ones without columns.
+
+    ``constants``: literals that stand at the end of each list.
+    """
     if not columns:
-        return b",".join([b"()"] * len(lines))
+        return b",".join([b"(" + b",".join(constants) + b")"] * len(lines))
+    end = b"".join(b"," + constant for constant in constants) + b")"
     if any(needs_introducer(column) for column in columns):
         rows = (map(_value, line.split(b"\t"), columns) for line in lines)
-        return b",".join(b"(" + b",".join(row) + b")" for row in rows)
+        return b",".join(b"(" + b",".join(row) + end for row in rows)
     # All at once: no value holds a tab or a newline.
     text = bytes(block_of(lines))[:-1].replace(b"'", b"\\'")
-    quoted = b"('" + text.replace(b"\t", b"','").replace(b"\n", b"'),('") + b"')"
+    rest = text.replace(b"\t", b"','").replace(b"\n", b"'" + end + b",('")
+    quoted = b"('" + rest + b"'" + end
     # A backslash of a value is always doubled, so this pattern is never part of a value.
     return quoted.replace(b"'\\N'", b"NULL")
 

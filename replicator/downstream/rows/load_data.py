@@ -129,6 +129,7 @@ def load_statement(
             assignments.append(f"{quote(column.name)}=CONVERT(@v{index} USING utf8mb4)")
         else:
             names.append(quote(column.name))
+    assignments += [f"{quote(name)}={literal}" for name, literal in target.filled]
     return (
         f"LOAD DATA LOCAL INFILE 'rows' {on_duplicate.decode()}"
         f" INTO TABLE {target.quoted} CHARACTER SET binary"

@@ -119,19 +119,21 @@ def insert_rows(
     Raises RowRefusedError naming the row when the server refuses one or would change a value,
     or the driver's error.
     """
-    names = b",".join(identifier(column.name) for column in columns)
+    filled = [identifier(name) for name, _ in target.filled]
+    constants = tuple(literal.encode() for _, literal in target.filled)
+    names = b",".join([*(identifier(column.name) for column in columns), *filled])
     head = verb + b" INTO " + target.quoted.encode() + b" (" + names + b") VALUES "
     affected = 0
     for first, run in runs(lines, len(columns), session.max_packet // 2):
         try:
-            sql = head + row_values(run, columns) + suffix
+            sql = head + row_values(run, columns, constants) + suffix
             affected += _run_exactly(session, sql, run[0], first)
         except MySQLError as error:
             if is_unavailable(error) or is_contention(error):
                 raise
             # The server has undone this statement only; row by row tells which row it was.
             for index, line in enumerate(run, first):
-                sql = head + row_values([line], columns) + suffix
+                sql = head + row_values([line], columns, constants) + suffix
                 affected += _insert_one(session, sql, columns, line, index)
     return affected
 

@@ -70,7 +70,9 @@ class TargetTable:
     space that are applied independently: 1 for a table where writes of different keys may
     collide (a further unique key, a key compared by a collation). ``replace`` says whether an
     existing row may be overwritten in place: only when the row key is the table's only unique
-    key; otherwise changed rows are deleted before any row is inserted.
+    key; otherwise changed rows are deleted before any row is inserted. ``filled``: columns without
+    a default that the rows come without and that may not be NULL, each with the SQL literal that a
+    new row gets there; a row that is there already keeps its value.
     """
 
     number: int
@@ -78,6 +80,7 @@ class TargetTable:
     table: str
     buckets: int
     replace: bool
+    filled: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> TableName:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replicator.downstream.rows.literals import identifier
 from replicator.downstream.rows.load_data import InexactLoadError, load_rows
@@ -34,13 +34,14 @@ class NetChanges:
     row lines that may be there or not, in this state or in another, ``arkey_conflicts`` the key
     lines of those that a shard has got: what is there may be another shard's. ``inserts`` are row
     lines that must not be there, ``members`` the shard of each of these. ``restated``: as in
-    `replicator.pipeline.plans.plan.TablePlan`.
+    `replicator.pipeline.plans.plan.TablePlan`; ``filled``: as in `TargetTable`.
     """
 
     columns: tuple[TargetColumn, ...]
     key_columns: tuple[TargetColumn, ...]
     covers: bool
     restated: tuple[tuple[str, Restated], ...] = ()
+    filled: tuple[tuple[str, str], ...] = ()
     deletes: Sequence[bytes] = field(default_factory=list)
     removals: dict[bytes, int] = field(default_factory=dict)
     overwrites: Sequence[bytes] = field(default_factory=list)
@@ -91,16 +92,17 @@ def write_changes(
     counts = WriteCounts()
     for group in changes:
         _delete(session, target, group, counts)
-    for group in changes:
+    filled = [(group, replace(target, filled=group.filled)) for group in changes]
+    for group, its in filled:
         if group.overwrites:
-            _overwrite(session, target, group, counts, load_data, exact)
-    for group in changes:
+            _overwrite(session, its, group, counts, load_data, exact)
+    for group, its in filled:
         if group.upserts:
-            _upsert(session, target, group, load_data)
+            _upsert(session, its, group, load_data)
             counts.overwritten += len(group.upserts)
-    for group in changes:
+    for group, its in filled:
         if group.inserts:
-            _insert(session, target, group, load_data)
+            _insert(session, its, group, load_data)
             counts.inserted += len(group.inserts)
     return counts
 

@@ -118,7 +118,8 @@ class _Groups:
         """The group that a plan's rows are written with."""
         found = self._by_plan.get(id(plan))
         if found is None:
-            identity = (plan.target_columns, plan.key_columns, plan.covers, plan.restated)
+            keyed = plan.target_columns, plan.key_columns
+            identity = (*keyed, plan.covers, plan.restated, plan.target.filled)
             found = self._by_columns.setdefault(identity, ListedChanges(*identity))
             self._by_plan[id(plan)] = found
         return found

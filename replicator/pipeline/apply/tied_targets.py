@@ -10,7 +10,7 @@ what its keys do, the target's keys must not act either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -319,7 +319,8 @@ def _write_run(session: Session, run: _Run, settings: ApplySettings) -> None:
             part.counts.overwritten += 1
             return
         part.counts.missing += len(keys)
-        insert_rows(session, target, plan.target_columns, lines)
+        filled = replace(target, filled=plan.target.filled)
+        insert_rows(session, filled, plan.target_columns, lines)
         part.counts.inserted += len(lines)
     except RowRefusedError as error:
         error.member = run.members[error.index]

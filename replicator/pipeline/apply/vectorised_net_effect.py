@@ -44,7 +44,9 @@ class PlanNumbers:
         self.replaces = np.array([plan.target.replace for plan in kinds], np.bool_)[kind]
         self.member = _numbered(plans.names)
         self.columns = _numbered([plan.target_columns for plan in kinds])[kind]
-        groups = [(p.target_columns, p.key_columns, p.covers, p.restated) for p in kinds]
+        groups = [
+            (p.target_columns, p.key_columns, p.covers, p.restated, p.target.filled) for p in kinds
+        ]
         self.group = _numbered(groups)[kind]
         self._made: dict[int, TablePlan] = {}
 
@@ -184,6 +186,7 @@ def _changes(
                 table.key_columns,
                 table.covers,
                 table.restated,
+                table.target.filled,
                 deletes=entries.keys.take(gone),
                 overwrites=entries.lines.take(over),
                 inserts=entries.lines.take(come),

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.downstream.rows.literals import key_predicate, needs_introducer
+from replicator.downstream.rows.restated_columns import filled_columns
 from replicator.downstream.rows.target_columns import Literal, TargetColumn, TargetTable
 from replicator.mysql.names import TableName, folded, quote
 from replicator.pipeline.copy.changed_shard import ChangedShard, ChangedTooMuchError, filler
@@ -206,6 +207,7 @@ def plan_copy(
             table=target.name,
             buckets=1,
             replace=only_row_key_collides(target, [column.name for column in columns]),
+            filled=filled_columns(target, [column.name for column in columns]),
         ),
         # Where all columns are computed a row is an empty line: what counts is how many there are.
         selected=b",".join(selected) or b"''",

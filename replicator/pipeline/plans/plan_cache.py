@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replicator.binlog.events.table_map import TableMap
-from replicator.downstream.rows.restated_columns import restated_columns
+from replicator.downstream.rows.restated_columns import filled_columns, restated_columns
 from replicator.mysql.names import Member, TableName
 from replicator.pipeline.plans.plan import TablePlan
 from replicator.pipeline.plans.planning import plan_table, written_columns
@@ -61,7 +61,10 @@ class PlanCache:
                 for column in table.columns
                 if column.generated
             ),
-            restated_columns(target, written_columns(structure, target, rules)),
+            *(
+                found(target, written_columns(structure, target, rules))
+                for found in (restated_columns, filled_columns)
+            ),
             buckets,
             rules,
         )

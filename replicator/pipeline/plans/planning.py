@@ -14,7 +14,7 @@ from dataclasses import replace
 from replicator.binlog.errors import BinlogError
 from replicator.binlog.events.column_types import ColumnType
 from replicator.binlog.events.table_map import TableMap
-from replicator.downstream.rows.restated_columns import restated_columns
+from replicator.downstream.rows.restated_columns import filled_columns, restated_columns
 from replicator.mysql.names import Member, folded, quote
 from replicator.pipeline.plans.column_types import (
     EXACT_LITERALS,
@@ -113,6 +113,7 @@ def plan_table(
             table=target.name,
             buckets=1 if colliding or not hashed else buckets,
             replace=only_key,
+            filled=filled_columns(target, names),
         ),
         member=member,
         columns=formats,
