@@ -40,6 +40,7 @@ from replicator.schema.effects.overridden_effects import (
     overridden_effects,
     overridden_exchange,
 )
+from replicator.schema.registry.provenance import guess
 from replicator.schema.registry.registry import SchemaRegistry
 from replicator.schema.structure.sequences import Sequences
 
@@ -257,6 +258,8 @@ class StatementReader:
         ]
         if action is OverrideAction.SKIP:
             found = [(one, self._filter.answered(parsed, effects)) for one, effects in found]
+        if action is OverrideAction.SKIP and not any(effects for _, effects in found):
+            self._doubt_renamed(statement, parsed)
         self._log.warning(
             "ddl.override",
             position=str(statement.position),
@@ -265,6 +268,34 @@ class StatementReader:
             given=override.statements,
         )
         return found
+
+    def _doubt_renamed(self, statement: Statement, parsed: ParsedStatement) -> None:
+        """Take the structures of tables whose RENAME is not followed for a guess from here on."""
+        at, registry = statement.transaction, self._registry
+        names = {
+            self.known_as(TableName(table.schema, table.table)): None
+            for pair in parsed.renames
+            for table in pair
+        }
+        numbers = [registry.number(Member(self._source, name)) for name in names]
+        held = {number: registry.held(number, at - 1) for number in numbers if number is not None}
+        there = {h.structure.columns for h in held.values() if h.structure is not None and h.known}
+        if len(there) == 1 and all(h.known for h in held.values()) and self._all_replicated(parsed):
+            # Whatever their names are, their rows are read alike.
+            return
+        doubt = f"a statement that renames tables was skipped: {statement.sql[:500]}"
+        for number, before in held.items():
+            registry.learn(number, at, guess(before.structure, doubt))
+
+    def _all_replicated(self, parsed: ParsedStatement) -> bool:
+        """Whether all tables that a statement renames are replicated ones."""
+        made: set[TableName] = set()
+        for pair in parsed.renames:
+            old, new = (self.known_as(TableName(t.schema, t.table)) for t in pair)
+            if old not in made and self.target(old) is None:
+                return False
+            made.add(new)
+        return True
 
     def _effects(self, parsed: ParsedStatement, schema: str) -> tuple[Effect, ...]:
         """What the filters let pass. Raises DdlError, ForbiddenStatementError."""
