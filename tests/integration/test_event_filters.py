@@ -5,7 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from replicator.schema.effects.overridden_effects import OverrideAction
 from tests.support.merging import Merging
+from tests.support.overriding import override
 from tests.support.running import LOOK_SECONDS, PATIENCE, fault_of
 
 
@@ -122,3 +124,24 @@ async def test_an_error_is_a_fault_until_the_rule_or_the_statement_is_changed(
     async with merging.running():
         await arrives(merging, "SELECT id FROM x", [(1,), (2,)])
     assert merging.differences() == {}
+
+
+@pytest.mark.parametrize("source", ["mariadb_source"], indirect=True)
+@pytest.mark.remedy("ddl.forbidden", "replace", "skip")
+async def test_forbidden_statements_are_skipped_or_replaced(merging: Merging) -> None:
+    merging.create("x", "(id INT PRIMARY KEY, v INT)")
+    filtered(merging, {"events": ["alter table"], "action": "Error"})
+    async with merging.running() as generation:
+        await merging.caught_up(generation)
+    add = "ALTER TABLE x_1 ADD w INT"
+    merging.do("INSERT INTO x_1 VALUES (1, 1)", "ALTER TABLE x_1 ADD KEY (v)")
+    merging.do("UPDATE x_1 SET v = 2", add, "INSERT INTO x_1 VALUES (2, 2, 2)")
+    for action, statements in ((OverrideAction.SKIP, ()), (OverrideAction.REPLACE, (add,))):
+        with anyio.fail_after(PATIENCE):
+            fault = await fault_of(merging.generation().run(anyio.Event(), anyio.Event()))
+        assert fault.event == "ddl.forbidden"
+        await override(merging, fault, action, *statements)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO x_1 VALUES (3, 3, 3)")
+        await merging.check(generation)
+    assert len(merging.on(merging.target, "SHOW INDEX FROM x")) == 1

@@ -113,6 +113,7 @@ async def test_the_operator_answers_for_the_rows(
         await merging.caught_up(generation)
 
 
+@pytest.mark.remedy("ddl.filtered-column", "skip")
 @pytest.mark.parametrize("mode", ["", "pessimistic"])
 async def test_a_statement_that_an_event_filter_leaves_out(
     merging_from: Callable[..., Merging], mariadb_source: DatabaseServer, mode: str

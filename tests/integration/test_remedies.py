@@ -66,7 +66,7 @@ async def empty_as_told(merging: Merging) -> None:
     merging.target.execute(statement.split(";")[0])
 
 
-@pytest.mark.remedy("copy.duplicate", "resume")
+@pytest.mark.remedy("copy.duplicate", "copy anew", "resume")
 async def test_a_target_with_rows_is_emptied_during_its_copy(
     merging_from: MakeMerging, mariadb_source: DatabaseServer
 ) -> None:
@@ -82,6 +82,25 @@ async def test_a_target_with_rows_is_emptied_during_its_copy(
     assert [e["target"] for e in logs if e["event"] == "copy.target-emptied"] == [
         f"{merging.database}.x"
     ]
+
+
+@pytest.mark.remedy("copy.duplicate", "run")
+async def test_rows_of_the_copy_replace_those_in_their_way(
+    merging_from: MakeMerging, mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.mode = "all"
+    not_empty(merging)
+    found = await fault(merging)
+    assert found.event == "copy.duplicate"
+    assert way(found, "on-duplicate-logical")
+    merging.more["loaders"] = {"mine": {"on-duplicate-logical": "replace"}}
+    merging.instance["loader-config-name"] = "mine"
+    merging.changed(mode="all")
+    async with merging.running() as generation:
+        await merging.copied(generation)
+        merging.do("DELETE FROM x_2 WHERE id = 101")
+        await merging.check(generation)
 
 
 async def test_a_blocked_target_is_emptied_while_others_are_followed(

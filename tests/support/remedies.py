@@ -27,17 +27,13 @@ BY_HAND = "by hand"
 """The remedy of a fault for which the table names none of these."""
 
 NOT_EXECUTED: dict[str, set[str]] = {
-    "copy.duplicate": {"copy anew", "run"},
     "copy.no-room": {"copy anew"},
     "copy.shard-changed": {"copy anew"},
     "ddl.computed": {"replace"},
     "ddl.create-differs": {"replace"},
-    "ddl.filtered-column": {"skip"},
-    "ddl.forbidden": {"replace", "skip"},
     "ddl.history": {"skip"},
     "ddl.nondeterministic-default": {"copy anew"},
     "ddl.renumbers": {"copy anew"},
-    "member.not-copied": {"run"},
     "rows.cascade-in-safe-mode": {"copy anew"},
     "rows.moved-unknown": {"copy anew"},
     "rows.no-plan": {"copy anew"},
@@ -59,7 +55,6 @@ NOT_EXECUTED: dict[str, set[str]] = {
     "target.locked": {"resume"},
     "target.not-created": {"resume"},
     "task.lease-lost": {"run"},
-    "task.leftovers": {"run"},
     "task.other-sources": {"run"},
     "task.other-tables": {"run"},
     "task.removed": {"run"},
