@@ -8,7 +8,7 @@ takes a character out.
 
 Source: WEIGHT_STRING of each character up to U+2FFFF and of the tags in plane 14, on MariaDB 10.11
 and 11.8 and MySQL 5.6 and 9.7, which give the same where they have the same collation
-(`tests/integration/test_collation_folding.py` asks them again).
+(`tests/integration/columns/test_collation_folding.py` asks them again).
 """
 
 from __future__ import annotations

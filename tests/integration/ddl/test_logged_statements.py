@@ -1,0 +1,156 @@
+"""Changes of tables that are not replicated, logged as statements: what they write unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from actors.faults import FatalError
+from replicator.sandbox.server import DatabaseServer
+from tests.support.merging import Merging
+from tests.support.running import fault_of
+from tests.unit.ddl.test_side_effects import CHECKSUM
+
+LOGGED = "SET binlog_format = STATEMENT"
+
+
+@pytest.fixture(params=["mariadb_source", "mysql_source"])
+def merging(
+    merging_from: Callable[..., Merging],
+    request: pytest.FixtureRequest,
+) -> Merging:
+    """A shard ``t_1``, and tables, a view and a function in a schema that is left out."""
+    server: DatabaseServer = request.getfixturevalue(request.param)
+    found = merging_from(server)
+    db = found.database
+    found.create("t", "(id INT PRIMARY KEY, v INT)")
+    found.do(
+        f"CREATE DATABASE {db}_x",
+        f"CREATE TABLE {db}_x.u (id INT PRIMARY KEY)",
+        f"CREATE TABLE {db}_x.free (id INT PRIMARY KEY, n INT)",
+        f"CREATE VIEW {db}_x.w AS SELECT id FROM t_1",
+        f"CREATE TRIGGER {db}_x.fires AFTER INSERT ON {db}_x.u FOR EACH ROW"
+        f" INSERT INTO {db}.t_1 VALUES (NEW.id + 100, 1)",
+    )
+    return found
+
+
+async def fault(merging: Merging) -> FatalError:
+    async def follow() -> None:
+        async with merging.running() as generation:
+            await merging.caught_up(generation)
+
+    return await fault_of(follow())
+
+
+async def test_what_a_trigger_may_have_written_is_a_fault(merging: Merging) -> None:
+    db = merging.database
+    async with merging.running() as generation:
+        merging.do("INSERT INTO t_1 VALUES (1, 1)")
+        await merging.check(generation)
+    merging.do("INSERT INTO t_1 VALUES (2, 1)", LOGGED, f"INSERT INTO {db}_x.u VALUES (1)")
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    assert "has triggers: fires" in found.message
+    assert found.ddl_event is not None
+    # What stands before it is there.
+    assert merging.on(merging.target, "SELECT id FROM t") == ((1,), (2,))
+    merging.do(f"DROP TRIGGER {db}_x.fires")
+    assert "DROP TRIGGER" in (await fault(merging)).message
+
+
+async def test_a_view_may_be_one_of_a_replicated_table(merging: Merging) -> None:
+    async with merging.running():
+        pass
+    merging.do(LOGGED, f"INSERT INTO {merging.database}_x.w VALUES (5)")
+    assert "is a view" in (await fault(merging)).message
+
+
+async def test_what_can_write_nothing_else_is_passed_over(merging: Merging) -> None:
+    db = merging.database
+    checksum = CHECKSUM.replace("`percona`.`checksums`", f"{db}_x.sums").replace(
+        "`s`.`t1`", f"{db}.t_1"
+    )
+    merging.do(
+        f"CREATE TABLE {db}_x.sums (db CHAR(9), tbl CHAR(9), chunk INT PRIMARY KEY, this_cnt INT,"
+        " this_crc CHAR(16))",
+    )
+    async with merging.running() as generation:
+        merging.do(
+            "INSERT INTO t_1 VALUES (1, 1)",
+            LOGGED,
+            checksum,
+            f"INSERT INTO {db}_x.free VALUES (1, 1), (2, LENGTH('a'))",
+            f"UPDATE {db}_x.free SET n = 7 WHERE id IN (1, 2)",
+            f"DELETE FROM {db}_x.free WHERE id = 2",
+        )
+        merging.do("INSERT INTO t_1 VALUES (2, 1)")
+        await merging.check(generation)
+        assert generation.counts.sources["a"].reconnects == 0
+
+
+CHILD = "(id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE)"
+PLAIN = "(id INT PRIMARY KEY, p INT)"
+
+
+async def test_a_foreign_key_whose_changes_are_not_logged_is_a_fault(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", PLAIN)
+    async with merging.running():
+        pass
+    merging.do(f"CREATE TABLE c_2 {CHILD}")
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    assert "foreign key that deletes or changes its rows" in found.message
+    # Where the application changes the child's rows itself, the operator may say so.
+    merging.more["ignore-checking-items"] = ["foreign_keys"]
+    merging.changed(mode="incremental")
+    merging.shards("c", 2)
+    async with merging.running() as generation:
+        merging.do("INSERT INTO p_1 VALUES (1)", "INSERT INTO c_2 VALUES (1, 1)")
+        await merging.check(generation)
+
+
+async def test_a_filter_does_not_let_a_foreign_key_change_rows_unseen(
+    merging_from: Callable[..., Merging], mariadb_source: DatabaseServer
+) -> None:
+    merging = merging_from(mariadb_source)
+    rule = {"schema-pattern": "*", "events": ["modify constraint"], "action": "Ignore"}
+    merging.more["filters"] = {"keys": rule}
+    merging.instance["filter-rules"] = ["keys"]
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", PLAIN)
+    async with merging.running():
+        pass
+    merging.do(
+        "INSERT INTO p_1 VALUES (1)",
+        "INSERT INTO c_1 VALUES (1, 1)",
+        "ALTER TABLE c_1 ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p_1 (id) ON DELETE CASCADE",
+        "DELETE FROM p_1",
+    )
+    found = await fault(merging)
+    assert found.event == "ddl.not-supported"
+    assert "foreign key that deletes or changes its rows" in found.message
+
+
+async def test_what_a_foreign_key_changes_arrives_where_it_is_logged(
+    merging_from: Callable[..., Merging], mysql_source: DatabaseServer
+) -> None:
+    merging = merging_from(mysql_source)
+    merging.create("p", "(id INT PRIMARY KEY)")
+    merging.create("c", CHILD, target=PLAIN)
+    async with merging.running() as generation:
+        merging.shards("c", 2)
+        merging.do(
+            f"CREATE TABLE c_2 {CHILD}",
+            "INSERT INTO p_1 VALUES (1), (2)",
+            "INSERT INTO c_1 VALUES (1, 1), (2, 2)",
+            "INSERT INTO c_2 VALUES (3, 1), (4, 2)",
+            "DELETE FROM p_1 WHERE id = 1",
+        )
+        await merging.check(generation)
+        assert merging.on(merging.target, "SELECT id FROM c ORDER BY id") == ((2,), (4,))

@@ -1,0 +1,246 @@
+"""What was learned once is what would be learned again, for each shard and on each server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import astuple, replace
+
+import pytest
+
+from actors import schema_tracker
+from actors.schema_tracker import SchemaTracker
+from replicator.binlog.segments.segment import Statement
+from replicator.ddl.parser.classify import classify
+from replicator.mysql.connection.asyncio_connection import Connection
+from replicator.mysql.context.server_traits import server_traits
+from replicator.mysql.context.sql_modes import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from replicator.mysql.context.statement_context import NO_CONTEXT, StatementContext
+from replicator.mysql.names import Member, TableName
+from replicator.sandbox.server import DatabaseServer
+from replicator.schema.effects.ddl_effects import effects_of
+from replicator.schema.registry.provenance import Held, Provenance
+from replicator.schema.registry.registry import SchemaRegistry
+from replicator.schema.scratch.learned_structures import LearnedStructures
+from replicator.schema.structure.inspection import read_table
+from tests.integration.ddl.test_scratch_table import ODD, STATEMENTS, address
+
+PLAIN = "(id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(9) DEFAULT 'x', KEY (a))"
+
+
+class Watched(Connection):
+    """Counts what is learned on the server."""
+
+    learned = 0
+
+    async def execute(
+        self, sql: str, args: Sequence[object] = (), *, patience: float | None = None
+    ) -> int:
+        self.learned += sql.startswith("DROP TABLE")
+        return await super().execute(sql, args, patience=patience)
+
+
+class Learner:
+    """Learns what statements do to the shards `t_1` and `t_2` of a source, on a target."""
+
+    def __init__(self, source: DatabaseServer, target: DatabaseServer, database: str) -> None:
+        self.source = source
+        self.database = database
+        self.memory = LearnedStructures()
+        self.connection = Watched(address(target))
+        self._at = 10
+
+    def tracker(self, memory: LearnedStructures) -> SchemaTracker:
+        registry = SchemaRegistry()
+        scratch = TableName(f"{self.database}_meta", "scratch")
+        self.registry = registry
+        return SchemaTracker(registry, self.connection, scratch, memory)
+
+    async def read(self, table: str) -> Held:
+        connection = Connection(address(self.source))
+        try:
+            found = await read_table(connection, TableName(self.database, table))
+        finally:
+            connection.close()
+        return Held(found, Provenance.READ)
+
+    async def after(
+        self,
+        before: Held,
+        table: str,
+        sql: str,
+        context: StatementContext = NO_CONTEXT,
+        *,
+        memory: LearnedStructures | None = None,
+    ) -> Held:
+        """The structure of a shard behind a statement that has ``{t}`` for its name."""
+        tracker = self.tracker(self.memory if memory is None else memory)
+        name, target = TableName(self.database, table), TableName("m", "t")
+        number = self.registry.join(Member("a", name), target)
+        self.registry.learn(number, 1, before)
+        text = sql.format(t=table)
+        parsed = classify(text, default_schema=self.database, ansi_quotes=context.ansi_quotes)
+        [effect] = effects_of(parsed, lambda found: target if found.table else None, [name])
+        self._at += 1
+        statement = Statement(self.database, text, self._at, 0, context)
+        return await tracker.learn("a", effect, statement)
+
+    async def both_ways(
+        self, before: Held, table: str, sql: str, context: StatementContext = NO_CONTEXT
+    ) -> Held:
+        """The structure from what is remembered, which is the one that is learned anew."""
+        found = await self.after(before, table, sql, context)
+        anew = await self.after(before, table, sql, context, memory=LearnedStructures())
+        assert found == anew, sql
+        if found.structure is not None and anew.structure is not None:
+            # Columns are equal whatever they were learned from.
+            assert astuple(found.structure) == astuple(anew.structure), sql
+        return found
+
+
+@pytest.fixture
+async def learner(
+    mariadb_source: DatabaseServer, target_server: DatabaseServer, database_name: str
+) -> AsyncIterator[Learner]:
+    target_server.execute(f"CREATE DATABASE {database_name}_meta")
+    mariadb_source.execute(f"CREATE DATABASE {database_name}")
+    found = Learner(mariadb_source, target_server, database_name)
+    yield found
+    found.connection.close()
+
+
+def create(learner: Learner, columns: str) -> None:
+    for table in ("t_1", "t_2"):
+        learner.source.execute(f"CREATE TABLE {table} {columns}", database=learner.database)
+
+
+def bare(sql: str) -> str:
+    return sql.replace("TABLE t ", "TABLE {t} ").replace("ON t", "ON {t}")
+
+
+@pytest.mark.also_tidb
+async def test_the_second_shard_is_as_if_learned_anew_whatever_the_target_lacks(
+    learner: Learner,
+) -> None:
+    create(learner, ODD)
+    learner.source.execute("ALTER TABLE t_2 AUTO_INCREMENT = 700", database=learner.database)
+    first, second = await learner.read("t_1"), await learner.read("t_2")
+    for sql in map(bare, STATEMENTS):
+        first = await learner.after(first, "t_1", sql)
+        second = await learner.both_ways(second, "t_2", sql)
+        assert second.structure is not None
+        assert (second.structure.schema, second.structure.name) == (learner.database, "t_2")
+        learner.source.execute(sql.format(t="t_2"), database=learner.database)
+        really = (await learner.read("t_2")).structure
+        assert really is not None
+        assert [c.name for c in second.structure.columns] == [c.name for c in really.columns]
+
+
+@pytest.mark.also_tidb
+async def test_the_second_shard_costs_nothing(learner: Learner) -> None:
+    create(learner, PLAIN)
+    learner.source.execute("INSERT INTO t_2 VALUES (7, 1, 'a')", database=learner.database)
+    held = {table: await learner.read(table) for table in ("t_1", "t_2")}
+    statements = (
+        "ALTER TABLE {t} ADD c INT, ADD d TEXT AFTER id",
+        "ALTER TABLE {t} DROP a, CHANGE b b2 VARCHAR(20) NOT NULL",
+        "CREATE INDEX i ON {t} (c)",
+        # TiDB takes it as its single changes only.
+        "ALTER TABLE {t} ADD e INT, ADD INDEX (e)",
+    )
+    costs = []
+    for table in held:
+        before = learner.connection.learned
+        for sql in statements:
+            held[table] = await learner.both_ways(held[table], table, sql)
+        costs.append(learner.connection.learned - before)
+    assert costs[0] == 2 * costs[1], "the second shard was learned anew once, for comparison"
+    before = learner.connection.learned
+    again = await learner.after(await learner.read("t_2"), "t_2", statements[0])
+    assert again.structure is not None
+    assert learner.connection.learned == before
+
+
+async def test_what_sessions_have_set_is_told_apart(learner: Learner) -> None:
+    """The same text with other settings is another statement, whoever comes first."""
+    create(learner, PLAIN)
+    before = await learner.read("t_1")
+    sql = 'ALTER TABLE {t} ADD "c" CHAR(3)'
+    with_names = await learner.both_ways(
+        before, "t_1", sql, replace(NO_CONTEXT, sql_mode=ANSI_QUOTES)
+    )
+    refused = await learner.both_ways(before, "t_1", sql, replace(NO_CONTEXT, sql_mode=0))
+    plain = await learner.both_ways(
+        before, "t_1", sql, replace(NO_CONTEXT, sql_mode=ANSI_QUOTES | NO_BACKSLASH_ESCAPES)
+    )
+    assert with_names.known
+    assert plain.known
+    assert not refused.known
+    assert (await learner.after(before, "t_1", sql, replace(NO_CONTEXT, sql_mode=0))) == refused
+
+
+async def test_a_target_with_other_settings_is_learned_on_anew(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_tracker, "LOOK_SECONDS", 0.0)
+    create(learner, PLAIN)
+    before = await learner.read("t_1")
+    sql = "ALTER TABLE {t} ADD c TIMESTAMP"
+    await learner.after(before, "t_1", sql)
+    seen = learner.connection.learned
+    await learner.after(before, "t_1", sql)
+    assert learner.connection.learned == seen
+    await learner.connection.execute("SET GLOBAL innodb_default_row_format = 'compact'")
+    try:
+        await learner.after(before, "t_1", sql)
+        assert learner.connection.learned > seen
+    finally:
+        await learner.connection.execute("SET GLOBAL innodb_default_row_format = 'dynamic'")
+
+
+@pytest.mark.also_tidb
+async def test_a_server_that_is_left_alone_keeps_its_traits(
+    target_server: DatabaseServer, database_name: str
+) -> None:
+    connection = Connection(address(target_server))
+    try:
+        target_server.execute(f"CREATE DATABASE {database_name}")
+        before = await server_traits(connection, database_name)
+        target_server.execute(
+            "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)", database=database_name
+        )
+        assert await server_traits(connection, database_name) == before
+        target_server.execute(f"ALTER DATABASE {database_name} COLLATE utf8mb4_unicode_ci")
+        assert await server_traits(connection, database_name) != before
+    finally:
+        connection.close()
+
+
+def changes(chance: random.Random, columns: list[str]) -> str:
+    """A random ALTER of a shard that has these columns besides its key."""
+    new = f"n{chance.randrange(6)}"
+    kind = chance.choice(["INT", "BIGINT UNSIGNED", "VARCHAR(9)", "TEXT", "DECIMAL(9,2)"])
+    place = chance.choice(["", " FIRST", " AFTER id"])
+    actions = [f"ADD {new} {kind}{place}", f"ADD INDEX (id), ADD {new} {kind}"]
+    if columns:
+        old = chance.choice(columns)
+        actions += [f"DROP {old}", f"CHANGE {old} {new} {kind}", f"MODIFY {old} {kind}{place}"]
+    return "ALTER TABLE {t} " + chance.choice(actions)
+
+
+@pytest.mark.also_tidb
+@pytest.mark.parametrize("seed", range(3))
+async def test_random_changes_are_remembered_as_they_are(learner: Learner, seed: int) -> None:
+    create(learner, PLAIN)
+    chance = random.Random(seed)
+    held = [await learner.read(table) for table in ("t_1", "t_2")]
+    for _ in range(8):
+        structure = held[0].structure
+        assert structure is not None
+        columns = [column.name for column in structure.columns if column.name != "id"]
+        sql = changes(chance, columns)
+        first = await learner.after(held[0], "t_1", sql)
+        second = await learner.both_ways(held[1], "t_2", sql)
+        assert first.known is second.known
+        if first.structure is not None:
+            held = [first, second]

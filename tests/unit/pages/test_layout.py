@@ -1,0 +1,229 @@
+"""The layout that docs/design.md section 7 sets out, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MODULE_LINES = 600
+FUNCTION_LINES = 70
+FOLDER_MODULES = 24
+
+EVERYONE_MAY_IMPORT = {
+    "replicator.kernels",
+    "replicator.failpoints",
+    "replicator.memory",
+    "replicator.cache_folder",
+    "replicator.watermark",
+}
+ROW_ABOVE = "the row above"
+CONSOLES = "replicator.terminal.consoles"
+
+# In parts, so that this file does not name them.
+REGISTRY_HOSTS = [
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("golang", "org"),
+        ("crates", "io"),
+        ("maven", "org"),
+        ("maven", "apache", "org"),
+        ("debian", "org"),
+    )
+]
+
+
+def sources() -> list[Path]:
+    found = [ROOT / "cli.py", *(p for top in TOPS for p in (ROOT / top).rglob("*.py"))]
+    return sorted(path for path in found if path.exists())
+
+
+TOPS = ("replicator", "actors", "config")
+BESIDE = ("tests", "benchmarks", "scripts")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sources()}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of ours that a module imports, wherever in it."""
+    for node in ast.walk(tree(MODULES[module])):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} line {node.lineno}: a relative import"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                if submodule in MODULES:
+                    yield submodule
+                elif node.module in MODULES:
+                    yield node.module
+
+
+def dotted(path: str) -> str:
+    """The module that a path of the table names: ``actors/task/`` or ``replicator/status.py``."""
+    return path.removesuffix(".py").removesuffix("/*").strip("/").replace("/", ".")
+
+
+@cache
+def table() -> dict[str, set[str]]:
+    """By place, what it may import: the table of section 7."""
+    text = (ROOT / "docs/design.md").read_text()
+    section = text[text.index("## 7. Layout") : text.index("## 8.")]
+    found: dict[str, set[str]] = {}
+    above: set[str] = set()
+    for line in section.splitlines():
+        if not line.startswith("| `"):
+            continue
+        name, _, allowed = (cell.strip() for cell in line.strip("|").split("|"))
+        above = {dotted(path) for path in re.findall("`([^`]+)`", allowed)} | (
+            above if ROW_ABOVE in allowed else set()
+        )
+        found[dotted(name.strip("`"))] = above
+    return found
+
+
+def place(module: str) -> str:
+    """The place of the table that a module belongs to: the longest that holds it."""
+    held = [name for name in table() if module == name or module.startswith(name + ".")]
+    return max(held, key=len, default="")
+
+
+def within(module: str, places: set[str]) -> bool:
+    """Whether a module lies in one of these places, or in a room within them."""
+    own = place(module)
+    return module in places or any(own == at or own.startswith(f"{at}.") for at in places)
+
+
+def test_the_table_names_every_package_and_nothing_else() -> None:
+    packages = {module for module, path in MODULES.items() if path.name == "__init__.py"}
+    assert packages - {"replicator"} - set(table()) == set()
+    assert [name for name in table() if name not in MODULES] == []
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_follow_the_table(module: str) -> None:
+    own = place(module)
+    allowed = EVERYONE_MAY_IMPORT | table().get(own, set())
+    if own in ("cli", "replicator.demo"):
+        allowed |= {name for name in table() if name.startswith("actors")}
+    # What lies around a room may be imported only module by module: its other rooms are apart.
+    around = {at for at in allowed if own.startswith(f"{at}.") and own != "replicator.demo"}
+    around.add(own)
+    found = (name for name in imports(module) if place(name) not in around)
+    assert [name for name in found if not within(name, allowed - around)] == []
+
+
+def test_no_import_cycles() -> None:
+    graph = {module: set(imports(module)) - {module} for module in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def all_code() -> dict[str, Path]:
+    """By path, production and what is beside it: one limit for all."""
+    beside = (path for top in BESIDE for path in (ROOT / top).rglob("*.py"))
+    return {str(path.relative_to(ROOT)): path for path in (*MODULES.values(), *beside)}
+
+
+def test_modules_are_small() -> None:
+    lengths = {name: len(path.read_text().splitlines()) for name, path in all_code().items()}
+    assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_folders_are_small() -> None:
+    folders = Counter(path.parent for path in MODULES.values())
+    named = {str(folder.relative_to(ROOT)): n for folder, n in folders.items()}
+    assert {name: n for name, n in named.items() if n > FOLDER_MODULES} == {}
+
+
+def test_no_class_name_stands_twice() -> None:
+    classes = Counter(
+        node.name
+        for path in MODULES.values()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, n in classes.items() if n > 1] == []
+
+
+def test_functions_are_small() -> None:
+    lengths = {
+        f"{name}: {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for name, path in all_code().items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: n for name, n in lengths.items() if n > FUNCTION_LINES} == {}
+
+
+def of_the_command_line(module: str) -> bool:
+    return module == "cli" or module.endswith(".commands")
+
+
+def prints(node: ast.AST) -> bool:
+    """Whether this is a call of ``print`` or ``typer.echo``."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo")
+
+
+def test_only_the_command_line_prints() -> None:
+    printing = [
+        f"{module}:{getattr(node, 'lineno', 0)}"
+        for module, path in MODULES.items()
+        if not of_the_command_line(module)
+        for node in ast.walk(tree(path))
+        if prints(node)
+    ]
+    assert printing == []
+
+
+def test_only_the_command_line_has_the_terminal() -> None:
+    having = {module for module in MODULES if CONSOLES in imports(module)}
+    assert "cli" in having
+    assert {module for module in having if not of_the_command_line(module)} == set()
+
+
+def test_no_file_names_a_package_registry() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git work tree: there is no list of the project's files")
+    # A clone may belong to another user than the one who tests it.
+    listing = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    files = [ROOT / name for name in listing.stdout.split("\0") if name]
+    assert Path(__file__) in files
+    naming = [
+        f"{path.relative_to(ROOT)}: {host}"
+        for path in files
+        if path.is_file()
+        for host in REGISTRY_HOSTS
+        if host.encode() in path.read_bytes()
+    ]
+    assert naming == []

@@ -1,0 +1,138 @@
+"""docs/operations.md tells every fault that can pause a task, its remedies, and the status."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from actors.writing.job_runner import _FAULTS
+from replicator.events.event_table import EVENTS
+from replicator.pipeline.apply.batch import WriteOutcome
+from replicator.status import (
+    BinlogDistance,
+    BlockedPart,
+    CopyStatus,
+    Fault,
+    HeldAtSource,
+    LockClaim,
+    LockConflict,
+    LockSource,
+    LockStatus,
+    SourceStatus,
+    TargetStatus,
+    TaskStatus,
+    WriterStatus,
+)
+from tests.support.remedies import NOT_EXECUTED, executed, named
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+ACTORS = sorted((ROOT / "actors").rglob("*.py"))
+NO_FAULTS = {
+    WriteOutcome.DONE,
+    WriteOutcome.UNREACHABLE,
+    WriteOutcome.LOCKED,
+    WriteOutcome.OUT_OF_STEP,
+}
+MAKES_ONE_OF_A_SOURCE = "self._source_fault"
+"""What makes the faults of a source that another server has taken over, by their events."""
+WORDS = re.compile(r"of_target|of_source|None")
+OUTCOMES = _FAULTS.values()
+
+
+def names(event: ast.expr) -> Iterator[str]:
+    """The event names that the first argument of a FatalError can have."""
+    if isinstance(event, ast.Constant):
+        yield str(event.value)
+    elif isinstance(event, ast.IfExp):
+        yield from names(event.body)
+        yield from names(event.orelse)
+    elif ast.unparse(event) == "_FAULTS[failed.outcome]":
+        yield from OUTCOMES
+    else:
+        pytest.fail(f"line {event.lineno}: the test can't tell the names of {ast.unparse(event)}")
+
+
+def blocked_by(call: ast.Call) -> set[str]:
+    """What the ``scope`` of a FatalError can be."""
+    scopes: list[ast.expr] = [keyword.value for keyword in call.keywords if keyword.arg == "scope"]
+    if any(ast.unparse(scope) == "scope" for scope in scopes):
+        # That of a statement: the targets that it names, if it names any.
+        return {"source", "target"}
+    words = {"of_target": "target", "of_source": "source", "None": "task"}
+    found = {words[name] for scope in scopes for name in WORDS.findall(ast.unparse(scope))}
+    assert found or not scopes, f"line {call.lineno}: the test can't tell what it blocks"
+    return found or {"task"}
+
+
+def faults() -> dict[str, set[str]]:
+    """Every fault, and what it blocks."""
+    found: dict[str, set[str]] = {}
+    for call in (node for path in ACTORS for node in ast.walk(ast.parse(path.read_text()))):
+        if not isinstance(call, ast.Call):
+            continue
+        made = ast.unparse(call.func)
+        if made == MAKES_ONE_OF_A_SOURCE:
+            for name in names(call.args[0]):
+                found.setdefault(name, set()).add("source")
+        elif made.endswith("FatalError") and ast.unparse(call.args[0]) != "failover_event":
+            for name in names(call.args[0]):
+                found.setdefault(name, set()).update(blocked_by(call))
+    return found
+
+
+def rows_of_table() -> list[tuple[str, str, str]]:
+    """The event, what it blocks, and the remedies, of each row of the table of faults."""
+    head = "| event | blocks | what it means | remedies |\n|---|---|---|---|\n"
+    table = PAGE.split(head)[1].split("\n\n")[0]
+    row = re.compile(
+        r"^\| `([a-z.-]+)` \| (target|source|task|(?:source|target) or task|source or target) \|"
+        r" .+ \| (.+) \|$",
+        re.M,
+    )
+    return row.findall(table)
+
+
+def test_every_fault_is_in_the_table_with_what_it_blocks_and_its_remedies() -> None:
+    documented = {event: set(blocks.split(" or ")) for event, blocks, _ in rows_of_table()}
+    assert {"source.purged", "rows.duplicate", "ddl.refused"} <= faults().keys()
+    assert documented == faults(), "say what they block, what they mean and what to do"
+
+
+def test_the_table_of_faults_is_complete() -> None:
+    assert {event for event, _, _ in rows_of_table()} == {e.name for e in EVENTS if e.fault}
+
+
+def test_every_outcome_of_a_batch_that_is_a_fault_has_its_event() -> None:
+    assert set(_FAULTS) == set(WriteOutcome) - NO_FAULTS
+
+
+def test_every_way_out_is_executed_by_a_test() -> None:
+    found = executed(ROOT / "tests")
+    told = {event: named(ways) for event, _, ways in rows_of_table()}
+    unknown = {event: ways - told.get(event, set()) for event, ways in found.items()}
+    assert not {e: w for e, w in unknown.items() if w}, "the table does not name what they execute"
+    left = {event: ways - found.get(event, set()) for event, ways in told.items()}
+    assert {e: w for e, w in left.items() if w} == NOT_EXECUTED, (
+        "each remedy of a fault needs a test that executes it and has the mark `remedy`"
+        " (tests/support/remedies.py); what a test executes does not stand in NOT_EXECUTED"
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(TaskStatus, Fault, SourceStatus, TargetStatus, WriterStatus),
+        *(BlockedPart, HeldAtSource),
+        *(CopyStatus, BinlogDistance, LockStatus, LockSource, LockConflict, LockClaim),
+    ],
+)
+def test_every_field_of_the_status_is_named(part: type) -> None:
+    section = PAGE.split("## Status\n")[1].split("\n## ")[0]
+    words = set(re.findall(r"\w+", section))
+    assert {field.name for field in fields(part)} - words == set()
